@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -100,17 +99,14 @@ func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissio
 		}
 		request := &Request[T]{AdmissionRequest: *review.Request}
 		var response *admissionv1.AdmissionResponse
-		err := failure.Apart("the webhook", func() (err error) {
+		refusal, why := call.refused("the webhook", http.StatusForbidden, metav1.StatusReasonForbidden, func() (err error) {
 			response, err = decideOn(r.Context(), request, decide)
 			return err
 		})
-		if call.failed(err) {
-			err = apierrors.NewInternalError(err)
-		}
-		if err != nil {
-			response = &admissionv1.AdmissionResponse{Result: statusOf(err, http.StatusForbidden, metav1.StatusReasonForbidden)}
+		if refusal != nil {
+			response = &admissionv1.AdmissionResponse{Result: refusal}
 			call.log.Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
-				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", err)
+				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", why)
 		}
 		response.UID, response.Warnings = review.Request.UID, request.warnings
 		answer(w, admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})

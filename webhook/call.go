@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 )
 
@@ -32,6 +35,28 @@ func callOf(ctx context.Context) *call {
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) {
 	c := &call{log: s.log.With("path", r.URL.Path), admission: s.admission, conversion: s.conversion}
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+}
+
+// refused calls a function of the user's in a goroutine of its own. It returns nil, or what
+// the API server is told of the function's error, and the text of that error. An error that
+// panics when it is asked, as a nil pointer does, is a panic of the function.
+func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func() error) (status *metav1.Status, why string) {
+	tell := func(err error) {
+		if c.failed(err) {
+			err = apierrors.NewInternalError(err)
+		}
+		status, why = statusOf(err, code, reason), err.Error()
+	}
+	err := failure.Apart(in, func() error {
+		if err := f(); err != nil {
+			tell(err)
+		}
+		return nil
+	})
+	if err != nil {
+		tell(err)
+	}
+	return status, why
 }
 
 // failed notes and logs a panic or a Goexit of the user's function. It reports

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -136,17 +134,13 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	response := &conversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	err := failure.Apart("the conversion", func() (err error) {
+	refusal, why := call.refused("the conversion", http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, func() (err error) {
 		response.ConvertedObjects, err = c.convert(r.Context(), review.Request)
 		return err
 	})
-	if call.failed(err) {
-		err = apierrors.NewInternalError(err)
-	}
-	if err != nil {
-		response.ConvertedObjects = nil
-		response.Result = *statusOf(err, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-		call.log.Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", err)
+	if refusal != nil {
+		response.ConvertedObjects, response.Result = nil, *refusal
+		call.log.Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", why)
 	}
 	answer(w, conversionReview{TypeMeta: review.TypeMeta, Response: response})
 }

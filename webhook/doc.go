@@ -24,6 +24,7 @@
 // an *errors.StatusError of apimachinery is sent as it is. A panic or a
 // runtime.Goexit refuses too, and is logged with its stack: the answer is a review
 // that is not allowed, so that a failurePolicy of Ignore does not let the object in.
+// So does an error whose methods panic, as those of a nil pointer do.
 //
 // Nobody can fill the memory: of admission reviews a server holds 64 MiB at a time,
 // of conversion reviews 256 MiB, counted as they arrive.
