@@ -20,7 +20,12 @@
 // # Guarantees
 //
 // A mutation says only what the function changed: fields that our Go type does
-// not know are kept. An error of the function refuses the request, with its text;
+// not know are kept. In an array they stay with their element, wherever the function
+// has put it. An element that the function has changed is known again by its name
+// (mountPath, devicePath, name, key, type or ip), and one without a name by its place,
+// where the array is as long as before. What is not known again is a new element.
+//
+// An error of the function refuses the request, with its text;
 // an *errors.StatusError of apimachinery is sent as it is. A panic or a
 // runtime.Goexit refuses too, and is logged with its stack: the answer is a review
 // that is not allowed, so that a failurePolicy of Ignore does not let the object in.

@@ -29,9 +29,7 @@ type patch []operation
 
 // newPatch returns what makes of raw, the object as the API server has it, what
 // a change has made of it in our Go type: before and after are the object as
-// that type writes it. The difference is taken between these two, so that
-// fields which the type does not know stay in raw; but each step must fit raw,
-// which may lack what the type writes always.
+// that type writes it.
 func newPatch(raw, before, after []byte) (patch, error) {
 	var values [3]any
 	for n, text := range [][]byte{raw, before, after} {
@@ -42,73 +40,69 @@ func newPatch(raw, before, after []byte) (patch, error) {
 		}
 	}
 	var p patch
-	p.value("", "replace", values[0], values[1], values[2])
+	p.value("", "replace", values[0], merged(values[0], values[1], values[2]))
 	return p, nil
 }
 
-// value makes of what is at path what after is. op is how to do it where no
+// value makes of what is at path what wanted is. op is how to do it where no
 // smaller steps will: in an object "add", which replaces a member too, and in an
 // array "replace", because there "add" inserts.
-func (p *patch) value(path, op string, raw, before, after any) {
-	if reflect.DeepEqual(before, after) {
+func (p *patch) value(path, op string, raw, wanted any) {
+	if reflect.DeepEqual(raw, wanted) {
 		return
 	}
-	switch after := after.(type) {
+	switch wanted := wanted.(type) {
 	case map[string]any:
-		before, ok := before.(map[string]any)
-		if raw, here := raw.(map[string]any); ok && here {
-			p.object(path, raw, before, after)
+		if raw, ok := raw.(map[string]any); ok {
+			p.object(path, raw, wanted)
 			return
 		}
 	case []any:
-		before, ok := before.([]any)
-		if raw, here := raw.([]any); ok && here && len(raw) == len(before) {
-			p.array(path, raw, before, after)
+		if raw, ok := raw.([]any); ok {
+			p.array(path, raw, wanted)
 			return
 		}
 	}
-	*p = append(*p, operation{op, path, after})
+	*p = append(*p, operation{op, path, wanted})
 }
 
-func (p *patch) object(path string, raw, before, after map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		_, stays := after[name]
-		if _, here := raw[name]; here && !stays {
+func (p *patch) object(path string, raw, wanted map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		if _, stays := wanted[name]; !stays {
 			*p = append(*p, operation{"remove", member(path, name), nil})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if was, known := before[name]; known {
-			p.value(member(path, name), "add", raw[name], was, after[name])
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if was, here := raw[name]; here {
+			p.value(member(path, name), "add", was, wanted[name])
 		} else {
-			*p = append(*p, operation{"add", member(path, name), after[name]})
+			*p = append(*p, operation{"add", member(path, name), wanted[name]})
 		}
 	}
 }
 
 // array leaves what is equal at both ends. What is between is changed element
-// by element where there are as many as before, so that unknown fields of each
-// are kept, and else exchanged.
-func (p *patch) array(path string, raw, before, after []any) {
-	start := 0
-	for start < min(len(before), len(after)) && reflect.DeepEqual(before[start], after[start]) {
-		start++
-	}
-	end := 0
-	for end < min(len(before), len(after))-start && reflect.DeepEqual(before[len(before)-1-end], after[len(after)-1-end]) {
-		end++
-	}
-	if len(before) == len(after) {
-		for n := start; n < len(after)-end; n++ {
-			p.value(element(path, n), "replace", raw[n], before[n], after[n])
+// by element where there are as many as before, and else exchanged.
+func (p *patch) array(path string, raw, wanted []any) {
+	if len(raw) == len(wanted) {
+		for n := range wanted {
+			p.value(element(path, n), "replace", raw[n], wanted[n])
 		}
 		return
 	}
-	for n := len(before) - end - 1; n >= start; n-- {
+	start := 0
+	for start < min(len(raw), len(wanted)) && reflect.DeepEqual(raw[start], wanted[start]) {
+		start++
+	}
+	end := 0
+	for end < min(len(raw), len(wanted))-start && reflect.DeepEqual(raw[len(raw)-1-end], wanted[len(wanted)-1-end]) {
+		end++
+	}
+	for n := len(raw) - end - 1; n >= start; n-- {
 		*p = append(*p, operation{"remove", element(path, n), nil})
 	}
-	for n := start; n < len(after)-end; n++ {
-		*p = append(*p, operation{"add", element(path, n), after[n]})
+	for n := start; n < len(wanted)-end; n++ {
+		*p = append(*p, operation{"add", element(path, n), wanted[n]})
 	}
 }
 

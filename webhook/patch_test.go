@@ -35,14 +35,6 @@ func TestAPatchFitsWhatTheServerHas(t *testing.T) {
 			`{"a":{"u":1,"k":1},"l":[{"u":1,"k":1},{"u":2,"k":2}]}`, `{"a":{"k":1},"l":[{"k":1},{"k":2}]}`, `{"a":{"k":2},"l":[{"k":1},{"k":3}]}`,
 			`{"a":{"u":1,"k":2},"l":[{"u":1,"k":1},{"u":2,"k":3}]}`,
 		},
-		"elements at both ends: all are exchanged": {
-			`{"l":[{"u":1,"k":1},{"u":2,"k":2}]}`, `{"l":[{"k":1},{"k":2}]}`, `{"l":[{"k":0},{"k":1},{"k":2},{"k":3}]}`,
-			`{"l":[{"k":0},{"k":1},{"k":2},{"k":3}]}`,
-		},
-		"an element in front: unknown fields stay with theirs": {
-			`{"l":[{"u":1,"k":1},{"u":2,"k":2}]}`, `{"l":[{"k":1},{"k":2}]}`, `{"l":[{"k":0},{"k":1},{"k":2}]}`,
-			`{"l":[{"k":0},{"u":1,"k":1},{"u":2,"k":2}]}`,
-		},
 		"removed":         {`{"a":1,"l":[1,2,3]}`, `{"a":1,"l":[1,2,3]}`, `{"l":[1,3]}`, `{"l":[1,3]}`},
 		"scalars":         {`{"l":[1,2,3]}`, `{"l":[1,2,3]}`, `{"l":[1,5,3]}`, `{"l":[1,5,3]}`},
 		"escaped names":   {`{"m":{"a/b":"1","c~d":"2"}}`, `{"m":{"a/b":"1","c~d":"2"}}`, `{"m":{"a/b":"3","x/y~z":"4"}}`, `{"m":{"a/b":"3","x/y~z":"4"}}`},
@@ -54,6 +46,64 @@ func TestAPatchFitsWhatTheServerHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, _ := apply(t, c.raw, c.before, c.after)
 			require.JSONEq(t, c.want, got)
+		})
+	}
+}
+
+// Fields that our Go type does not know, as u, stay with the element that had them.
+func TestUnknownFieldsStayWithTheirElements(t *testing.T) {
+	for name, c := range map[string]struct{ raw, before, after, want string }{
+		"elements at both ends": {
+			`[{"u":1,"k":1},{"u":2,"k":2}]`, `[{"k":1},{"k":2}]`, `[{"k":0},{"k":1},{"k":2},{"k":3}]`,
+			`[{"k":0},{"u":1,"k":1},{"u":2,"k":2},{"k":3}]`,
+		},
+		"an element in front": {
+			`[{"u":1,"k":1},{"u":2,"k":2}]`, `[{"k":1},{"k":2}]`, `[{"k":0},{"k":1},{"k":2}]`,
+			`[{"k":0},{"u":1,"k":1},{"u":2,"k":2}]`,
+		},
+		"exchanged": {
+			`[{"name":"a","u":1},{"name":"b"}]`, `[{"name":"a"},{"name":"b"}]`, `[{"name":"b"},{"name":"a"}]`,
+			`[{"name":"b"},{"name":"a","u":1}]`,
+		},
+		"exchanged and changed": {
+			`[{"name":"a","u":1},{"name":"b","u":2}]`, `[{"name":"a"},{"name":"b"}]`, `[{"name":"b","k":1},{"name":"a","k":1}]`,
+			`[{"name":"b","u":2,"k":1},{"name":"a","u":1,"k":1}]`,
+		},
+		"one goes and another comes": {
+			`[{"name":"a","u":1},{"name":"b"}]`, `[{"name":"a"},{"name":"b"}]`, `[{"name":"b"},{"name":"c"}]`,
+			`[{"name":"b"},{"name":"c"}]`,
+		},
+		"another in its place": {
+			`[{"name":"a","u":1}]`, `[{"name":"a"}]`, `[{"name":"b"}]`,
+			`[{"name":"b"}]`,
+		},
+		"one changes and another comes": {
+			`[{"name":"a","u":1}]`, `[{"name":"a"}]`, `[{"name":"a","env":[1]},{"name":"b"}]`,
+			`[{"name":"a","u":1,"env":[1]},{"name":"b"}]`,
+		},
+		"a volume is mounted twice": {
+			`[{"name":"v","mountPath":"/a","u":1},{"name":"v","mountPath":"/b","u":2}]`, `[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/b"}]`,
+			`[{"name":"v","mountPath":"/b","readOnly":true}]`, `[{"name":"v","mountPath":"/b","readOnly":true,"u":2}]`,
+		},
+		"one that was without a name gets one": {
+			`[{"port":1,"u":1}]`, `[{"port":1}]`, `[{"port":1,"name":"a"}]`,
+			`[{"port":1,"name":"a","u":1}]`,
+		},
+		"inside of another": {
+			`[{"name":"a","l":[{"name":"x","u":1}]},{"name":"b"}]`, `[{"name":"a","l":[{"name":"x"}]},{"name":"b"}]`,
+			`[{"name":"c"},{"name":"a","l":[{"name":"y"},{"name":"x","k":1}]}]`,
+			`[{"name":"c"},{"name":"a","l":[{"name":"y"},{"name":"x","k":1,"u":1}]}]`,
+		},
+		"two that are equal but for them": {
+			`[{"k":1,"u":1},{"k":1,"u":2}]`, `[{"k":1},{"k":1}]`, `[{"k":1},{"k":1},{"k":1}]`,
+			`[{"k":1,"u":1},{"k":1,"u":2},{"k":1}]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, p := apply(t, `{"l":`+c.raw+`}`, `{"l":`+c.before+`}`, `{"l":`+c.after+`}`)
+			text, err := json.Marshal(p)
+			require.NoError(t, err)
+			require.JSONEq(t, `{"l":`+c.want+`}`, got, "%s", text)
 		})
 	}
 }

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+)
+
+// merged is raw with what was changed from before to after. Fields that our Go type
+// does not know are in raw alone, and stay. What the type writes always, and raw may
+// lack, is added only where it was changed.
+func merged(raw, before, after any) any {
+	if reflect.DeepEqual(before, after) {
+		return raw
+	}
+	switch after := after.(type) {
+	case map[string]any:
+		before, ok := before.(map[string]any)
+		if raw, here := raw.(map[string]any); ok && here {
+			return mergedObject(raw, before, after)
+		}
+	case []any:
+		before, ok := before.([]any)
+		if raw, here := raw.([]any); ok && here && len(raw) == len(before) {
+			return mergedArray(raw, before, after)
+		}
+	}
+	return after
+}
+
+func mergedObject(raw, before, after map[string]any) map[string]any {
+	all := maps.Clone(raw)
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			delete(all, name)
+		}
+	}
+	for name, value := range after {
+		was, known := before[name]
+		if has, here := raw[name]; here && known {
+			all[name] = merged(has, was, value)
+		} else if !known || !reflect.DeepEqual(was, value) {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+func mergedArray(raw, before, after []any) []any {
+	all := make([]any, len(after))
+	for n, m := range origins(before, after) {
+		if all[n] = after[n]; m >= 0 {
+			all[n] = merged(raw[m], before[m], after[n])
+		}
+	}
+	return all
+}
+
+// origins tells for each element of after which one of before it was, or -1. An
+// element is known again where it is as it was, or else by its name. One without a
+// name is known by its place, in an array that is as long as before.
+func origins(before, after []any) []int {
+	origins, taken := make([]int, len(after)), make([]bool, len(before))
+	for n := range origins {
+		origins[n] = -1
+	}
+	for _, mark := range []func(any) string{text, nameOf} {
+		free := map[string][]int{}
+		for m, e := range before {
+			if by := mark(e); by != "" && !taken[m] {
+				free[by] = append(free[by], m)
+			}
+		}
+		for n, e := range after {
+			if origins[n] >= 0 {
+				continue
+			}
+			if by := mark(e); len(free[by]) > 0 {
+				origins[n], free[by] = free[by][0], free[by][1:]
+				taken[origins[n]] = true
+			}
+		}
+	}
+	for n := range after {
+		if len(after) == len(before) && origins[n] < 0 && !taken[n] && (nameOf(before[n]) == "" || nameOf(after[n]) == "") {
+			origins[n] = n
+		}
+	}
+	return origins
+}
+
+// text is a value as JSON, with the members of objects in order.
+func text(value any) string {
+	t, _ := json.Marshal(value) // it came from JSON
+	return string(t)
+}
+
+// nameOf is what the API server knows an element of an array by: most kinds of
+// elements have one of these fields. It is empty if there is none.
+func nameOf(element any) string {
+	o, _ := element.(map[string]any)
+	for _, field := range []string{"mountPath", "devicePath", "name", "key", "type", "ip"} {
+		if name, _ := o[field].(string); name != "" {
+			return field + " " + name
+		}
+	}
+	return ""
+}
