@@ -21,7 +21,7 @@ const (
 	// admissionBudget and conversionBudget are how many bytes of reviews a server
 	// holds at one time, those that it works on included.
 	admissionBudget  = 64 << 20
-	conversionBudget = 256 << 20
+	conversionBudget = maxConversion + 1 // with the byte that readAll reads beyond it
 
 	// firstRead is what a body takes from the budget before its first byte has
 	// come. After that it takes as much again whenever it is full.
@@ -54,13 +54,17 @@ func (b *budget) give(n int64) {
 	}
 }
 
-// readAll reads a body. It takes what it holds from the budget: what has come, and
-// not what the caller says will come. The caller gives taken back when it is done
-// with the body, also after an error.
-func (b *budget) readAll(r io.Reader) (body []byte, taken int64, err error) {
+// readAll reads a body, from a reader that fails beyond limit. It takes what it holds
+// from the budget: what has come, and not what the caller says will come; no more than
+// a byte beyond limit, where the reader says that it has ended. The caller gives taken
+// back when it is done with the body, also after an error.
+func (b *budget) readAll(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	for {
 		if len(body) == cap(body) {
 			more := max(int64(cap(body)), firstRead)
+			if int64(cap(body))+more >= limit {
+				more = limit + 1 - int64(cap(body))
+			}
 			if !b.take(more) {
 				return nil, taken, errFull
 			}

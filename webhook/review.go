@@ -19,7 +19,7 @@ import (
 // read decodes the body of a review of at most limit bytes. Where it fails it has
 // answered. The caller calls release when it is done with the review.
 func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, review any) (release func(), ok bool) {
-	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit))
+	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body, review)
