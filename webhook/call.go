@@ -73,9 +73,9 @@ func (c *call) failed(err error) bool {
 	return true
 }
 
-// failedMetrics logs a panic of a Recorder.
+// failedMetrics logs a panic or a Goexit of a Recorder.
 func (c *call) failedMetrics(err error) {
-	if p, ok := errors.AsType[*failure.PanicError](err); ok {
-		c.log.Error("the metrics of a webhook failed", "err", err, "stack", string(p.Stack))
+	if err != nil {
+		c.log.Error("the metrics of a webhook failed", append([]any{"err", err}, failure.Stack(err)...)...)
 	}
 }

@@ -27,16 +27,13 @@ type Recorder interface {
 	Ended(code int, took time.Duration, panicked bool)
 }
 
-// measured tells recorder of every request to h. A recorder that panics is logged,
-// and is of no harm to the answer.
+// measured tells recorder of every request to h. A recorder that panics or ends
+// its goroutine is logged, and is of no harm to the answer.
 func measured(recorder Recorder, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, call := time.Now(), callOf(r.Context())
 		tell := func(what func()) {
-			var err error
-			defer func() { call.failedMetrics(err) }()
-			defer failure.Recover("the webhook's metrics", &err)
-			what()
+			call.failedMetrics(failure.Apart("the webhook's metrics", func() error { what(); return nil }))
 		}
 		tell(recorder.Started)
 		answer := &answered{ResponseWriter: w, code: http.StatusOK}

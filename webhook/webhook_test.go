@@ -372,32 +372,37 @@ func TestAServerHoldsABoundedAmountOfReviews(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// broken are metrics that panic.
-type broken struct{}
+// broken are metrics that do not return.
+type broken func()
 
-func (broken) Register(string) webhook.Recorder { return broken{} }
-func (broken) Started()                         { panic("no registry") }
-func (broken) Ended(int, time.Duration, bool)   { panic("no registry") }
+func (b broken) Register(string) webhook.Recorder { return b }
+func (b broken) Started()                         { b() }
+func (b broken) Ended(int, time.Duration, bool)   { b() }
 
-func TestMetricsThatPanicAreOfNoHarm(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var log bytes.Buffer
-	s, err := webhook.New(webhook.Options{Name: "tenant", Listener: listener, TLS: &serving.TLS{}, Metrics: broken{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	require.NoError(t, err)
-	require.Equal(t, "tenant server", s.Name())
-	s.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	resp, err := client.Get("https://" + listener.Addr().String())
-	require.NoError(t, err)
-	resp.Body.Close()
-	require.Equal(t, http.StatusNoContent, resp.StatusCode)
-	cancel()
-	require.NoError(t, <-ended)
-	require.Equal(t, 2, strings.Count(log.String(), "the metrics of a webhook failed"))
+func TestMetricsThatFailAreOfNoHarm(t *testing.T) {
+	for name, fail := range map[string]func(){"panic": func() { panic("no registry") }, "exit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			var log bytes.Buffer
+			s, err := webhook.New(webhook.Options{Name: "tenant", Listener: listener, TLS: &serving.TLS{}, Metrics: broken(fail), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			require.NoError(t, err)
+			require.Equal(t, "tenant server", s.Name())
+			s.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(ctx) }()
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+			resp, err := client.Get("https://" + listener.Addr().String())
+			if cancel(); err == nil {
+				resp.Body.Close()
+			}
+			require.NoError(t, <-ended)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusNoContent, resp.StatusCode)
+			require.Equal(t, 2, strings.Count(log.String(), "the metrics of a webhook failed"))
+		})
+	}
 }
 
 // counts are metrics that write down what they hear.
