@@ -41,9 +41,9 @@ const (
 // A verdict is remembered for a minute, a refusal for ten seconds, and of each
 // no more than 1024 of a few hundred bytes. Equal requests that come together
 // are decided together. At most 16 reviews are under way for strangers, and 256
-// more may wait for them; callers that were allowed lately do not wait behind
-// strangers. While the API server cannot be asked, or too many wait, the answer
-// is 503.
+// more may wait for them; callers that were allowed lately have a line of their
+// own, and do not wait behind strangers. While the API server cannot be asked,
+// or too many wait, the answer is 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if next == nil {
 		panic(failure.Place(1) + ": the handler for Access is nil")
@@ -62,8 +62,8 @@ func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Ha
 				Kind:     authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
 				Resource: authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
 			}),
-			strangers: make(chan struct{}, maxReviews), known: make(chan struct{}, maxKnownReviews),
-			flights: map[question]*flight{},
+			flights:   map[question]*flight{},
+			strangers: newLine(maxReviews), known: newLine(maxKnownReviews),
 		},
 	}
 }

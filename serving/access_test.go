@@ -248,11 +248,20 @@ func TestStrangersDoNotStandInTheWay(t *testing.T) {
 				busy++
 			}
 		}
-		require.Equal(t, 400-276, busy, "told to come back later")
+		require.Equal(t, 400-272, busy, "told to come back later")
 		require.Equal(t, asked, api.asked.Load())
+		callers.Go(func() { codes[501] = askAs(t.Context(), h, "alice", "GET", "/metrics").Code })
+		synctest.Wait()
+		require.Zero(t, codes[501], "she is asked about, however many strangers wait")
 
 		leave()
+		for range 2 {
+			synctest.Wait()
+			api.asking <- struct{}{}
+		}
 		callers.Wait()
+		require.Equal(t, 200, codes[501])
+		time.Sleep(2 * time.Minute)
 		again, leave := context.WithCancel(t.Context())
 		for n := range 200 {
 			callers.Go(func() { askAs(again, h, fmt.Sprint("mallory", n), "GET", "/metrics") })

@@ -23,9 +23,9 @@ const (
 	maxReviews      = 16
 	maxKnownReviews = 4
 
-	// maxFlights is how many questions may be open: those that the server is
-	// asked and those that wait for their turn.
-	maxFlights = 256 + maxReviews + maxKnownReviews
+	// maxWaiting is how many questions may wait for their turn, of strangers and
+	// of the others.
+	maxWaiting = 256
 
 	// reviewPatience is how long it may take to decide on one question, the wait
 	// for its turn included.
@@ -40,18 +40,27 @@ type reviews struct {
 	tokens *rest.Resource[*authenticationv1.TokenReview]
 	rights *rest.Resource[*authorizationv1.SubjectAccessReview]
 
-	strangers, known chan struct{} // a token for each question that is being asked
-
 	mu      sync.Mutex // guards what follows; not held while the server is asked
 	allowed verdicts
 	refused verdicts
 	flights map[question]*flight
+
+	strangers, known line
 }
+
+// line is where questions wait for their turn.
+type line struct {
+	turns chan struct{} // has a token for each question that is being asked
+	open  int           // those that are being asked, and those that wait; guarded by reviews.mu
+}
+
+func newLine(turns int) line { return line{turns: make(chan struct{}, turns)} }
 
 // flight is a question that is open. Its goroutine ends with a verdict, with an
 // error, or when nobody waits for it any more.
 type flight struct {
-	callers int // guarded by reviews.mu
+	callers int   // guarded by reviews.mu
+	line    *line // which it is in
 	cancel  context.CancelFunc
 
 	done    chan struct{} // closed when what follows is set
@@ -69,11 +78,12 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	}
 	f := r.flights[q]
 	if f == nil {
-		if len(r.flights) >= maxFlights {
+		in := r.lineFor(q)
+		if in.open >= cap(in.turns)+maxWaiting {
 			r.mu.Unlock()
 			return verdict{}, errBusy
 		}
-		f = r.begin(ctx, q, token, verb, path)
+		f = r.begin(ctx, in, q, token, verb, path)
 	}
 	f.callers++
 	r.mu.Unlock()
@@ -106,16 +116,21 @@ func (r *reviews) remembered(q, token question) (verdict, bool) {
 	return verdict{}, false
 }
 
+// lineFor is where a question has to wait. It is called with mu held.
+func (r *reviews) lineFor(q question) *line {
+	if v, ok := r.allowed[q]; ok && time.Since(v.when) < knownFor {
+		return &r.known
+	}
+	return &r.strangers
+}
+
 // begin opens a question. It is called with mu held. Several callers may come to
 // wait for it, so that it outlives the first one's context.
-func (r *reviews) begin(ctx context.Context, q question, token, verb, path string) *flight {
-	turns := r.strangers
-	if v, ok := r.allowed[q]; ok && time.Since(v.when) < knownFor {
-		turns = r.known
-	}
+func (r *reviews) begin(ctx context.Context, in *line, q question, token, verb, path string) *flight {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
-	f := &flight{cancel: cancel, done: make(chan struct{})}
+	f := &flight{line: in, cancel: cancel, done: make(chan struct{})}
 	r.flights[q] = f
+	in.open++
 	token, verb, path = strings.Clone(token), strings.Clone(verb), strings.Clone(path)
 	go func() {
 		defer cancel()
@@ -124,8 +139,8 @@ func (r *reviews) begin(ctx context.Context, q question, token, verb, path strin
 		defer func() { r.end(q, token, f) }()
 		defer guard.End(&f.err, func(err error) { f.err = err })
 		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
+		case in.turns <- struct{}{}:
+			defer func() { <-in.turns }()
 			f.verdict, f.err = r.ask(ctx, token, verb, path)
 		case <-ctx.Done():
 			f.err = context.Cause(ctx)
@@ -160,6 +175,7 @@ func (r *reviews) end(q question, token string, f *flight) {
 func (r *reviews) forget(q question, f *flight) {
 	if r.flights[q] == f {
 		delete(r.flights, q)
+		f.line.open--
 	}
 }
 
