@@ -38,25 +38,16 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) {
 }
 
 // refused calls a function of the user's in a goroutine of its own. It returns nil, or what
-// the API server is told of the function's error, and the text of that error. An error that
-// panics when it is asked, as a nil pointer does, is a panic of the function.
-func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func() error) (status *metav1.Status, why string) {
-	tell := func(err error) {
-		if c.failed(err) {
-			err = apierrors.NewInternalError(err)
-		}
-		status, why = statusOf(err, code, reason), err.Error()
+// the API server is told of the function's error, and that error.
+func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func() error) (*metav1.Status, error) {
+	err := failure.Apart(in, f)
+	if err == nil {
+		return nil, nil
 	}
-	err := failure.Apart(in, func() error {
-		if err := f(); err != nil {
-			tell(err)
-		}
-		return nil
-	})
-	if err != nil {
-		tell(err)
+	if c.failed(err) {
+		err = apierrors.NewInternalError(err)
 	}
-	return status, why
+	return statusOf(err, code, reason), err
 }
 
 // failed notes and logs a panic or a Goexit of the user's function. It reports

@@ -64,7 +64,7 @@ func TestAnErrorThatPanicsRefuses(t *testing.T) {
 			response := ask(t, validate, admissionv1.Create, pod, "null")
 			require.False(t, response.Allowed)
 			require.EqualValues(t, 500, response.Result.Code)
-			require.Contains(t, response.Result.Message, "the webhook panicked: ")
+			require.Contains(t, response.Result.Message, ", which the webhook returned as an error, panicked: ")
 
 			c := webhook.NewConversion[*two](group("v2"))
 			webhook.Spoke(c, group("v1"), func(context.Context, *one, *two) error { return err }, func(context.Context, *two, *one) error { return nil })
