@@ -120,10 +120,10 @@ func (i *core[T]) publish(changes *applier[T]) {
 		i.append(&segment[T]{events: changes.events})
 	}
 	if changes.whole && !i.synced.Load() && i.feeds.complete() {
-		i.synced.Store(true)
 		if i.snapshots != nil {
 			i.snapshots.forget()
 		}
+		i.synced.Store(true)
 		i.append(&segment[T]{synced: true})
 	}
 	if !changes.resync {

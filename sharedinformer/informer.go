@@ -83,15 +83,16 @@ func (i *Informer[T]) Cache() indexer.Reader[T] {
 
 // Stale returns the read side of what the informer had in an earlier process, by its
 // snapshot, until it is synced: it may be wrong in everything, and the server may be another
-// one. From then on it returns the cache. It is for those who had rather see something old
-// than nothing; ask again for what is newer. Without a snapshot it is empty at first.
+// one. From then on it returns the cache, also while SetNamespaces takes effect. It is for
+// those who had rather see something old than nothing; ask again for what is newer. Without
+// a snapshot it is empty at first.
 func (i *Informer[T]) Stale() indexer.Reader[T] {
-	switch {
-	case i.HasSynced():
-	case i.packed != nil && i.packed.snapshots != nil:
-		return indexer.Opened[T](i.packed.snapshots.stale())
-	case i.whole != nil && i.whole.snapshots != nil:
-		return i.whole.snapshots.stale().Reader()
+	if i.packed != nil {
+		if stale := i.packed.snapshots.stale(); stale != nil {
+			return indexer.Opened[T](stale)
+		}
+	} else if stale := i.whole.snapshots.stale(); stale != nil {
+		return stale.Reader()
 	}
 	return i.Cache()
 }

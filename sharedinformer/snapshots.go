@@ -56,7 +56,7 @@ type snapshots[T object.Head] struct {
 	mu     sync.Mutex // guards the rest; taken under core.join
 	status SnapshotStatus
 	told   bool           // that there are none
-	held   map[string][]T // by namespace: what was read, until the informer is synced
+	held   map[string][]T // by namespace: what was read; nil from the first sync on
 	shown  *indexer.Indexer[T]
 	saved  map[*feed[T]]string // up to where the file of each is complete
 	wrong  map[*feed[T]]bool   // whose file, if there is one, is to go
@@ -128,7 +128,10 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 		return
 	}
 	s.mu.Lock()
-	s.held[f.namespace], s.shown, s.saved[f] = items, nil, file.RV
+	if s.held != nil {
+		s.held[f.namespace], s.shown = items, nil
+	}
+	s.saved[f] = file.RV
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
 	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Refuse: func(error) { s.refuse(f) }, Confirm: func(ctx context.Context) error {
@@ -368,11 +371,14 @@ func (i *core[T]) contentOf(f *feed[T]) (objects indexer.View[T], rv string) {
 	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }
 
-// stale returns what was read from files.
+// stale returns what was read from files, until the first sync, and nil from then on.
 func (s *snapshots[T]) stale() *indexer.Indexer[T] {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown == nil {
+	if s.shown == nil && s.held != nil {
 		s.shown = indexer.New[T]()
 		s.shown.Write(func(w indexer.Writer[T]) {
 			for namespace, items := range s.held {
@@ -383,13 +389,12 @@ func (s *snapshots[T]) stale() *indexer.Indexer[T] {
 	return s.shown
 }
 
-// forget lets go of what was read from files. It is called when the informer is synced, under
-// join.
+// forget lets go of what was read from files. It is called when the informer becomes synced,
+// under join.
 func (s *snapshots[T]) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.held)
-	s.shown = nil
+	s.held, s.shown = nil, nil
 }
 
 // seen returns the status.

@@ -140,3 +140,23 @@ func TestL22_TheLastSnapshotFails(t *testing.T) {
 		require.Same(t, reported[0], i.Status().Snapshot.Failure)
 	})
 }
+
+// Stale is the cache from the first sync on, also while another namespace is not listed yet.
+func TestStaleIsTheCacheOnceSynced(t *testing.T) {
+	for _, store := range []Store{Whole, Packed} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.put("a", "x", func(partial) {})
+			i := informerOf(traced{part{w, ""}}, Options{Store: store, Namespaces: []string{"a"}, Snapshot: snapshot.In(dir, snapshot.Options{})})
+			stop := runFor(t, i)
+			require.Zero(t, i.Stale().Len())
+			require.NoError(t, i.WaitForSync(t.Context()))
+			require.Equal(t, 1, i.Stale().Len())
+			stop()
+			require.NoError(t, i.SetNamespaces([]string{"a", "b"}))
+			require.False(t, i.HasSynced())
+			require.Equal(t, 1, i.Stale().Len())
+		})
+	}
+}
