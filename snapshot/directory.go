@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -183,6 +183,9 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 // temporary is in the names of files that are not whole yet.
 const temporary = ".new-"
 
+// ours are the names that files have here, whole ones and others.
+var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]+)?$`)
+
 // claim makes the directory and locks it, if that has not been done. What a process that was
 // killed has left there goes.
 func (d *Directory) claim() error {
@@ -209,14 +212,15 @@ func (d *Directory) clean() error {
 		return err
 	}
 	for _, e := range entries {
-		if e.IsDir() { // which is not ours
+		name := ours.FindStringSubmatch(e.Name())
+		if e.IsDir() || name == nil {
 			continue
 		}
-		old := false
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), extension) {
-			old = time.Since(info.ModTime()) > d.opts.MaxAge
+		goes := name[1] != ""
+		if info, err := e.Info(); err == nil && !goes {
+			goes = time.Since(info.ModTime()) > d.opts.MaxAge
 		}
-		if old || strings.Contains(e.Name(), extension+temporary) {
+		if goes {
 			if err := ignore(os.Remove(filepath.Join(d.path, e.Name())), fs.ErrNotExist); err != nil {
 				return err
 			}

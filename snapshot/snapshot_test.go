@@ -126,6 +126,20 @@ func TestAnOldSnapshotIsRefusedAndGoes(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(dir, other.name())}, left)
 }
 
+// What this package did not write is not removed, however old it is.
+func TestFilesOfOthersStay(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-48 * time.Hour)
+	for _, name := range []string{"db.snapshot", "db.snapshot.new-1", "vm-0123456789abcdef.snapshot.gz"} {
+		theirs := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(theirs, nil, 0o600))
+		require.NoError(t, os.Chtimes(theirs, old, old))
+		_, err := write(In(dir, Options{}), pods(""), nil)
+		require.NoError(t, err)
+		require.FileExists(t, theirs)
+	}
+}
+
 // A file that was cut off or changed anywhere is refused (C02).
 func TestC02_ADamagedFileIsRefused(t *testing.T) {
 	d := In(t.TempDir(), Options{})
