@@ -1,12 +1,16 @@
 package serving_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +56,61 @@ func TestAServerWithAListenerRunsOnce(t *testing.T) {
 	require.NoError(t, started(t, s)())
 	require.ErrorContains(t, s.Run(t.Context()), "x server: its Listener was closed when it ran: use Address")
 	require.NoError(t, s.Close())
+}
+
+// failingListener takes connections until its pipe is closed, and then fails.
+type failingListener struct {
+	pipe
+	fail func() error
+}
+
+func (l failingListener) Accept() (net.Conn, error) {
+	if c, ok := <-l.pipe; ok {
+		return c, nil
+	}
+	return nil, l.fail()
+}
+
+func (failingListener) Close() error { return nil }
+
+// When Run has returned, nothing is served any more, whatever the Listener did.
+func TestAServerWhoseListenerFailsServesNobody(t *testing.T) {
+	for want, fail := range map[string]func() error{
+		"x server: the port is gone":                       func() error { return errors.New("the port is gone") },
+		"x server: its Listener panicked: boom":            func() error { panic("boom") },
+		"x server: its Listener called runtime.Goexit, as": func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := failingListener{make(pipe), fail}
+				s, err := serving.New(serving.Options{Name: "x", Listener: l, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					time.Sleep(time.Second)
+				})})
+				require.NoError(t, err)
+				ended := make(chan error, 1)
+				go func() { ended <- s.Run(t.Context()) }()
+				idle, busy := l.dial(), l.dial()
+				defer idle.Close()
+				defer busy.Close()
+				get := func(conn net.Conn) error {
+					if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+						return err
+					}
+					_, err := http.ReadResponse(bufio.NewReader(conn), nil)
+					return err
+				}
+				require.NoError(t, get(idle))
+				answered := make(chan error, 1)
+				go func() { answered <- get(busy) }()
+				synctest.Wait()
+				close(l.pipe)
+				require.ErrorContains(t, <-ended, want)
+				require.NoError(t, <-answered, "it was in progress")
+				require.Error(t, s.Check())
+				require.Error(t, get(idle), "Run has returned, and the server answers")
+			})
+		})
+	}
 }
 
 func TestAHandlerThatEndsItsGoroutineIsLogged(t *testing.T) {

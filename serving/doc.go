@@ -14,9 +14,9 @@
 // # Guarantees
 //
 // Certificates are read again when their files change, without a restart. If the
-// new one cannot be used, the old one stays in use. When ctx is done the server
-// takes no new connection, and Run returns when the requests in progress have been
-// answered, or after Options.Drain.
+// new one cannot be used, the old one stays in use. When ctx is done or the listener
+// fails, the server takes no new connection, and Run returns when the requests in
+// progress have been answered, or after Options.Drain.
 //
 // No caller can hold a connection for nothing: headers must come within 10 s and
 // have 64 KiB at most, a body must come within 30 s, an answer must be read within

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // Options configure a Server. Name, Handler, and Address or Listener are
@@ -213,9 +215,10 @@ func (s *Server) Check() error {
 	return nil
 }
 
-// Run serves until ctx is done and the requests in progress have been answered.
-// It listens if Listen was not called. It may be called again when it has returned,
-// unless Options.Listener was set; while it runs it fails with ErrRunning.
+// Run serves until ctx is done or its listener fails, and the requests in progress
+// have been answered. It listens if Listen was not called. It may be called again when
+// it has returned, unless Options.Listener was set; while it runs it fails with
+// ErrRunning.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.begin()
 	if err != nil {
@@ -236,18 +239,23 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	go func() {
+		var err error
+		defer func() { failed <- err }()
+		guard := failure.Guard{In: "its Listener"}
+		defer guard.End(&err, func(e error) { err = e })
 		if s.tls != nil {
-			failed <- server.ServeTLS(listener, "", "")
+			err = server.ServeTLS(listener, "", "")
 		} else {
-			failed <- server.Serve(listener)
+			err = server.Serve(listener)
 		}
+		guard.Returned()
 	}()
 	s.serving.Store(true)
 	defer s.serving.Store(false)
 	logger.Info("serving", "address", listener.Addr().String(), "tls", s.tls != nil)
+	var broken error
 	select {
-	case err := <-failed:
-		return fmt.Errorf("%s: %w", s.Name(), err)
+	case broken = <-failed:
 	case <-ctx.Done():
 	}
 	s.serving.Store(false)
@@ -257,6 +265,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		logger.Warn("requests in progress were broken off", "drain", s.opts.Drain)
 		err = server.Close()
+	}
+	if broken != nil {
+		return fmt.Errorf("%s: %w", s.Name(), broken)
 	}
 	<-failed
 	return err
