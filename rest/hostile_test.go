@@ -2,7 +2,9 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // The year 9999 is further away than a time.Duration can say, and a quarter on top
@@ -31,10 +36,6 @@ func TestARetryAfterInTheFarFutureIsNoInvitationToComeBackAtOnce(t *testing.T) {
 // Nothing was deleted where a proxy sent its login page.
 func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/login" {
-			http.Redirect(w, r, "/login", http.StatusFound)
-			return
-		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write([]byte("<html><head><title>Sign in</title></head></html>"))
 	})
@@ -45,6 +46,46 @@ func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, `text/html titled "Sign in", which is not from the Kubernetes API`)
 	}
+}
+
+// A redirect makes a GET of a write, except with status 307 and 308. The answer to that GET
+// must not pass for that of the write.
+func TestARedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
+	var status int
+	var lines []string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		lines = append(lines, r.Method+" "+r.URL.Path)
+		if !strings.HasPrefix(r.URL.Path, "/clusters/one/") {
+			http.Redirect(w, r, "/clusters/one"+r.URL.Path, status)
+			return
+		}
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+	})
+	ctx, pods := t.Context(), ResourceFor[*corev1.Pod](c)
+	for method, write := range map[string]func() error{
+		http.MethodPost:   func() error { return second(pods.Create(ctx, pod("a"), metav1.CreateOptions{})) },
+		http.MethodPut:    func() error { return second(pods.Update(ctx, pod("a"), metav1.UpdateOptions{})) },
+		http.MethodDelete: func() error { return pods.Delete(ctx, key, metav1.DeleteOptions{}) },
+		http.MethodPatch: func() error {
+			return second(pods.Patch(ctx, key, types.MergePatchType, []byte("{}"), metav1.PatchOptions{}))
+		},
+	} {
+		for _, status = range []int{301, 302, 303} {
+			lines = nil
+			require.ErrorContains(t, write(), fmt.Sprintf("redirects a %s to the path /clusters/one/api/v1/namespaces/default/pods", method))
+			require.Len(t, lines, 1)
+		}
+		for _, status = range []int{307, 308} {
+			lines = nil
+			require.NoError(t, write())
+			require.Len(t, lines, 2)
+			require.Contains(t, lines[1], method+" /clusters/one/")
+		}
+	}
+	status = http.StatusFound
+	_, err := pods.Get(ctx, key, metav1.GetOptions{})
+	require.NoError(t, err, "a GET stays one")
 }
 
 // A deadline alone does not tell who was waited for.

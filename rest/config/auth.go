@@ -99,7 +99,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // send adds the headers to a copy of the request, as RoundTripper demands, and
-// refuses to be led to another server.
+// refuses to be led where it must not go.
 func (t *authTransport) send(req *http.Request, cred credential) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Header == nil {
@@ -117,7 +117,7 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if err != nil {
 		return nil, t.conceal(req, advise(err))
 	}
-	if err := foreignRedirect(t.base, resp); err != nil {
+	if err := refusedRedirect(t.base, req.Method, resp); err != nil {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, t.conceal(req, err)
 	}
@@ -197,10 +197,11 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// foreignRedirect returns an error if the answer redirects to another server:
-// http.Client would follow, and the credentials must not. The error does not
-// show the whole target, which may hold secrets in its query.
-func foreignRedirect(base *url.URL, resp *http.Response) error {
+// refusedRedirect returns an error if http.Client would follow the answer where it must
+// not. The credentials must not go to another server, and a write must not become a GET,
+// whose answer reads as if it had been done. The error does not show the whole target,
+// which may hold secrets in its query.
+func refusedRedirect(base *url.URL, method string, resp *http.Response) error {
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return nil
 	}
@@ -210,10 +211,20 @@ func foreignRedirect(base *url.URL, resp *http.Response) error {
 		return nil
 	case err != nil: // which quotes the address
 		return fmt.Errorf("%s redirects to what is no address: check the server's address", origin(base))
-	case target.Host == "" || sameServer(base, target):
-		return nil // within the server
+	case target.Host == "" || sameServer(base, target): // within the server
+		if becomesGet(method, resp.StatusCode) {
+			return fmt.Errorf("%s redirects a %s to the path %.200s with status %d, which is not followed because a GET would come of it: check the server's address with its path, and whether a login page is in the way",
+				origin(base), method, target.EscapedPath(), resp.StatusCode)
+		}
+		return nil
 	}
 	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
+}
+
+// becomesGet reports whether http.Client sends a GET after a redirect of another method.
+func becomesGet(method string, status int) bool {
+	return method != http.MethodGet && method != http.MethodHead &&
+		(status == http.StatusMovedPermanently || status == http.StatusFound || status == http.StatusSeeOther)
 }
 
 func sameServer(a, b *url.URL) bool { return origin(a) == origin(b) }
