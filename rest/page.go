@@ -3,7 +3,6 @@ package rest
 import (
 	"fmt"
 	"html"
-	"io"
 	"mime"
 	"net/http"
 	"regexp"
@@ -17,8 +16,8 @@ const maxPageStart = 4 << 10
 
 // notTheAPI describes a successful answer that no API server gives.
 func notTheAPI(host string, resp *http.Response, conceal func(string) string) error {
-	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxPageStart)) // what came says enough
-	start = []byte(conceal(string(start)))                          // before it is cut
+	start, _ := readBody(resp, maxPageStart) // what came says enough
+	start = []byte(conceal(string(start)))   // before it is cut
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
 		host, conceal(resp.Status), describePage(conceal(resp.Header.Get("Content-Type")), start))
 }

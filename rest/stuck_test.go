@@ -90,6 +90,42 @@ func TestABodyThatNeverEnds(t *testing.T) {
 	})
 }
 
+// A proxy sends the beginning of its page, and nothing more.
+func TestAPageThatNeverEnds(t *testing.T) {
+	pods := func(c *Client) *Resource[*corev1.Pod] { return ResourceFor[*corev1.Pod](c) }
+	for name, do := range map[string]func(ctx context.Context, c *Client) error{
+		"get": func(ctx context.Context, c *Client) error {
+			return second(pods(c).Get(ctx, key, metav1.GetOptions{}))
+		},
+		"delete": func(ctx context.Context, c *Client) error {
+			return pods(c).Delete(ctx, key, metav1.DeleteOptions{})
+		},
+		"watch": func(ctx context.Context, c *Client) error {
+			return second(pods(c).Watch(ctx, metav1.ListOptions{}))
+		},
+		"discovery": func(ctx context.Context, c *Client) error {
+			_, _, err := c.document(ctx, "/api", wire.MediaJSON)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					w.Header().Set("Content-Type", "text/html")
+					io.WriteString(w, "<html><head><title>Sign in</title>")
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				})
+				start := time.Now()
+				err := do(context.Background(), c)
+				require.ErrorContains(t, err, `text/html titled "Sign in", which is not from the Kubernetes API`)
+				require.Equal(t, maxBodyTime, time.Since(start))
+			})
+		})
+	}
+}
+
 // lost is the body of an answer whose connection answers no ping.
 type lost struct{ io.ReadCloser }
 
