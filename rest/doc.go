@@ -32,9 +32,10 @@
 //     back-off (L19). Other calls are sent again where the server asks
 //     for it with a Retry-After, at most ten times within 30 seconds: after 429,
 //     when it has not begun with them, and after 503 if doing it twice does no harm.
-//   - Every request is bounded in time: the head of an answer by Config.Timeout, the
-//     body of a single object by a minute, discovery by half a minute. Only the body
-//     of a list or a watch may last; what limits it is the caller's context.
+//   - Every request is bounded in time: its sending, once there is a connection, and then
+//     the head of its answer by Config.Timeout each, the body of a single object by a
+//     minute, discovery by half a minute. Only the body of a list or a watch may last;
+//     what limits it is the caller's context.
 //   - Objects that are sent are not changed: they may come from a cache (L16).
 //   - The rate of requests is not limited; priority and fairness in the server
 //     does that.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,17 +73,18 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // the server has no part in it
 	}
-	ctx, progress := traced(ctx, c.base.Host)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, progress, sending := traced(ctx, c.base.Host, cmp.Or(c.config.Timeout, maxBodyTime), cancel)
 	req, err := c.newRequest(ctx, r)
 	if err != nil {
-		cancel()
+		cancel(nil)
 		return nil, r.wrap(err)
 	}
 	start := time.Now()
 	resp, err := c.http.Do(req)
+	sending.Stop()
 	if err != nil {
-		defer cancel() // when it is known whether the caller did
+		defer cancel(nil) // when it is known whether the caller did
 		err = withoutURL(err)
 		c.logRequest(ctx, r, start, slog.Any("error", err))
 		err = noAnswer(ctx, c.base.Host, progress, err)
@@ -92,7 +94,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		return nil, r.wrap(err)
 	}
 	progress.Step(c.base.Host, stepBody)
-	resp.Body = &body{resp.Body, c.base.Host, cancel}
+	resp.Body = &body{resp.Body, c.base.Host, func() { cancel(nil) }}
 	c.logRequest(ctx, r, start, slog.Int("status", resp.StatusCode))
 	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"], c.conceal(resp))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
@@ -152,7 +154,8 @@ const (
 	maxDrainTime = time.Second
 
 	// maxBodyTime bounds the reading of a body that is no stream. A server sends
-	// the few megabytes that it may have at once.
+	// the few megabytes that it may have at once, and reads those of a request as fast:
+	// where Config.Timeout does not say it, this bounds the sending too.
 	maxBodyTime = time.Minute
 )
 

@@ -25,27 +25,39 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
+// errUnread is the cause of a request that was given up while it was sent.
+var errUnread = errors.New("it is not read to its end")
+
 // traced returns a context whose request notes its steps, in the caller's Progress
-// if there is one.
-func traced(ctx context.Context, host string) (context.Context, *source.Progress) {
+// if there is one. A request that is not sent within limit, once it has a connection, is
+// canceled: net/http waits for that without a limit. The timer, which does it, must be
+// stopped when there is an answer.
+func traced(ctx context.Context, host string, limit time.Duration, cancel context.CancelCauseFunc) (context.Context, *source.Progress, *time.Timer) {
 	p := source.ProgressOf(ctx)
 	if p == nil {
 		p = new(source.Progress)
 		ctx = source.WithProgress(ctx, p)
 	}
 	p.Step(host, stepConnection)
+	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
+	sending.Stop() // until there is a connection
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:           func(string) { p.Step(host, stepConnection) },
 		DNSStart:          func(httptrace.DNSStartInfo) { p.Step(host, stepLookup) },
 		ConnectStart:      func(string, string) { p.Step(host, stepConnect) },
 		TLSHandshakeStart: func() { p.Step(host, stepHandshake) },
-		GotConn:           func(httptrace.GotConnInfo) { p.Step(host, stepSend) },
+		GotConn: func(httptrace.GotConnInfo) {
+			p.Step(host, stepSend)
+			sending.Reset(limit)
+		},
+		GotFirstResponseByte: func() { sending.Stop() },
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			sending.Stop()
 			if info.Err == nil {
 				p.Step(host, stepHead)
 			}
 		},
-	}), p
+	}), p, sending
 }
 
 // noAnswer says why there is no answer. Where the request waited until somebody gave

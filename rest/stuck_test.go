@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,26 @@ func TestARequestThatIsNeverAnswered(t *testing.T) {
 		_, err := ResourceFor[*corev1.Pod](c).Get(context.Background(), key, metav1.GetOptions{})
 		require.ErrorContains(t, err, "get pods default/a: no answer from pipe for 1m30s (the request is sent): ")
 	})
+}
+
+// A server, or a proxy, takes the head of a request and does not read on. The head of the
+// answer is waited for only when the request is sent.
+func TestARequestThatIsNeverRead(t *testing.T) {
+	for timeout, want := range map[time.Duration]string{0: "1m0s", 10 * time.Second: "10s"} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			defer synctest.Wait()
+			defer close(release)
+			c := pipeServer(t, func(http.ResponseWriter, *http.Request) { <-release })
+			c.config.Timeout = timeout
+			big := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+				Data:       map[string]string{"a": strings.Repeat("x", 1<<20)},
+			}
+			_, err := ResourceFor[*corev1.ConfigMap](c).Create(context.Background(), big, metav1.CreateOptions{})
+			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for "+want+" (sending the request): it is not read to its end")
+		})
+	}
 }
 
 func TestABodyThatNeverEnds(t *testing.T) {

@@ -86,7 +86,8 @@ type Config struct {
 
 	// Timeout limits the wait for the head of each response. Zero means 90 seconds,
 	// half as long again as a server takes by default. It does not limit the reading
-	// of the body, so watches live on; use the context for that.
+	// of the body, so watches live on; use the context for that. A rest.Client limits
+	// the sending of each request by it too, where it is zero by a minute.
 	Timeout time.Duration
 
 	// UserAgent is the User-Agent header. Empty means the program's name, the
