@@ -109,6 +109,10 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 }
 
 func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, error) {
+	if _, err := url.PathUnescape(r.path); err != nil {
+		// JoinPath would take it for no path at all.
+		return nil, fmt.Errorf("the path %q is malformed: %w: write %%25 for a percent sign", excerpt(r.path), err)
+	}
 	u := c.base.JoinPath(r.path)
 	u.RawQuery = r.query.Encode()
 	var body io.Reader

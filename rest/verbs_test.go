@@ -289,6 +289,8 @@ func TestRaw(t *testing.T) {
 	require.JSONEq(t, `{"major":"1"}`, string(body))
 	_, err = c.Raw(t.Context(), "/nothing")
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	_, err = c.Raw(t.Context(), "/openapi/v3/100%")
+	require.EqualError(t, err, `get /openapi/v3/100%: the path "/openapi/v3/100%" is malformed: invalid URL escape "%": write %25 for a percent sign`)
 }
 
 func TestResourceString(t *testing.T) {
