@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -290,6 +291,31 @@ func TestCancelEndsTheWaitForARetry(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
 		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+// The server has answered, and nobody need blame it for silence.
+func TestAWaitThatTheServerAskedForIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := true
+		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if busy {
+				busy = false
+				w.Header().Set("Retry-After", "20")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+		})
+		progress := new(source.Progress)
+		time.AfterFunc(15*time.Second, func() {
+			assert.True(t, progress.Resting())
+			assert.EqualError(t, progress.Waiting(nil), "waiting for the end of the pause that pipe asked for since 15s")
+		})
+		_, err := ResourceFor[*corev1.Pod](c).Get(source.WithProgress(t.Context(), progress), key, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.False(t, progress.Resting())
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // request is one call of the API, in a form that can be sent again.
@@ -62,6 +63,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 		}
 		c.log.LogAttrs(ctx, slog.LevelDebug, "the server asks to come back later",
 			slog.String("verb", r.verb), slog.String("path", r.path), slog.Int("status", refused.code), slog.Duration("wait", wait))
+		source.ProgressOf(ctx).Rest(fmt.Sprintf("the end of the pause that %s asked for", c.base.Host))
 		if err := sleep(ctx, wait); err != nil {
 			return nil, r.wrap(fmt.Errorf("waiting to try again (%w) after: %w", err, refused.status))
 		}
