@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -97,6 +98,29 @@ func TestALookupThatGetsNoAnswerSaysOfWhom(t *testing.T) {
 		_, err := c.Mapper().MappingForKind(ctx, kindWidget)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "no answer from pipe for 5s (the request is sent)")
+	})
+}
+
+// Discovery asks for two documents at a time. What it says of the one that does not come is
+// not what the other one did.
+func TestALookupSaysWhatItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api" {
+				<-r.Context().Done()
+				return
+			}
+			time.Sleep(time.Second)
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			w.Write([]byte(`{"kind":"APIVersions","versions":[]}`))
+		})
+		progress := new(source.Progress)
+		ctx, cancel := context.WithTimeout(source.WithProgress(t.Context(), progress), 5*time.Second)
+		defer cancel()
+		_, err := c.Mapper().MappingForKind(ctx, kindWidget)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no answer from pipe for 5s (the request is sent)")
+		require.EqualError(t, progress.Waiting(nil), "no answer from pipe for 4s (in the middle of the answer)", "the last step of both")
 	})
 }
 

@@ -28,16 +28,13 @@ const (
 // errUnread is the cause of a request that was given up while it was sent.
 var errUnread = errors.New("it is not read to its end")
 
-// traced returns a context whose request notes its steps, in the caller's Progress
-// if there is one. A request that is not sent within limit, once it has a connection, is
+// traced returns a context whose request notes its steps, and in the caller's Progress
+// too, if there is one. A request that is not sent within limit, once it has a connection, is
 // canceled: net/http waits for that without a limit. The timer, which does it, must be
 // stopped when there is an answer.
 func traced(ctx context.Context, host string, limit time.Duration, cancel context.CancelCauseFunc) (context.Context, *source.Progress, *time.Timer) {
-	p := source.ProgressOf(ctx)
-	if p == nil {
-		p = new(source.Progress)
-		ctx = source.WithProgress(ctx, p)
-	}
+	p := source.ProgressOf(ctx).Part()
+	ctx = source.WithProgress(ctx, p)
 	p.Step(host, stepConnection)
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
 	sending.Stop() // until there is a connection

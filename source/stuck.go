@@ -52,12 +52,18 @@ func round(d time.Duration) time.Duration {
 // late; the source notes each step. It is safe for concurrent use. A nil Progress
 // notes nothing.
 type Progress struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the four below
 	host  string
 	what  string
 	since time.Time
 	rests bool
+
+	whole *Progress // which notes the same; see Part
 }
+
+// Part returns a Progress for one of several requests that may be under way at a time:
+// what it notes is noted in p too, and it does not know what the others do.
+func (p *Progress) Part() *Progress { return &Progress{whole: p} }
 
 // Step notes what is waited for from now on. The host is empty as long as the
 // server has not been asked.
@@ -75,6 +81,7 @@ func (p *Progress) note(host, what string, rests bool) {
 	p.mu.Lock()
 	p.host, p.what, p.since, p.rests = host, what, now, rests
 	p.mu.Unlock()
+	p.whole.note(host, what, rests)
 }
 
 // Resting reports whether the last that was noted is a rest.
