@@ -142,8 +142,9 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 	return none, req.wrap(r.client.concealed(resp, err))
 }
 
-// none sends a call whose answer says no more than that it succeeded. What is not
-// from the API says nothing.
+// none sends a call whose answer says no more than that it succeeded: with a Status, or
+// with what was deleted, of which the kind is enough. What is not from the API says
+// nothing.
 func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
@@ -155,6 +156,20 @@ func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
 	}
 	if _, err := r.codec.decoders.of(r.client, resp); err != nil {
 		return req.wrap(err)
+	}
+	body, err := readBody(resp, maxStatusBytes)
+	if len(body) > maxStatusBytes {
+		return nil // no Status and no page, but the objects of a collection
+	}
+	if err != nil {
+		return req.wrap(err)
+	}
+	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil {
+		return req.wrap(r.client.concealed(resp, status))
+	}
+	var is metav1.TypeMeta
+	if isJSON(resp) && len(body) > 0 && (json.Unmarshal(body, &is) != nil || is.Kind == "") {
+		return req.wrap(notTheAPI(r.client.base.Host, resp, body, r.client.conceal(resp)))
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ func (c *Client) conceal(resp *http.Response) func(string) string {
 
 // foreign is notTheAPI without what the answer repeats of the credentials.
 func (c *Client) foreign(resp *http.Response) error {
-	return notTheAPI(c.base.Host, resp, c.conceal(resp))
+	start, _ := readBody(resp, maxPageStart) // what came says enough
+	return notTheAPI(c.base.Host, resp, start, c.conceal(resp))
 }
 
 // concealed is an error about the body of a successful answer, without what it

@@ -49,6 +49,37 @@ func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 	}
 }
 
+// An answer in JSON is one of the API if it has a kind, and no Status of a failure.
+func TestADeletionDoesNotTakeAnyJSONForASuccess(t *testing.T) {
+	var body []byte
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(body)
+	})
+	pods := ResourceFor[*corev1.Pod](c).Namespace("default")
+	for answer, want := range map[string]string{
+		`{"error":"login_required"}`: "200 OK with application/json that begins \"{\\\"error\\\":\\\"login_required\\\"}\", which is not from the Kubernetes API",
+		`["kind"]`:                   "which is not from the Kubernetes API",
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}`: ": no",
+		`{"kind":"Status","apiVersion":"v1","status":"Success"}`:                "",
+		`{"kind":"Pod","apiVersion":"v1","status":{}}`:                          "",
+		`{"kind":"PodList","apiVersion":"v1","items":[]}`:                       "",
+		`{"items":["` + strings.Repeat("x", maxStatusBytes) + `"],"kind":"X"}`:  "",
+	} {
+		body = []byte(answer)
+		for _, err := range []error{
+			pods.Delete(t.Context(), key, metav1.DeleteOptions{}),
+			pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
+		} {
+			if want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+		}
+	}
+}
+
 // A redirect makes a GET of a write, except with status 307 and 308. The answer to that GET
 // must not pass for that of the write.
 func TestARedirectDoesNotTurnAWriteIntoARead(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 // maxPageStart is how much of a foreign answer is looked at for its title.
 const maxPageStart = 4 << 10
 
-// notTheAPI describes a successful answer that no API server gives.
-func notTheAPI(host string, resp *http.Response, conceal func(string) string) error {
-	start, _ := readBody(resp, maxPageStart) // what came says enough
-	start = []byte(conceal(string(start)))   // before it is cut
+// notTheAPI describes a successful answer that no API server gives, whose body begins with
+// start.
+func notTheAPI(host string, resp *http.Response, start []byte, conceal func(string) string) error {
+	start = []byte(conceal(string(start))) // before it is cut
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
 		host, conceal(resp.Status), describePage(conceal(resp.Header.Get("Content-Type")), start))
 }
