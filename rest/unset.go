@@ -61,33 +61,48 @@ func withoutUnset(v reflect.Value, form any) {
 }
 
 // fieldsWithoutUnset is withoutUnset for a struct, whose fields may be those of another one
-// that it is embedded in.
+// that it is embedded in. Of several with one name, encoding/json writes the outermost.
 func fieldsWithoutUnset(v reflect.Value, fields map[string]any) {
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && name == "" {
-			if in := reflect.Indirect(v.Field(i)); in.Kind() == reflect.Struct {
-				fieldsWithoutUnset(in, fields)
+	found := map[string]int{} // at which depth, by name
+	for level, depth := []reflect.Value{v}, 0; len(level) > 0; depth++ {
+		var deeper []reflect.Value
+		for _, v := range level {
+			for i := range v.NumField() {
+				field := v.Type().Field(i)
+				name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+				if field.Anonymous && name == "" {
+					if in := reflect.Indirect(v.Field(i)); in.Kind() == reflect.Struct {
+						deeper = append(deeper, in)
+					}
+					continue
+				}
+				if name == "" {
+					name = field.Name
+				}
+				if at, ok := found[name]; ok && at < depth || !field.IsExported() {
+					continue
+				}
+				found[name] = depth
+				fieldWithoutUnset(v.Field(i), fields, name, strings.Contains(options, "omitempty"))
 			}
-			continue
 		}
-		if name == "" {
-			name = field.Name
-		}
-		form, written := fields[name]
-		if !written || !field.IsExported() {
-			continue
-		}
-		value := v.Field(i)
-		if unset(value, form, strings.Contains(options, "omitempty")) {
-			delete(fields, name)
-			continue
-		}
-		withoutUnset(value, form)
-		if inner, ok := form.(map[string]any); ok && len(inner) == 0 && value.Kind() == reflect.Struct && strings.Contains(options, "omitempty") {
-			delete(fields, name)
-		}
+		level = deeper
+	}
+}
+
+// fieldWithoutUnset is withoutUnset for one field of a struct.
+func fieldWithoutUnset(v reflect.Value, fields map[string]any, name string, omitEmpty bool) {
+	form, written := fields[name]
+	if !written {
+		return
+	}
+	if unset(v, form, omitEmpty) {
+		delete(fields, name)
+		return
+	}
+	withoutUnset(v, form)
+	if inner, ok := form.(map[string]any); ok && len(inner) == 0 && v.Kind() == reflect.Struct && omitEmpty {
+		delete(fields, name)
 	}
 }
 

@@ -49,6 +49,17 @@ type parts struct {
 	Extra gadgetPart `json:"extra,omitempty"`
 }
 
+// shadowing has a field that hides one of a struct that is embedded in it, further above.
+type shadowing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	parts             `json:",inline"`
+
+	Extra gadgetPart `json:"extra,omitempty"`
+}
+
+func (s *shadowing) DeepCopyObject() runtime.Object { c := *s; return &c }
+
 func (g *gadget) DeepCopyObject() runtime.Object { c := *g; return &c }
 
 func TestWhatNobodySetIsNotApplied(t *testing.T) {
@@ -83,6 +94,8 @@ func TestWhatNobodySetIsNotApplied(t *testing.T) {
 		}, `{"metadata":{"name":"a"},"extra":{"size":1},"spec":{"size":0,"name":"s"},"status":{"size":0,"heap":{}},
 			"some":{"x":{"size":0}},"list":[{"size":0}],"to":{"size":0},"any":{"size":0},
 			"raw":{"null":null,"empty":{}},"since":"1970-01-01T00:00:00Z","much":"0","port":"http"}`},
+		{"a field that hides an empty one", &shadowing{ObjectMeta: named, Extra: gadgetPart{Size: 1}}, `{"metadata":{"name":"a"},"extra":{"size":1}}`},
+		{"an empty field that hides one", &shadowing{ObjectMeta: named, parts: parts{Extra: gadgetPart{Size: 1}}}, `{"metadata":{"name":"a"}}`},
 		{"a time of nothing, with a place", &gadget{ObjectMeta: named, Since: metav1.NewTime(time.Time{}.Local())}, `{"metadata":{"name":"a"},"spec":{"size":0}}`},
 		{"large numbers", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 9007199254740993}},
 			`{"metadata":{"name":"a","generation":9007199254740993}}`},
