@@ -43,11 +43,11 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
-	key, err := r.complete(m, c.key)
+	key, err := r.complete(m, c)
 	if err != nil {
 		if other, changed := r.location.doubt(ctx, m); changed {
 			m = other
-			key, err = r.complete(m, c.key)
+			key, err = r.complete(m, c)
 		}
 	}
 	if c.key = key; err != nil {

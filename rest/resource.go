@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
@@ -287,9 +288,10 @@ func (r *Resource[T]) describe(key object.Key) string {
 	return r.Namespace("").String() + " " + object.FormatKey(key)
 }
 
-// complete puts the scope's namespace into a key that has none, and checks that
-// key and resource agree.
-func (r *Resource[T]) complete(m discovery.Mapping, key object.Key) (object.Key, error) {
+// complete puts the scope's namespace into the key of a call that has none, and checks
+// that key and resource agree.
+func (r *Resource[T]) complete(m discovery.Mapping, c call[T]) (object.Key, error) {
+	key := c.key
 	name := object.ResourceName(m.Resource)
 	switch {
 	case !m.Namespaced && r.namespace != "":
@@ -303,6 +305,10 @@ func (r *Resource[T]) complete(m discovery.Mapping, key object.Key) (object.Key,
 	}
 	if m.Namespaced && key.Namespace == "" && key.Name != "" {
 		return key, fmt.Errorf("%s are namespaced, and the key %q has no namespace", name, key.Name)
+	}
+	if m.Namespaced && key.Namespace == "" && c.method != http.MethodGet {
+		// Only a list and a watch go over all namespaces.
+		return key, fmt.Errorf("%s are namespaced, and no namespace was given: set that of the object, or use Resource.Namespace", name)
 	}
 	return key, nil
 }
