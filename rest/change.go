@@ -38,10 +38,17 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 	if change == nil {
 		panic(failure.Place(1) + ": the function that is to change the object is nil")
 	}
+	var stop error // of change, which may be a conflict about something else
 	err = RetryOnConflict(ctx, func() error {
-		changed, err = r.change(ctx, key, change, opts)
+		changed, err = r.change(ctx, key, func(o T) error { stop = change(o); return stop }, opts)
+		if stop != nil {
+			return nil
+		}
 		return err
 	})
+	if stop != nil {
+		return changed, stop
+	}
 	return changed, err
 }
 

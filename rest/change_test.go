@@ -124,6 +124,19 @@ func TestALockedChangeTriesAgain(t *testing.T) {
 	})
 }
 
+// A conflict that the function comes with is about something else.
+func TestAConflictOfTheFunctionEndsChange(t *testing.T) {
+	changing(t, func(t *testing.T, client *rest.Client, srv *apiserver.Server, patches *int) {
+		conflict, calls := apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "other", errors.New("newer")), 0
+		_, err := rest.ResourceFor[*corev1.ConfigMap](client).Change(t.Context(), changed, func(*corev1.ConfigMap) error {
+			calls++
+			return conflict
+		}, rest.ChangeOptions{})
+		require.Same(t, conflict, err)
+		require.Equal(t, 1, calls)
+	})
+}
+
 func TestRetryOnConflictEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("newer"))
