@@ -76,7 +76,8 @@ type pageReader[T object.Object, H object.Head] struct {
 	meta  *metav1.ListMeta
 	begun bool
 	pages int
-	empty int // pages without an item, in a row
+	empty int    // pages without an item, in a row
+	token string // that led to some earlier page
 }
 
 // run reads all pages. It returns nil when the consumer has stopped it, too.
@@ -106,6 +107,12 @@ func (l *pageReader[T, H]) run(ctx context.Context, yield func(H, error) bool) e
 		}
 		if page.Continue == l.opts.Continue {
 			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.Resource, l.pages)
+		}
+		if page.Continue == l.token {
+			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.Resource, l.pages)
+		}
+		if l.pages&(l.pages-1) == 0 {
+			l.token = page.Continue // at powers of two: a circle is found within three rounds
 		}
 		// The token stands for the resource version of the first page.
 		l.opts.Continue = page.Continue

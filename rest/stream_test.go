@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,6 +115,28 @@ func TestListStopsAtATokenThatLeadsNowhere(t *testing.T) {
 		failure = err
 	}
 	require.ErrorContains(t, failure, "leads to itself")
+}
+
+func TestListStopsWherePagesGoInACircle(t *testing.T) {
+	for _, circle := range []int{2, 3, 100} {
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			at, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+			list := podList("a")
+			if list.Continue = fmt.Sprint(at + 1); at == 5+circle {
+				list.Continue = "5"
+			}
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), list))
+		})
+		var failure error
+		items := 0
+		for _, err := range ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1}).Items {
+			failure = err
+			items++
+			require.Less(t, items, 5*circle+20)
+		}
+		require.ErrorContains(t, failure, "leads back to an earlier one")
+	}
 }
 
 func TestListStopsWhereOnlyEmptyPagesCome(t *testing.T) {
