@@ -131,8 +131,8 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	for i, err := range errs {
 		// A server may have only one of the roots, such as an API server of
 		// custom resources without a core group: then the other one is absent
-		// and not broken.
-		if err == nil || apierrors.IsNotFound(err) && errs[1-i] == nil {
+		// and not broken, whatever is the matter with the first.
+		if err == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(errs[1-i]) {
 			continue
 		}
 		if apierrors.IsNotFound(err) {

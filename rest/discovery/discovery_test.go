@@ -381,6 +381,15 @@ func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
 }
 
 // A proxy that has lost its way does not say that kinds are not served.
+// Its address is right, even while the root that it has does not answer.
+func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
+	s := newFakeServer()
+	s.fail["/api"] = apierrors.NewNotFound(schema.GroupResource{}, "")
+	s.fail["/apis"] = apierrors.NewServiceUnavailable("busy")
+	_, err := discover(t.Context(), s.get)
+	require.EqualError(t, err, "discovery failed for /apis: busy")
+}
+
 func TestDiscoveryDoesNotTakeTwoMissingRootsForAnEmptyServer(t *testing.T) {
 	server := newFakeServer()
 	for _, root := range []string{coreRoot, groupsRoot} {
