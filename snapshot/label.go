@@ -33,7 +33,7 @@ type Label struct {
 // name is that of the file. Labels that are wanted at the same time have different names.
 func (l *Label) name() string {
 	hash := sha256.New()
-	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Scope, l.Labels, l.Fields} {
+	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Scope, l.Labels, l.Fields, l.Keep, l.Transform} {
 		fmt.Fprintf(hash, "%q ", part)
 	}
 	kind := strings.Map(func(r rune) rune {
