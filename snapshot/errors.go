@@ -12,8 +12,8 @@ var (
 	ErrForeign = errors.New("the file is of something else")
 	// ErrOld: the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")
-	// ErrLocked: another process writes into the directory.
-	ErrLocked = errors.New("another process writes into this directory: give each its own")
+	// ErrLocked: another process, or another Directory of this one, writes into the directory.
+	ErrLocked = errors.New("another process, or another Directory of this one, writes into this directory: give each its own")
 )
 
 // Error says what could not be done with which file or directory.

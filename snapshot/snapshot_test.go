@@ -345,6 +345,7 @@ func TestTheLockIsGivenBack(t *testing.T) {
 	one()
 	_, err = write(other, pods(""), nil)
 	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, "another Directory of this one")
 	two()
 	_, err = write(other, pods(""), nil)
 	require.NoError(t, err)
