@@ -49,7 +49,7 @@ type Directory struct {
 
 	mu     sync.Mutex // guards the rest
 	users  int
-	unlock func() // nil while the directory is not locked
+	locked *os.File // nil while the directory is not locked
 }
 
 // file is what is written.
@@ -86,9 +86,9 @@ func (d *Directory) Use() (done func()) {
 func (d *Directory) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.users--; d.users == 0 && d.unlock != nil {
-		d.unlock()
-		d.unlock = nil
+	if d.users--; d.users == 0 && d.locked != nil {
+		d.locked.Close()
+		d.locked = nil
 	}
 }
 
@@ -186,22 +186,26 @@ const temporary = ".new-"
 // ours are the names that files have here, whole ones and others.
 var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]+)?$`)
 
-// claim makes the directory and locks it, if that has not been done. What a process that was
-// killed has left there goes.
-func (d *Directory) claim() error {
+// claim makes the directory and locks it, if that has not been done, or somebody has removed
+// it since. What a process that was killed has left there goes.
+func (d *Directory) claim() (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.unlock != nil {
-		return nil
+	name := filepath.Join(d.path, "lock")
+	if d.locked != nil {
+		mine, _ := d.locked.Stat()
+		if there, err := os.Lstat(name); err == nil && os.SameFile(mine, there) {
+			return nil
+		}
+		d.locked.Close()
+		d.locked = nil
 	}
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
 	}
-	unlock, err := lock(filepath.Join(d.path, "lock"))
-	if err != nil {
+	if d.locked, err = lock(name); err != nil {
 		return err
 	}
-	d.unlock = unlock
 	return d.clean()
 }
 

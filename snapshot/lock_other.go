@@ -5,6 +5,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 )
 
@@ -12,6 +13,6 @@ import (
 const wary = 0
 
 // lock fails: without a lock, two processes would take turns at one file.
-func lock(string) (unlock func(), err error) {
+func lock(string) (*os.File, error) {
 	return nil, fmt.Errorf("lock: not written for %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

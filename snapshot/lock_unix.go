@@ -13,8 +13,8 @@ import (
 const wary = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
 // lock takes an exclusive lock between processes on a file, at once or not at all. The system
-// releases it when the process dies.
-func lock(name string) (unlock func(), err error) {
+// releases it when the file is closed, or the process dies.
+func lock(name string) (*os.File, error) {
 	f, err := openRegular(name, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
@@ -30,5 +30,5 @@ func lock(name string) (unlock func(), err error) {
 		}
 		return nil, &os.PathError{Op: "lock", Path: name, Err: err}
 	}
-	return func() { f.Close() }, nil
+	return f, nil
 }

@@ -351,6 +351,25 @@ func TestTheLockIsGivenBack(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A directory that somebody removes is made again, and is not ours any more if it then is
+// another process's.
+func TestADirectoryThatWasRemovedIsMadeAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d")
+	d, other := In(path, Options{}), In(path, Options{})
+	done := d.Use()
+	for range 3 {
+		_, err := write(d, pods(""), nil)
+		require.NoError(t, err)
+		require.NoError(t, os.RemoveAll(path))
+	}
+	defer other.Use()()
+	_, err := write(other, pods(""), nil)
+	require.NoError(t, err)
+	_, err = write(d, pods(""), nil)
+	require.ErrorIs(t, err, ErrLocked)
+	done()
+}
+
 var budget = hostile.Budget{Memory: 1 << 16, MemoryPerByte: 20}
 
 // Whatever a file holds, reading it ends in an error or in what was written.
