@@ -269,7 +269,7 @@ func read(path string) (all []placed, err error) {
 func documents(text []byte) (all []object, err error) {
 	for n, document := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
 		var o object
-		if err := yaml.Unmarshal(document, &o); err != nil {
+		if err := yaml.Unmarshal(document, &o, exactly); err != nil {
 			return nil, fmt.Errorf("document %d: %w", n+1, err)
 		}
 		if o == nil {
@@ -286,6 +286,12 @@ func documents(text []byte) (all []object, err error) {
 		}
 	}
 	return all, nil
+}
+
+// exactly has numbers stay as they are: a float64 cannot hold every int64.
+func exactly(d *json.Decoder) *json.Decoder {
+	d.UseNumber()
+	return d
 }
 
 // items are the objects in a list of kind List, such as kubectl prints, or else the object
@@ -316,7 +322,7 @@ func asObject(value any) (object, error) {
 		return nil, err
 	}
 	var o object
-	if err := json.Unmarshal(text, &o); err != nil {
+	if err := exactly(json.NewDecoder(bytes.NewReader(text))).Decode(&o); err != nil {
 		return nil, fmt.Errorf("it is not an object in JSON: %w", err)
 	}
 	if o == nil {

@@ -144,6 +144,28 @@ func invalid(t *testing.T) string {
 	return name
 }
 
+// The server is given the numbers that are in a file or in a value of Go.
+func TestNumbersStayAsTheyAre(t *testing.T) {
+	all, err := documents([]byte(`
+apiVersion: mill.example/v1
+kind: Wheel
+metadata: {name: yaml}
+spec: {turns: [9007199254740993, 0.5]} # the first one is nothing that a float64 can hold
+---
+{"apiVersion": "mill.example/v1", "kind": "Wheel", "metadata": {"name": "json"}, "spec": {"turns": [9007199254740993, 0.5]}}
+`))
+	require.NoError(t, err)
+	o, err := asObject(object{"apiVersion": "mill.example/v1", "kind": "Wheel", "metadata": object{"name": "go"}, "spec": object{"turns": []any{int64(9007199254740993), 0.5}}})
+	require.NoError(t, err)
+	all = append(all, o)
+	require.Len(t, all, 3)
+	for _, o := range all {
+		sent, err := json.Marshal(o["spec"])
+		require.NoError(t, err)
+		require.Equal(t, `{"turns":[9007199254740993,0.5]}`, string(sent), o)
+	}
+}
+
 // admits installs a webhook at a Service and serves it: it refuses what is called so.
 func admits(t *testing.T, s *Server, c *caller) {
 	w, err := s.Webhook()
