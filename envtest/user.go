@@ -1,8 +1,8 @@
 package envtest
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -74,25 +74,39 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	}
 	client := s.client()
 	defer client.CloseIdleConnections()
-	if err := s.withdraw(ctx, client, u); err != nil {
-		return nil, fmt.Errorf("take away the rights of before: %w", err)
-	}
-	for _, o := range u.objects() {
-		if err := s.apply(ctx, client, o); err != nil {
-			return nil, fmt.Errorf("%v: %w", o, err)
-		}
-	}
-	for _, r := range u.Rules {
-		if err := s.awaitRight(ctx, client, u, r); err != nil {
-			return nil, err
-		}
+	if err := s.grant(ctx, client, u); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
 
+// grant gives a user the rights, and returns when the server knows of them.
+func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
+	if err := s.withdraw(ctx, client, u); err != nil {
+		return fmt.Errorf("take away the rights of before: %w", err)
+	}
+	mark := strings.ToLower(rand.Text())
+	all := u.objects(mark)
+	for _, o := range all {
+		if err := s.apply(ctx, client, o); err != nil {
+			return fmt.Errorf("%v: %w", o, err)
+		}
+	}
+	for _, o := range all {
+		if o["rules"] == nil {
+			continue // who has a role
+		}
+		if err := s.awaitRole(ctx, client, u, o.text("metadata", "namespace"), mark); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // objects are the roles that have the rules, and who has the roles: one for each
-// namespace, and one for all.
-func (u User) objects() (all []object) {
+// namespace, and one for all. Each role also allows to get a resource that has the mark in its
+// name, and that nobody has: see awaitRole.
+func (u User) objects(mark string) (all []object) {
 	const group = "rbac.authorization.k8s.io"
 	rules := map[string][]any{"": {}} // of a user whose rights are taken away there is none left
 	for _, r := range u.Rules {
@@ -115,6 +129,7 @@ func (u User) objects() (all []object) {
 		if namespace == "" {
 			kind = "ClusterRole"
 		}
+		list = append(list, object{"verbs": []string{"get"}, "apiGroups": []string{markGroup}, "resources": []string{mark + namespace}})
 		meta := map[string]any{"name": u.role(), "namespace": namespace}
 		all = append(all,
 			object{"apiVersion": group + "/v1", "kind": kind, "metadata": meta, "rules": list},
@@ -175,20 +190,17 @@ func (u User) role() string {
 	return "envtest:" + u.Name
 }
 
-// awaitRight returns when the server would allow what a rule does.
-func (s *Server) awaitRight(ctx context.Context, client *http.Client, u User, r Rule) error {
-	spec := object{"user": u.Name, "groups": u.Groups}
-	if len(r.NonResourceURLs) > 0 {
-		spec["nonResourceAttributes"] = object{"verb": r.Verbs[0], "path": r.NonResourceURLs[0]}
-	} else {
-		name, sub, _ := strings.Cut(r.Resources[0], "/")
-		spec["resourceAttributes"] = object{
-			"namespace": r.Namespace, "verb": r.Verbs[0], "group": cmp.Or(append(r.APIGroups, "")...), "resource": name, "subresource": sub,
-			"name": cmp.Or(append(r.ResourceNames, "")...),
-		}
-	}
-	review := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-	return await(ctx, "the server allows it", func(ctx context.Context) (bool, error) {
+// markGroup is the API group of the resources that mark roles.
+const markGroup = "envtest"
+
+// awaitRole returns when the server knows of the user's role in a namespace as it is now. The
+// rights that the user has been given do not tell that: the user may have had them before.
+func (s *Server) awaitRole(ctx context.Context, client *http.Client, u User, namespace, mark string) error {
+	review := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": object{
+		"user": u.Name, "groups": u.Groups,
+		"resourceAttributes": object{"namespace": namespace, "verb": "get", "group": markGroup, "resource": mark + namespace},
+	}}
+	return await(ctx, "the server knows of the rights", func(ctx context.Context) (bool, error) {
 		var answer struct{ Status struct{ Allowed bool } }
 		err := s.ask(ctx, client, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", review, &answer)
 		return answer.Status.Allowed, err
