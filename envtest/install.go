@@ -275,7 +275,7 @@ func documents(text []byte) (all []object, err error) {
 		if o == nil {
 			continue // nothing but comments
 		}
-		if o.text("kind") == "Kustomization" {
+		if api := o.text("apiVersion"); o.text("kind") == "Kustomization" && (api == "" || strings.HasPrefix(api, "kustomize.config.k8s.io/")) {
 			continue // for kustomize, beside what it is about
 		}
 		for _, o := range o.items() {

@@ -166,6 +166,25 @@ spec: {turns: [9007199254740993, 0.5]} # the first one is nothing that a float64
 	}
 }
 
+// Of the kinds that are called Kustomization only kustomize's own is no object of a cluster.
+func TestAKustomizationOfAnotherGroupIsAnObject(t *testing.T) {
+	all, err := documents([]byte(`
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: mill}
+---
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [a.yaml]
+---
+kind: Kustomization
+resources: [a.yaml]
+`))
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "Kustomization mill", all[0].String())
+}
+
 // admits installs a webhook at a Service and serves it: it refuses what is called so.
 func admits(t *testing.T, s *Server, c *caller) {
 	w, err := s.Webhook()
