@@ -111,12 +111,12 @@ func used(program string) bool {
 // others are gone. Empty: that of go.mod.
 func (src source) of(version string) (source, error) {
 	mod, sum := "go.mod", "go.sum"
-	if version != "" {
-		name := "minors/v" + strings.TrimPrefix(version, "v")
+	if v := strings.TrimPrefix(version, "v"); version != "" && v != src.minor() {
+		name := "minors/v" + v
 		mod, sum = name+".mod", name+".sum"
 	}
 	if _, ok := src[mod]; !ok {
-		return nil, fmt.Errorf("%s=%s: there is only %s, and what an empty one stands for", versionVariable, version, strings.Join(src.minors(), ", "))
+		return nil, fmt.Errorf("%s=%s: there is only %s", versionVariable, version, strings.Join(src.minors(), ", "))
 	}
 	chosen := source{}
 	for name, text := range src {
@@ -132,13 +132,15 @@ func (src source) of(version string) (source, error) {
 	return chosen, nil
 }
 
-// minors are the versions beside that of go.mod.
-func (src source) minors() (all []string) {
-	for _, name := range slices.Sorted(maps.Keys(src)) {
+// minors are the versions that there are, that of go.mod included.
+func (src source) minors() []string {
+	all := []string{src.minor()}
+	for name := range src {
 		if path.Dir(name) == "minors" && path.Ext(name) == ".mod" {
 			all = append(all, strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "v"), ".mod"))
 		}
 	}
+	slices.Sort(all)
 	return all
 }
 

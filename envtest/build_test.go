@@ -79,7 +79,7 @@ func TestFingerprintFollowsSourcesAndEnvironment(t *testing.T) {
 
 func TestVersionsAreChosenByMinor(t *testing.T) {
 	all := parse(program)
-	for version, want := range map[string]string{"": "go.mod", "1.37": "minors/v1.37.mod", "v1.35": "minors/v1.35.mod"} {
+	for version, want := range map[string]string{"": "go.mod", all.minor(): "go.mod", "1.37": "minors/v1.37.mod", "v1.35": "minors/v1.35.mod"} {
 		got, err := all.of(version)
 		require.NoError(t, err)
 		require.Equal(t, all[want], got["go.mod"])
@@ -88,7 +88,7 @@ func TestVersionsAreChosenByMinor(t *testing.T) {
 		require.NotContains(t, got, "minors/v1.37.mod")
 	}
 	_, err := all.of("1.2")
-	require.ErrorContains(t, err, "MILLRACE_KUBERNETES=1.2: there is only 1.35, 1.37")
+	require.ErrorContains(t, err, "MILLRACE_KUBERNETES=1.2: there is only 1.35, 1.36, 1.37")
 }
 
 func TestLockExcludes(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +152,7 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 	}
 	for was, want := range map[string]string{
 		name(now + 1): "envtest: start the API server: the last server in " + s.dir + " was Kubernetes " + name(now+1) + ", and this is " + name(now) + ": an older one may not read what a newer one has written: set MILLRACE_KUBERNETES=" + name(now+1),
-		name(now - 2): "is upgraded by one minor version at a time: set MILLRACE_KUBERNETES=" + name(now-1) + " first",
+		name(now - 2): "is upgraded by one minor version at a time, so " + name(now-1) + " comes first: set MILLRACE_KUBERNETES=" + name(now-1) + ", or choose another directory",
 		"":            "has no version of Kubernetes: remove it",
 		"2.36":        "has no version of Kubernetes: remove it",
 	} {
@@ -170,6 +171,33 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 	now, err = minor()
 	require.NoError(t, err)
 	require.Equal(t, 37, now)
+}
+
+// A version that the refusal of a directory advises can be chosen.
+func TestAdvisedVersionsAreThere(t *testing.T) {
+	all := parse(program).minors()
+	advised := regexp.MustCompile(versionVariable + `=([0-9.]+)`)
+	dir := t.TempDir()
+	seen := map[string]bool{}
+	for _, running := range all {
+		t.Setenv(versionVariable, running)
+		now, err := minor()
+		require.NoError(t, err)
+		for before := now - 4; before < now+4; before++ {
+			require.NoError(t, keepVersion(dir, before))
+			err := checkVersion(dir, now)
+			if before == now || before == now-1 {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, "choose another directory")
+			if set := advised.FindStringSubmatch(err.Error()); set != nil {
+				require.Contains(t, all, set[1])
+				seen[set[1]] = true
+			}
+		}
+	}
+	require.Len(t, seen, len(all), "each one is advised somewhere")
 }
 
 // An event that is half written is left out, and after a crash the next one begins a line.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,11 +25,20 @@ func minor() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := required.FindStringSubmatch(src["go.mod"])
-	if found == nil {
+	_, text, ok := strings.Cut(src.minor(), ".")
+	if !ok {
 		return 0, errors.New("the go.mod of the API server's program requires no k8s.io/kubernetes")
 	}
-	return strconv.Atoi(found[1])
+	return strconv.Atoi(text)
+}
+
+// minor is the version of Kubernetes in go.mod, such as "1.36"; empty if there is none.
+func (src source) minor() string {
+	found := required.FindStringSubmatch(src["go.mod"])
+	if found == nil {
+		return ""
+	}
+	return "1." + found[1]
 }
 
 // checkVersion says why a server of a minor version cannot go on in a directory, if that is so.
@@ -48,14 +58,18 @@ func checkVersion(dir string, now int) error {
 	if err != nil || major != "1" {
 		return fmt.Errorf("%s has no version of Kubernetes: remove it if you know that 1.%d can read what is in the directory", name, now)
 	}
-	const mixed = "the last server in %s was Kubernetes 1.%d, and this is 1.%d: "
+	why, wanted := "an older one may not read what a newer one has written", before
 	switch {
-	case before > now:
-		return fmt.Errorf(mixed+"an older one may not read what a newer one has written: set %s=1.%d, or choose another directory", dir, before, now, versionVariable, before)
 	case before < now-1:
-		return fmt.Errorf(mixed+"Kubernetes is upgraded by one minor version at a time: set %s=1.%d first, or choose another directory", dir, before, now, versionVariable, before+1)
+		why, wanted = fmt.Sprintf("Kubernetes is upgraded by one minor version at a time, so 1.%d comes first", before+1), before+1
+	case before <= now:
+		return nil
 	}
-	return nil
+	advice := "choose another directory"
+	if slices.Contains(parse(program).minors(), fmt.Sprintf("1.%d", wanted)) {
+		advice = fmt.Sprintf("set %s=1.%d, or %s", versionVariable, wanted, advice)
+	}
+	return fmt.Errorf("the last server in %s was Kubernetes 1.%d, and this is 1.%d: %s: %s", dir, before, now, why, advice)
 }
 
 // keepVersion has checkVersion know of a server that was ready.
