@@ -119,6 +119,17 @@ func TestATurnIsNotWaitedForForEver(t *testing.T) {
 	require.Error(t, <-ended)
 }
 
+// A server that has ended by itself does not run any more, and can be started again.
+func TestRestartAfterACrash(t *testing.T) {
+	s := mute(t)
+	require.NoError(t, s.proc.cmd.Process.Kill())
+	<-s.proc.done
+	require.ErrorContains(t, s.Install(t.Context()), "the process ended")
+	require.NoError(t, s.Restart(t.Context()))
+	require.NoError(t, s.Install(t.Context()))
+	require.NoError(t, s.Stop())
+}
+
 // Like copies keys into a directory that has none, or the same, and into no other.
 func TestLikeOverwritesNoKeys(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()

@@ -141,6 +141,16 @@ func (p *process) receive(ctx context.Context, into any) error {
 	return nil
 }
 
+// over reports whether the process has ended, and is reaped.
+func (p *process) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // orExit0 puts the absence of an error into words.
 func orExit0(err error) error {
 	if err == nil {

@@ -381,12 +381,10 @@ func (s *Server) awake() error {
 	case s.suspended:
 		return errSuspended
 	}
-	select {
-	case <-s.proc.done:
+	if s.proc.over() {
 		return fmt.Errorf("the process ended: %w; %s", orExit0(s.proc.err), s.proc.said())
-	default:
-		return nil
 	}
+	return nil
 }
 
 // answers says why the server will not answer, if that is so. It waits for a start and for a
@@ -489,7 +487,8 @@ func (s *Server) Kill() {
 }
 
 // Restart starts the server again with the same data, URL, CA and tokens, and
-// returns when it is ready. A server that still runs is shut down first.
+// returns when it is ready. A server that still runs is shut down first; one that has
+// crashed is started as after Kill.
 // Resource versions older than the restart are expired for watches.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
@@ -500,6 +499,9 @@ func (s *Server) Restart(ctx context.Context) error {
 		return fmt.Errorf("envtest: restart %s: %w", s.what, err)
 	}
 	defer s.talk.leave()
+	if p, _ := s.running(); p != nil && p.over() {
+		s.ended(p) // it has crashed, and there is nothing to shut down
+	}
 	if err := s.stop(); err != nil {
 		return err
 	}
