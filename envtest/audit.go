@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -57,7 +58,9 @@ func (s *Server) auditTo(level AuditLevel) error {
 		return fmt.Errorf("envtest: %w", err)
 	}
 	s.AuditLog = filepath.Join(s.dir, "audit.log")
-	s.args = append(s.args, "--audit-policy-file="+policy, "--audit-log-path="+s.AuditLog)
+	// Before those of Options.Flags. In megabytes, so one file it is; zero means 100 in some versions.
+	s.args = slices.Insert(s.args, slices.Index(s.args, "--")+1,
+		"--audit-policy-file="+policy, "--audit-log-path="+s.AuditLog, "--audit-log-maxsize=1000000")
 	return nil
 }
 
@@ -94,7 +97,8 @@ func (s *Server) endLine() error {
 
 // AuditEvents returns what is in the audit log, the oldest first. An event is in it
 // before its request is answered whole. One that the server is still writing is left out, and
-// so is one that it was writing when it was killed. The server keeps the last 100 MB.
+// so is one that it was writing when it was killed. The log is one file, however large, unless
+// Options.Flags has --audit-log-maxsize: then what is in files of before is left out.
 func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	if s.AuditLog == "" {
 		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,4 +239,15 @@ func TestATornAuditLog(t *testing.T) {
 	require.NoError(t, os.WriteFile(s.AuditLog, []byte("{"), 0o600))
 	require.NoError(t, s.endLine())
 	require.Empty(t, verbs())
+}
+
+// The audit log is one file, or else AuditEvents would lose what came before. A flag of the caller's
+// comes after, and so counts.
+func TestTheAuditLogIsOneFile(t *testing.T) {
+	const own = "--audit-log-maxsize=5"
+	s := &Server{dir: t.TempDir(), args: Options{Flags: []string{own}, Gates: map[string]bool{"X": true}}.args()}
+	require.NoError(t, s.auditTo(AuditMetadata))
+	i, j := slices.Index(s.args, "--audit-log-maxsize=1000000"), slices.Index(s.args, own)
+	require.Less(t, slices.Index(s.args, "--"), i, s.args)
+	require.Less(t, i, j, s.args)
 }
