@@ -78,14 +78,19 @@ var errNone = errors.New("none")
 // panicked is the error of a panic. One that was a *PanicError or a *GoexitError already was
 // given a name where it happened.
 func panicked(in string, p any) error {
-	if e, ok := p.(error); ok {
-		_, panicked := errors.AsType[*PanicError](e)
-		_, exited := errors.AsType[*GoexitError](e)
-		if panicked || exited {
-			return e
-		}
+	if e, ok := p.(error); ok && named(e) {
+		return e
 	}
 	return &PanicError{In: in, Value: p, Stack: debug.Stack()}
+}
+
+// named reports whether an error with which somebody panicked says already what did. Its methods may
+// panic, too.
+func named(e error) bool {
+	defer func() { _ = recover() }()
+	_, panicked := errors.AsType[*PanicError](e)
+	_, exited := errors.AsType[*GoexitError](e)
+	return panicked || exited
 }
 
 // Guard watches over one call of the user's code in the calling goroutine:

@@ -73,7 +73,10 @@ func TestAPanicKeepsItsStack(t *testing.T) {
 	require.Contains(t, string(p.Stack), "TestAPanicKeepsItsStack")
 }
 
-type coded struct{ code string }
+type coded struct {
+	code  string
+	cause error
+}
 
 func (c *coded) Error() string { return c.code }
 
@@ -82,4 +85,14 @@ func TestTheTextOfAUsersErrorMayPanic(t *testing.T) {
 	var none *coded
 	require.NotPanics(t, func() { _ = failure.Reason(none) })
 	require.NotPanics(t, func() { _ = (&failure.Failure{Resource: "things", Phase: failure.PhaseHandler, Err: none}).Error() })
+}
+
+func (c *coded) Unwrap() error { return c.cause }
+
+// A panic with such an error is one like any other.
+func TestAPanicWithAnErrorWhoseMethodsPanic(t *testing.T) {
+	err := failure.Apart("hook", func() error { panic((*coded)(nil)) })
+	_, ok := errors.AsType[*failure.PanicError](err)
+	require.True(t, ok, err)
+	require.ErrorContains(t, err, "hook panicked")
 }
