@@ -157,6 +157,8 @@ func advise(err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
+	case isOp && op.Op == "proxyconnect" && badServerCertificate(err):
+		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY), whose certificate must be for its own name and from an authority of the system, or from the certificate authority of the server", err)
 	case badServerCertificate(err):
 		return fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
 	case isOp && op.Op == "proxyconnect":

@@ -65,7 +65,9 @@ type Config struct {
 
 	// ProxyURL is the proxy for all requests, with scheme http, https or socks5.
 	// Empty means what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, or no proxy if
-	// Dial is set: a dialer already knows the way.
+	// Dial is set: a dialer already knows the way. One with scheme https is verified by
+	// its own name, with the authorities of the system and that of TLS, and is not shown
+	// the client certificate.
 	ProxyURL string
 
 	// Dial opens the connections, to the server or to the proxy. Its context ends

@@ -79,6 +79,22 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 	return out, nil
 }
 
+// proxyTLS is what remains of the settings for a proxy, which is another server: it has a
+// name of its own, is shown no client certificate, and may be vouched for by an authority
+// of the system too.
+func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
+	out := &tls.Config{MinVersion: server.MinVersion, ServerName: name, InsecureSkipVerify: server.InsecureSkipVerify}
+	if server.RootCAs != nil {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		roots.AppendCertsFromPEM(s.ca)
+		out.RootCAs = roots
+	}
+	return out
+}
+
 // place says where a PEM document came from, for messages.
 func (t *TLS) place(file string) string {
 	if file == "" {

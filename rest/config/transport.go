@@ -218,7 +218,7 @@ func (n *network) replace(pems pemSet, fromExec *tls.Certificate) error {
 	if err != nil {
 		return err
 	}
-	t, err := n.config.newTransport(tlsConfig)
+	t, err := n.config.newTransport(tlsConfig, pems)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (n *network) replace(pems pemSet, fromExec *tls.Certificate) error {
 	return nil
 }
 
-func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
+func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet) (*http.Transport, error) {
 	t := &http.Transport{
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   tlsHandshakeTimeout,
@@ -259,8 +259,38 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 	case c.Dial == nil:
 		t.Proxy = http.ProxyFromEnvironment
 	}
+	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
+		// All requests go to one server. What is wrong with the environment, they tell.
+		if via, err := t.Proxy(&http.Request{URL: base}); err == nil && via != nil && via.Scheme == "https" {
+			t.DialTLSContext = proxyDialer(t.DialContext, pems.proxyTLS(tlsConfig, via.Hostname()))
+		}
+	}
 	return t, nil
 }
+
+// proxyDialer connects to a proxy by TLS. net/http would do so with the settings for the
+// server.
+func proxyDialer(dial func(context.Context, string, string) (net.Conn, error), settings *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, tlsHandshakeTimeout, errProxyHandshake)
+		defer cancel()
+		secured := tls.Client(conn, settings)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = conn.Close() // nobody has used it
+			if context.Cause(ctx) == errProxyHandshake {
+				err = errProxyHandshake
+			}
+			return nil, err
+		}
+		return secured, nil
+	}
+}
+
+var errProxyHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
 // dialer bounds a dialer of the user's, as our own is. net/http calls it in a goroutine
 // of its own, where a panic would end the process, and an exit leave the request to wait

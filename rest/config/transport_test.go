@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -203,8 +204,55 @@ func TestTransportTunnelsThroughTheProxy(t *testing.T) {
 	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("Authorization"))
 	})
-	var asked atomic.Pointer[http.Request]
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	asked, tunnel := tunnels(t)
+	proxy := httptest.NewServer(tunnel)
+	t.Cleanup(proxy.Close)
+	_, body, err := fetch(t, &Config{Host: s.URL, ProxyURL: proxy.URL, BearerToken: "t0ken", TLS: TLS{CAData: ca.pem}}, "/")
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/2.0 Bearer t0ken", body)
+	require.Equal(t, http.MethodConnect, asked.Load().Method)
+	require.Empty(t, asked.Load().Header.Get("Authorization"), "the proxy must not see the token")
+}
+
+// A proxy that is reached by TLS is not the server, with whose settings net/http would
+// connect to it.
+func TestTransportVerifiesTheProxyByItsOwnName(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+" "+r.TLS.ServerName+" "+r.TLS.PeerCertificates[0].Subject.CommonName)
+	}, "kubernetes")
+	cert, key := ca.issue(t, "jane", time.Time{})
+	c := &Config{Host: s.URL, TLS: TLS{CAData: ca.pem, CertData: cert, KeyData: key, ServerName: "kubernetes"}}
+	asked, tunnel := tunnels(t)
+	c.ProxyURL = ca.serveTLS(t, tunnel).URL
+	_, body, err := fetch(t, c, "/")
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/2.0 kubernetes jane", body)
+	require.Equal(t, http.MethodConnect, asked.Load().Method)
+	require.Empty(t, asked.Load().TLS.PeerCertificates, "the proxy must not see the certificate")
+
+	asked.Store(nil)
+	c.ProxyURL = newAuthority(t, "other").serveTLS(t, tunnel).URL
+	_, _, err = fetch(t, c, "/")
+	require.ErrorContains(t, err, "certificate signed by unknown authority: check the proxy")
+	require.Nil(t, asked.Load())
+}
+
+func TestAProxyThatIsSilentInTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, err := fetch(t, &Config{Host: "https://api.invalid", ProxyURL: "https://proxy.invalid", Dial: func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, far) }()
+			return near, nil
+		}}, "/")
+		require.ErrorContains(t, err, "the TLS handshake took longer than 10s: check the proxy")
+	})
+}
+
+// tunnels is the handler of a proxy, and the last request that it was sent.
+func tunnels(t *testing.T) (*atomic.Pointer[http.Request], http.HandlerFunc) {
+	asked := new(atomic.Pointer[http.Request])
+	return asked, func(w http.ResponseWriter, r *http.Request) {
 		asked.Store(r)
 		far, err := net.Dial("tcp", r.Host)
 		if err != nil {
@@ -227,13 +275,7 @@ func TestTransportTunnelsThroughTheProxy(t *testing.T) {
 		wg.Go(func() { pipe(far, near) })
 		wg.Go(func() { pipe(near, far) })
 		wg.Wait()
-	}))
-	t.Cleanup(proxy.Close)
-	_, body, err := fetch(t, &Config{Host: s.URL, ProxyURL: proxy.URL, BearerToken: "t0ken", TLS: TLS{CAData: ca.pem}}, "/")
-	require.NoError(t, err)
-	require.Equal(t, "HTTP/2.0 Bearer t0ken", body)
-	require.Equal(t, http.MethodConnect, asked.Load().Method)
-	require.Empty(t, asked.Load().Header.Get("Authorization"), "the proxy must not see the token")
+	}
 }
 
 func TestTransportIsWrappedOnceAndSeesHeaders(t *testing.T) {
