@@ -200,7 +200,7 @@ func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 			return second(r.Patch(ctx, key, types.JSONPatchType, []byte("[]"), metav1.PatchOptions{}))
 		}, 2},
 		{"delete collection", func(r *Resource[*corev1.Pod]) error {
-			return r.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+			return r.Namespace("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 		}, 2},
 		{"watch", func(r *Resource[*corev1.Pod]) error { return second(r.Watch(ctx, metav1.ListOptions{})) }, 1},
 		{"list", func(r *Resource[*corev1.Pod]) error {

@@ -380,7 +380,6 @@ func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
 	assert.Len(t, mappingsOf(served), 9)
 }
 
-// A proxy that has lost its way does not say that kinds are not served.
 // Its address is right, even while the root that it has does not answer.
 func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
 	s := newFakeServer()
@@ -390,6 +389,7 @@ func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
 	require.EqualError(t, err, "discovery failed for /apis: busy")
 }
 
+// A proxy that has lost its way does not say that kinds are not served.
 func TestDiscoveryDoesNotTakeTwoMissingRootsForAnEmptyServer(t *testing.T) {
 	server := newFakeServer()
 	for _, root := range []string{coreRoot, groupsRoot} {
