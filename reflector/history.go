@@ -2,16 +2,31 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 )
 
 // muteWatch is how long a watch, and those before it, must have lasted without a change or
 // a bookmark to look suspicious. API servers send a bookmark every minute or so, and at the
-// end of a watch, but not to a watch whose resource version they have yet to reach.
+// end of a watch, but not to a watch whose resource version they have yet to reach. One that
+// a caller knows to be deaf looks so at once.
 const muteWatch = 2 * time.Minute
+
+// unlessBack says where to go on after a watch that ended. Where one was mute or deaf, it asks
+// whether the history went back.
+func (r *Reflector[T]) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
+	if fail == nil && r.mute >= muteWatch || fail != nil && errors.Is(fail.Err, ErrDeaf) {
+		r.mute = 0
+		if r.wentBack(ctx) {
+			return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+		}
+	}
+	return next, fail
+}
 
 // wentBack asks the server for one item, to compare its resource version with the
 // one that the next watch would wait for. Without an answer it is not known to have

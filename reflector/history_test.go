@@ -116,6 +116,32 @@ func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
 	})
 }
 
+// A watch that a caller knows to be deaf may wait for such a version: the server is asked at once.
+func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{
+			lists: []answer{{rv: "60", items: []partial{obj("a", 50)}}},
+			watches: []answer{
+				{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}, block: true},
+				{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true},
+			},
+		}
+		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		r.Reconnect(fmt.Errorf("%w: a write at 60", ErrDeaf))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{`watch rv="" initial`, `list rv="" limit=1`, `watch rv="" initial`}, s.asked)
+		require.Equal(t, "60", r.Status().RV)
+		require.ErrorIs(t, r.Status().Failure, ErrWentBack)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // Servers that send no bookmarks are asked for one item, and left alone.
 func TestAMuteWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestATransformCannotEndTheReflector(t *testing.T) {
 func TestReconnectOpensTheWatchAgain(t *testing.T) {
 	for why, want := range map[error]error{nil: ErrDeaf, io.ErrClosedPipe: io.ErrClosedPipe} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{lists: []answer{{rv: "8"}}}
+			s := &script{lists: []answer{{rv: "8"}, {rv: "8"}}}
 			r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
 			r.Reconnect(why) // before the run: there is no watch
 			ctx, cancel := context.WithCancel(t.Context())

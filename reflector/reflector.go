@@ -327,7 +327,8 @@ func (r *Reflector[T]) RetryNow() {
 // Reconnect ends the watch in progress, if there is one, and opens another from the last
 // resource version, after a back-off: why is the failure. It is for callers that know that
 // the watch is deaf, because something that the server has done is not shown. No message says so
-// where a load balancer keeps a connection open whose other half is gone. It may be called
+// where a load balancer keeps a connection open whose other half is gone. If why is ErrDeaf, the
+// server is asked first whether its history went back, and then a list follows. It may be called
 // from anywhere, under any lock.
 func (r *Reflector[T]) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {

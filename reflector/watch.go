@@ -45,7 +45,7 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 	var initial initialSet[T]
 	next, fail := r.follow(ctx, opts, &initial)
 	if initial.done {
-		return next, fail
+		return r.unlessBack(ctx, next, fail)
 	}
 	if refusesStream(fail) && r.opts.Initial == Auto {
 		// Rights may be granted and kinds installed later.
@@ -97,12 +97,7 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	if r.mute += time.Since(opened); r.heard != heard {
 		r.mute = 0
 	}
-	if fail == nil && r.mute >= muteWatch {
-		r.mute = 0
-		if r.wentBack(ctx) {
-			return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
-		}
-	}
+	next, fail = r.unlessBack(ctx, next, fail)
 	if r.looksPast(fail) {
 		return Listing, fail
 	}
