@@ -27,14 +27,16 @@ needed: no coordinator, no webhook, no label on anybody's object.
     when they saw it, by their own clocks. The difference is what the work has to stop. No
     times of different machines are compared.
   - Each term of a slot has a greater epoch than those before it (shard.TokenOf), so that a guarded
-    resource can refuse what an earlier owner still sends.
+    resource can refuse what an earlier owner still sends. When the server's data was restored from a
+    backup, epochs go back with it: then have the resource forget the greatest.
   - When one of n members leaves, or one more comes, about one n-th of the slots move, and of
     1024 slots three in a hundred more at most, as drawn for up to 50 members. Nobody has more than a
     tenth above its share.
 
 A Lease promises no more here than in leader election: a process that was suspended notices
 when it wakes up, and work may ignore its context. That is what the token is for. And who
-deletes the Lease of a member that works may give its slots to one that starts just then.
+deletes the Lease of a member that works, or restores a backup while it works, may give its slots
+to one that starts just then: it works on until its next renewal.
 
 # Concurrency
 

@@ -1,6 +1,7 @@
 package membership_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 func TestS02_WhoLeavesHandsOver(t *testing.T) {
@@ -151,4 +153,45 @@ func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
 		}
 		require.Len(t, r.counts(a, b), 2)
 	})
+}
+
+// When the server's data was restored from a backup, who works finds out by its next renewal and ends its
+// terms, others keep what they had claimed until they have written again, and then every slot has an owner.
+func TestS02_ARestoreIsNoticed(t *testing.T) {
+	for _, outage := range []time.Duration{0, 15 * time.Second} { // the second is longer than RenewDeadline
+		inBubble(t, 16, func(r *rig) {
+			a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
+			settle(10 * time.Second)
+			backup := r.srv.Snapshot()
+			settle(time.Minute)
+			c := r.join("c", membership.Options{})
+			settle(3 * time.Minute)
+			all := []*member{a, b, c}
+			require.Len(t, r.counts(all...), 3)
+			for n, m := range all {
+				random := rand.New(rand.NewPCG(1, uint64(n)))
+				r.runs.Go(func() { m.toil(random, time.Second) })
+			}
+			settle(time.Minute)
+			r.restored.Store(true)
+			if outage > 0 {
+				r.srv.Down()
+				settle(outage)
+				r.srv.Up()
+			}
+			r.srv.Restore(backup)
+			settle(30 * time.Second)
+			require.Len(t, r.counts(all...), 3)
+			for _, m := range all {
+				s := m.Status()
+				require.NoError(t, s.Refusal)
+				require.True(t, s.Owned.Equal(s.Wanted), r.describe(all))
+				require.NotNil(t, s.Lost)
+				require.ErrorIs(t, s.Lost, shard.ErrLost)
+			}
+			b.stop()
+			settle(12 * time.Second)
+			require.Len(t, r.counts(a, c), 2)
+		})
+	}
 }

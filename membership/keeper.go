@@ -237,7 +237,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	defer k.mu.Unlock()
 	wanted := k.wanted(k.opts.Identity)
 	current := synced && k.current(now, v)
-	var epoch uint64
+	var epoch uint64 // less than that of an earlier term only where the server's history went back
 	if current {
 		epoch, _ = strconv.ParseUint(k.own.ResourceVersion, 10, 64)
 	}
@@ -255,7 +255,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 				s.phase, s.since = leaving, now
 			case !want:
 				s.phase = none
-			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch > s.token.Epoch: // else after the next renewal
+			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // else after the next renewal
 				s.hold(shard.Token{Slot: n, Epoch: epoch})
 			}
 		case held:

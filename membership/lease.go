@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/shard"
 )
@@ -84,6 +85,13 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 // taken in between.
 func sameTerm(a, b *coordinationv1.Lease) bool {
 	return a.Name == b.Name && a.UID == b.UID && holder(a) == holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
+}
+
+// behind reports whether a resource version is known to be from before another. Where it came after
+// that, the server's history went back.
+func behind(rv, than string) bool {
+	order, err := object.CompareRV(rv, than)
+	return err == nil && order < 0
 }
 
 func holder(l *coordinationv1.Lease) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -32,6 +33,7 @@ var (
 type attempt struct {
 	statement
 	last      *coordinationv1.Lease // as it was before; the one to be made if there is none
+	shown     string                // the resource version up to which the watch had shown everything
 	sent      time.Time
 	given     time.Time   // when it is given up
 	abandoned atomic.Bool // it was given up
@@ -47,7 +49,7 @@ type answer struct {
 
 // begin starts a write of our Lease, of which last is the latest state.
 func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context, *attempt) (*coordinationv1.Lease, error)) {
-	a := &attempt{statement: s, last: cmp.Or(k.own, k.fresh), sent: time.Now()}
+	a := &attempt{statement: s, last: cmp.Or(k.own, k.fresh), shown: k.informer.Status().Reflector.RV, sent: time.Now()}
 	// Two find room before the deadline.
 	limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline*2/5)
 	a.given = a.sent.Add(k.opts.RenewDeadline / 2)
@@ -187,7 +189,20 @@ func (k *keeper) answered(a answer) {
 		k.until = k.deadline
 		k.mu.Unlock()
 		k.well()
+		if behind(a.lease.ResourceVersion, a.shown) {
+			k.wentBack(a)
+		}
 	}
+}
+
+// wentBack ends all terms, since the server's history went back. What is claimed is held again when
+// a snapshot of the history that goes on now shows it as ours alone.
+func (k *keeper) wentBack(a answer) {
+	k.mu.Lock()
+	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
+	k.mu.Unlock()
+	k.opts.Logger.Error("the server's history went back, as after a restore from a backup; the work has to stop", "shown", a.shown, "written", a.lease.ResourceVersion)
+	k.informer.Reconnect(fmt.Errorf("%w: our lease was written at %s, after %s", reflector.ErrDeaf, a.lease.ResourceVersion, a.shown))
 }
 
 // lost forgets our Lease and ends all work.

@@ -101,6 +101,8 @@ func (g *Group) refusal(s Status, unsynced error) error {
 		return trouble("the Leases of the group are not known yet")
 	case !time.Now().Before(g.until):
 		return trouble("this member has no valid Lease")
+	case s.Owned.Len() == 0 && time.Since(s.Seen) >= g.opts.RenewDeadline:
+		return trouble("the watch of the Leases does not show that ours was renewed, and so nothing of the others: no slots are taken until it does")
 	}
 	return nil
 }

@@ -49,7 +49,8 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	return nil
 }
 
-// see takes note of a Lease. It is called under mu.
+// see takes note of a Lease. It is called under mu. Where the server's history went back, its member
+// may work in what it had claimed until it has written it again.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	switch {
@@ -61,7 +62,11 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	case alive(one.lease, l):
 		one.since = now
 	}
-	one.lease, one.said = l, s.opts.read(l)
+	said := s.opts.read(l)
+	if one.lease != nil && behind(l.ResourceVersion, one.lease.ResourceVersion) {
+		said.claims = said.claims.Union(one.said.claims)
+	}
+	one.lease, one.said = l, said
 	return one
 }
 

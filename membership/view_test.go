@@ -12,6 +12,25 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
+// What a member had claimed stays taken when the server's history went back behind that, until the member has
+// written its Lease again.
+func TestS01_ALeaseThatWentBackKeepsWhatItClaimed(t *testing.T) {
+	opts, err := Options{Namespace: "shop", Name: "carts", Slots: 8}.withDefaults()
+	require.NoError(t, err)
+	s := &sightings{opts: opts, told: func() {}, all: map[types.UID]*sighting{}}
+	start := time.Now()
+	taken := func(rv, slots string, written time.Duration) string {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "carts-1", UID: "u", ResourceVersion: rv, Annotations: map[string]string{
+			layoutAnnotation: opts.layout(), slotsAnnotation: slots, weightAnnotation: "1",
+		}}, Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(start.Add(written)))}}
+		return s.look(start, []*coordinationv1.Lease{l}, map[types.UID]bool{}).taken.String()
+	}
+	require.Equal(t, "0-3", taken("50", "0-3", 5*time.Second))
+	require.Equal(t, "0-4", taken("30", "2-4", 3*time.Second))
+	require.Equal(t, "0-4", taken("30", "2-4", 3*time.Second))
+	require.Equal(t, "1", taken("31", "1", 7*time.Second))
+}
+
 // A Lease whose deletion is heard of while an older snapshot is looked at keeps no slots for good.
 func TestADeletionAheadOfASnapshot(t *testing.T) {
 	opts, err := Options{Namespace: "shop", Name: "carts", Slots: 8}.withDefaults()

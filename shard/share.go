@@ -40,7 +40,8 @@ var (
 // Token tells the terms of one slot apart. Later terms have greater epochs, whoever has
 // them: an epoch is the resource version of the Lease at whose state the term began. Send
 // it along with what only the owner may do, and let the receiver remember the greatest
-// and refuse smaller ones.
+// and refuse smaller ones. After a restore of the API server's data, resource versions may
+// come again, and the receiver has to forget it.
 type Token struct {
 	Slot  int
 	Epoch uint64
