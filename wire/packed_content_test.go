@@ -133,6 +133,26 @@ func TestC01_PackedKeepsFieldsBesideAnEmbeddedObjectMeta(t *testing.T) {
 	require.Equal(t, "e", reopened(t, o).Spec)
 }
 
+// parsed has what a transform has parsed, and a time of the standard library.
+type parsed struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Items             []string  `json:"items,omitempty"`
+	At                time.Time `json:"at"`
+	words             string
+}
+
+func (p *parsed) DeepCopyObject() kruntime.Object { d := *p; return &d }
+
+func TestC01_PackedKeepsFieldsThatAreNotExported(t *testing.T) {
+	require.Equal(t, "a,b", reopened(t, &parsed{words: "a,b"}).words)
+}
+
+func TestC01_PackedKeepsEmptyListsBesideATime(t *testing.T) {
+	o := &parsed{Items: []string{}, At: time.Unix(1, 0)}
+	require.Equal(t, o, reopened(t, o))
+}
+
 func quantityPod() *corev1.Pod {
 	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	size := resource.MustParse("1500Mi")

@@ -182,8 +182,14 @@ func (p *Packer[T]) write(dst []byte, l *layout, o T) (raw []byte, ok bool) {
 
 // sameContent reports whether a and b mean the same. As a rule they are the same in all, which
 // takes a small part of the time to find out.
-func sameContent(a, b object.Object) bool {
-	return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b)
+func sameContent(a, b object.Object) (same bool) {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	// It panics at a field that is not exported, such as those of a time.Time. Nobody can say
+	// then that they are the same.
+	defer func() { _ = recover() }()
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // Equal reports whether a and b have the same content.
