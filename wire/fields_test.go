@@ -57,6 +57,42 @@ func TestW04_EveryKindIsProjectedExactly(t *testing.T) {
 	}
 }
 
+// inlining embeds structs that are not exported. The fields of one are those of the object.
+type inlining struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	inlined           `json:",inline"`
+	named             `json:"named"`
+}
+
+type inlined struct {
+	Amount int    `json:"size"`
+	Text   string `json:"text"`
+}
+
+type named struct {
+	Length int `json:"length"`
+}
+
+func (i *inlining) DeepCopyObject() apiruntime.Object { d := *i; return &d }
+
+func TestW04_EmbeddedStructsThatAreNotExportedAreProjected(t *testing.T) {
+	body := map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a"},
+		"size": int64(5), "text": "x", "named": map[string]any{"length": int64(7)}}
+	for _, media := range []string{MediaJSON, MediaCBOR} {
+		raw := encodeAs(t, media, widgetKind, &unstructured.Unstructured{Object: body})
+		whole, err := decoder[*inlining](t, media, Options{Kind: widgetKind}).Object(raw)
+		require.NoError(t, err)
+		require.Equal(t, 7, whole.Length, media)
+		for keep, length := range map[Fields]int{Without("size"): 7, Only("text"): 0} {
+			got, err := decoder[*inlining](t, media, Options{Kind: widgetKind, Keep: keep}).Object(raw)
+			require.NoError(t, err)
+			require.Equal(t, inlined{Text: "x"}, got.inlined, "%s %s", media, keep)
+			require.Equal(t, length, got.Length, "%s %s", media, keep)
+		}
+	}
+}
+
 // Hardly any path leads through the values of a map.
 func TestW04_MapsArePassed(t *testing.T) {
 	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{{

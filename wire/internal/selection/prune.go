@@ -28,13 +28,18 @@ func Prune(v reflect.Value, s *Tree) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if !v.Field(i).CanSet() {
+			f, field := v.Type().Field(i), v.Field(i)
+			embedded := f.Anonymous && field.Kind() == reflect.Struct // its fields can be set if they are exported
+			if !field.CanSet() && !embedded {
 				continue
 			}
-			if sub, kept := s.Of(v.Type().Field(i)); kept {
-				Prune(v.Field(i), sub)
-			} else {
-				v.Field(i).SetZero()
+			switch sub, kept := s.Of(f); {
+			case kept:
+				Prune(field, sub)
+			case field.CanSet():
+				field.SetZero()
+			default:
+				Prune(field, &Tree{})
 			}
 		}
 	}
