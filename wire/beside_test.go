@@ -70,6 +70,10 @@ func (b *besides) require(t testing.TB, raw, was []byte, about string) (decoded 
 		requireFree(t, got.Interface(), body, about)
 		requireFree(t, got.Interface(), otherBody, about)
 		requireSame(t, want.Interface(), got.Interface(), about)
+		theirs := quantitiesIn(other)
+		for _, q := range quantitiesIn(got) {
+			require.False(t, slices.Contains(theirs, q), "%s: a quantity of both", about)
+		}
 	}
 	requireSame(t, b.reference(was).Interface(), other.Interface(), about+": the other object")
 	return decoded

@@ -150,6 +150,94 @@ func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
 	requireForgotten(t, pool)
 }
 
+// To read a quantity may write to it. So no object has one that another object has too, whatever
+// they have in common.
+func TestW03_QuantitiesAreOfOneObject(t *testing.T) {
+	all := scheme.New()
+	f := newFiller(all)
+	pool := NewPool()
+	count := 0
+	check := func(d Decoder[object.Object], list []byte, about string) {
+		read, _, err := readList(d, bytes.NewReader(list))
+		require.NoError(t, err)
+		of := make(map[*resource.Quantity]int)
+		for i, o := range read {
+			for _, q := range quantitiesIn(reflect.ValueOf(o)) {
+				if first, known := of[q]; known {
+					require.Equal(t, first, i, about)
+				}
+				of[q] = i
+			}
+		}
+		count += len(of)
+	}
+	objectKinds(all, func(i int, a apiType) {
+		for _, media := range mediaOf(all, a.kind) {
+			d := decoder[object.Object](t, media, Options{Scheme: all, Kind: a.kind, Pool: pool})
+			body := encodeAs(t, media, a.kind, f.object(a.typ, full, int64(6000*i)))
+			check(d, listOf(t, media, a.kind, [][]byte{body, body, body}), fmt.Sprint(media, " ", a.kind))
+		}
+	})
+	before := count
+	require.Greater(t, before, portion(1000))
+
+	// There is a quantity, although the body has none.
+	body := []byte(podText(`"containers":[{"name":"main","env":[{"name":"LIMIT","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}}]}]`))
+	d := decoder[object.Object](t, MediaJSON, Options{Scheme: all, Kind: podKind, Pool: pool})
+	check(d, listOf(t, MediaJSON, podKind, [][]byte{body, body, body}), "a quantity that is left out")
+	require.Equal(t, before+3, count)
+}
+
+// quantitiesIn returns the quantities to which v leads. Those in maps have no address.
+func quantitiesIn(v reflect.Value) (all []*resource.Quantity) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			all = quantitiesIn(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			all = append(all, quantitiesIn(v.Index(i))...)
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			all = append(all, quantitiesIn(entries.Value())...)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[resource.Quantity]() {
+			if v.CanAddr() {
+				all = append(all, v.Addr().Interface().(*resource.Quantity))
+			}
+			break
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				all = append(all, quantitiesIn(v.Field(i))...)
+			}
+		}
+	}
+	return all
+}
+
+// What has no quantity is shared, also beside one.
+func TestW03_PartsBesideAQuantityAreOne(t *testing.T) {
+	for _, media := range bothMedia {
+		list := podList()
+		for n := range 4 {
+			p := replica(fmt.Sprint("web-", n))
+			limit := corev1.EnvVar{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}
+			p.Spec.Containers[0].Env = []corev1.EnvVar{limit}
+			list.Items = append(list.Items, *p)
+		}
+		pods, _, err := readList(podDecoder(t, media, Options{Pool: NewPool()}), bytes.NewReader(encodeAs(t, media, podListKind, list)))
+		require.NoError(t, err)
+		last := sharedParts(pods[3])
+		for name, at := range sharedParts(pods[2]) {
+			require.Equal(t, name != "a list of structs", at == last[name], "%s: %s", media, name)
+		}
+	}
+}
+
 // Content that never repeats costs the pool nothing.
 func TestW03_UniqueContentIsNotRemembered(t *testing.T) {
 	pool := NewPool()

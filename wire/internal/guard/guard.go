@@ -298,6 +298,26 @@ func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-
 // HoldsQuantity reports whether a value of t can hold a resource.Quantity.
 func HoldsQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
 
+// HasQuantity reports whether a value of t is a resource.Quantity or has one in itself: not
+// behind a pointer, nor in a list or a map. To read a quantity may write to it: it keeps its
+// text when that is first asked for, and takes another form when it is compared with some.
+func HasQuantity(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return HasQuantity(t.Elem())
+	case reflect.Struct:
+		if t == reflect.TypeFor[resource.Quantity]() {
+			return true
+		}
+		for i := range t.NumField() {
+			if HasQuantity(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // quantityWithin is HoldsQuantity; path holds the struct types on the way to t.
 func quantityWithin(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {

@@ -28,7 +28,7 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 		}
 		return nil
 	}
-	if !keep || k.partly && !d.pays(k, raw) {
+	if !keep || k.partly && !d.pays(k, raw) || k.apart(raw) {
 		return d.make(k, at)
 	}
 	was := d.own

@@ -33,6 +33,8 @@ type Kind struct {
 	partly   bool           // not all of a value is wanted
 	share    *share.Site    // nil where sharing cannot pay
 	quantity bool           // a type that is not read here holds quantities
+
+	quantities func() [][]byte // of a pointer, a slice or a map; see namesOfQuantities
 }
 
 // ReadsObjects reports whether the values are structs that have a table.
@@ -207,7 +209,7 @@ func (k *Kind) setPointer(s *selection.Tree) {
 		k.leave()
 		return
 	}
-	k.op, k.elem = opPointer, makeKind(elem, s)
+	k.op, k.elem, k.quantities = opPointer, makeKind(elem, s), sync.OnceValue(k.namesOfQuantities)
 	if (k.elem.op == opStruct || k.elem.op == opOwn) && k.elem.size >= share.OwnMemory {
 		k.share = share.SiteOf(partName{elem, opPointer, s.Key()})
 	}
@@ -221,7 +223,7 @@ func (k *Kind) setSlice(s *selection.Tree) {
 		}
 		return
 	}
-	k.op, k.elem, k.elements = opSlice, makeKind(elem, s), memory.NewArrays(elem)
+	k.op, k.elem, k.elements, k.quantities = opSlice, makeKind(elem, s), memory.NewArrays(elem), sync.OnceValue(k.namesOfQuantities)
 	switch k.elem.op {
 	case opBool, opInt, opUint, opFloat:
 	default:
@@ -237,7 +239,7 @@ func (k *Kind) setMap(s *selection.Tree) {
 		k.leave()
 		return
 	}
-	k.op, k.elem = opMap, makeKind(k.typ.Elem(), s)
+	k.op, k.elem, k.quantities = opMap, makeKind(k.typ.Elem(), s), sync.OnceValue(k.namesOfQuantities)
 	k.share = share.SiteOf(partName{k.typ, opMap, s.Key()})
 }
 

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"unsafe"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
@@ -126,7 +124,7 @@ func upTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 // struct that old is of.
 func (d *Run) field(table *Table, f *tableField, at unsafe.Pointer, run []byte, count int, old like, oldCount int) error {
 	from, to := unsafe.Add(old.at, f.offset), unsafe.Add(at, f.offset)
-	if string(run) == string(old.raw) && !f.notes() {
+	if string(run) == string(old.raw) && !f.notes && !f.anyApart(run) {
 		if f.op == opMap && !closed(run) {
 			return fault.ErrUnusual
 		}
@@ -159,24 +157,12 @@ func (d *Run) element(f *tableField, at unsafe.Pointer, raw []byte, old like) er
 		*(*string)(at) = *(*string)(old.at)
 	case f.op == opStrings:
 		d.ownString((*string)(at), raw)
-	case same && !f.table.notes:
+	case same && !f.notes && !f.apart(raw):
 		copyValue(f.typ, at, old.at)
 	default:
 		return d.beside(f.table, at, raw, old)
 	}
 	return nil
-}
-
-// notes reports whether to read a value may write to it: a quantity keeps its text when it is
-// first asked for. So it may be in use, and is not copied.
-func (f *tableField) notes() bool {
-	switch f.op {
-	case opStruct:
-		return f.table.notes
-	case opOwn:
-		return f.typ == reflect.TypeFor[resource.Quantity]()
-	}
-	return false
 }
 
 // copy copies the value of a field. What it refers to is there once.

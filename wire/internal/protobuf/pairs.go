@@ -15,15 +15,20 @@ import (
 // the value in field 2.
 func pair(run []byte) (key, value, rest []byte, err error) {
 	entry, rest := next(run)
+	key, value, err = keyAndValue(entry)
+	return key, value, rest, err
+}
+
+func keyAndValue(entry []byte) (key, value []byte, err error) {
 	key, entry, ok := lengthField(entry, 1)
 	if !ok {
-		return nil, nil, nil, fault.ErrUnusual
+		return nil, nil, fault.ErrUnusual
 	}
 	value, entry, ok = lengthField(entry, 2)
 	if !ok || len(entry) > 0 {
-		return nil, nil, nil, fault.ErrUnusual
+		return nil, nil, fault.ErrUnusual
 	}
-	return key, value, rest, nil
+	return key, value, nil
 }
 
 // closed reports whether all entries of a map have the form that pair reads. What generated code

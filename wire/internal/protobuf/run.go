@@ -300,7 +300,7 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 		return found, n, nil
 	}
 	// A projected part would hold all its bytes, also those that are left out.
-	if !keep || f.partly && len(raw) > count*int(f.typ.Size()) {
+	if !keep || f.partly && len(raw) > count*int(f.typ.Size()) || f.partApart(raw) {
 		return d.make(f, raw, count, old)
 	}
 	was := d.own

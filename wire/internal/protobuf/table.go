@@ -27,7 +27,7 @@ import (
 type Table struct {
 	typ    reflect.Type
 	fields []*tableField // by field number; nil for those that are skipped
-	notes  bool          // to read a value may write to it; see tableField.notes
+	leads  bool          // as tableField.leads, of any field
 }
 
 // Message returns how the messages in a field are read, or nil if it holds none that
@@ -81,6 +81,8 @@ type tableField struct {
 	own      func(at unsafe.Pointer, raw []byte) error
 	pairs    *pairs      // of a map
 	partly   bool        // not all of a value is wanted
+	notes    bool        // a value has a quantity in itself, which may write to it when it is read
+	leads    bool        // a value may lead to one that notes: by a pointer, or in a list
 	share    *share.Site // nil where sharing cannot pay
 }
 
@@ -164,7 +166,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 			table.fields = append(table.fields, nil)
 		}
 		table.fields[number] = field
-		table.notes = table.notes || field.notes()
+		table.leads = table.leads || field.leads
 	}
 	return table, nil
 }
@@ -210,10 +212,13 @@ func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 }
 
 func (f *tableField) setValue(s *selection.Tree) (err error) {
+	f.notes = guard.HasQuantity(f.typ)
 	switch kind := f.typ.Kind(); {
 	case HasTable(f.typ):
 		f.op = opStruct
-		f.table, err = TableOf(f.typ, s)
+		if f.table, err = TableOf(f.typ, s); err == nil {
+			f.leads = f.table.leads
+		}
 	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[Unmarshaler]()):
 		f.op, f.own = opOwn, ownUnmarshal(f.typ)
 	case kind == reflect.Bool:
@@ -247,7 +252,7 @@ func (f *tableField) setPointer(s *selection.Tree) error {
 		return fmt.Errorf("no way to read *%v", f.typ)
 	}
 	f.op = op
-	if op == opStructPtr || op == opOwnPtr {
+	if f.leads = f.leads || f.notes; op == opStructPtr || op == opOwnPtr {
 		f.setShare(s)
 	}
 	return nil
@@ -268,7 +273,7 @@ func (f *tableField) setList(s *selection.Tree) error {
 		return fmt.Errorf("no way to read a list of %v", f.typ)
 	}
 	f.op = op
-	if f.wire == frame.WireBytes {
+	if f.leads = f.leads || f.notes; f.wire == frame.WireBytes {
 		f.setShare(s)
 	}
 	return nil
@@ -276,7 +281,7 @@ func (f *tableField) setList(s *selection.Tree) error {
 
 // setShare lets what f points to, or its elements, be shared.
 func (f *tableField) setShare(s *selection.Tree) {
-	if f.partly = s != nil; f.typ.Size() >= share.OwnMemory {
+	if f.partly = s != nil; f.typ.Size() >= share.OwnMemory && !f.notes {
 		f.share = share.SiteOf(partName{f.typ, f.op, s.Key()})
 	}
 }
@@ -290,7 +295,7 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share, f.partly = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil
+	f.op, f.share, f.partly, f.leads = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil, value.leads
 	f.pairs = &pairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
 	case value.wire != frame.WireBytes:
