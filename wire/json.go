@@ -70,15 +70,24 @@ func (d *jsonDecoder[H]) fail(where string, raw []byte, err error) *Error {
 
 func (d *jsonDecoder[H]) Object(body []byte) (H, error) {
 	var none H
-	s := d.scan(frame.FromBytes(body))
-	i, err := s.Value()
-	if err == nil {
-		err = s.AtEnd()
-	}
+	i, err := onlyObject(d.scan(frame.FromBytes(body)))
 	if err != nil {
 		return none, d.fail("object", nil, err)
 	}
 	return d.decode(json.NewRun(nil, d.fields), i, false)
+}
+
+// onlyObject reads a JSON object, with nothing but white space around it. A body that is whole
+// and something else has not ended early, although more digits might have come.
+func onlyObject(s *frame.JSON) (frame.Item, error) {
+	if c, err := s.Space(); err == nil && c != '{' {
+		return frame.Item{}, s.Syntax("a JSON object")
+	}
+	i, err := s.Value()
+	if err == nil {
+		err = s.AtEnd()
+	}
+	return i, err
 }
 
 // Choosing implements Decoder.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"fmt"
+	"io"
 	"math/rand"
 	"net/netip"
 	"reflect"
@@ -521,6 +522,21 @@ func TestJSONFromManyGoroutines(t *testing.T) {
 }
 
 // What head says is what decoding gives.
+// A body that is whole has not ended early, which would be the fault of the connection.
+func TestL21_ABodyThatIsNoObjectIsNotTruncated(t *testing.T) {
+	d := podDecoder(t, MediaJSON, Options{})
+	for _, body := range []string{"null", "OK", "true", "42", " 42\n", `"Pod"`, "[]"} {
+		_, err := d.Object([]byte(body))
+		require.ErrorIs(t, err, ErrSyntax, body)
+		require.ErrorContains(t, err, "want a JSON object at byte", body)
+		require.NotErrorIs(t, err, io.ErrUnexpectedEOF, body)
+	}
+	for _, body := range []string{"", " \n", "{", `{"kind":"Pod"`} {
+		_, err := d.Object([]byte(body))
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, body)
+	}
+}
+
 func TestJSONHead(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"d","labels":{"name":"x"}},"spec":{"metadata":{"name":"y"}}}`: "b/a c d",

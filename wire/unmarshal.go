@@ -21,11 +21,7 @@ import (
 func UnmarshalJSON[T object.Object](raw []byte) (T, error) {
 	var none T
 	s := &frame.JSON{Source: frame.FromBytes(raw), MaxBytes: max(len(raw), 1), MaxDepth: DefaultMaxDepth}
-	_, err := s.Value()
-	if err == nil {
-		err = s.AtEnd()
-	}
-	if err != nil {
+	if _, err := onlyObject(s); err != nil {
 		return none, fault.Truncated(err)
 	}
 	of := reflect.TypeFor[T]().Elem()

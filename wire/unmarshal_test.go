@@ -31,8 +31,11 @@ func TestW02_UnmarshalJSONIsGuarded(t *testing.T) {
 		`{"metadata":{"name":"a"`:                                                                     io.ErrUnexpectedEOF,
 		" ":                                                                                           io.ErrUnexpectedEOF,
 		"":                                                                                            io.ErrUnexpectedEOF,
-		`{"metadata":{"creationTimestamp":"hunter2"}}`:                                                ErrSyntax,
-		`{"metadata":{"name":"a","labels":["hunter2"]}}`:                                              ErrSyntax,
+		`null`:                                                                                        ErrSyntax,
+		`OK`:                                                                                          ErrSyntax,
+		`42`:                                                                                          ErrSyntax,
+		`{"metadata":{"creationTimestamp":"hunter2"}}`:   ErrSyntax,
+		`{"metadata":{"name":"a","labels":["hunter2"]}}`: ErrSyntax,
 	} {
 		n := allocated(func() {
 			_, err := UnmarshalJSON[*corev1.Pod]([]byte(body))
