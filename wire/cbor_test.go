@@ -179,6 +179,35 @@ func TestL21_CBORListRefusesBadBodies(t *testing.T) {
 	}
 }
 
+// The codec reads less than a decoder may be asked for. That is no fault of the body's form.
+func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
+	deep := any("x")
+	for range 100 {
+		deep = map[string]any{"a": deep}
+	}
+	wide := make(map[string]any)
+	for i := range 2000 {
+		wide[fmt.Sprint(i)] = "x"
+	}
+	for name, c := range map[string]struct {
+		spec  any
+		want  error
+		limit string
+	}{
+		"deep": {deep, ErrTooDeep, "64"},
+		"long": {make([]any, 2000), ErrTooLarge, "1024"},
+		"wide": {wide, ErrTooLarge, "1024"},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": c.spec}}
+		body := encodeAs(t, MediaCBOR, widgetKind, u)
+		_, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
+		require.ErrorIs(t, err, c.want, name)
+		require.ErrorContains(t, err, c.limit, name)
+		_, err = decoder[*metav1.PartialObjectMetadata](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
+		require.ErrorIs(t, err, c.want, name)
+	}
+}
+
 // What is not wanted is not there; nothing of it is a matter of sharing.
 func TestW04_CBORIsProjected(t *testing.T) {
 	random := rand.New(rand.NewPCG(20261123, 0))

@@ -57,8 +57,10 @@ type Options struct {
 	MaxObjectBytes int
 
 	// MaxDepth is how deeply JSON or CBOR may nest in one object. Zero means
-	// DefaultMaxDepth. Protobuf needs no such limit, because types that contain
-	// themselves are not read from protobuf (see SupportsProtobuf).
+	// DefaultMaxDepth. Of CBOR, apimachinery's codec reads at most 64 levels, and at
+	// most 1,024 elements of an array or entries of a map. Protobuf needs no such
+	// limit, because types that contain themselves are not read from protobuf (see
+	// SupportsProtobuf).
 	MaxDepth int
 
 	// Keep selects the fields of objects to decode. Others are skipped without a

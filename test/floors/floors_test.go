@@ -73,6 +73,7 @@ var only = map[string][]string{
 	"github.com/prometheus/client_golang": {"metrics", "cmd"},
 	"github.com/spf13/cobra":              {"cmd"},
 	"github.com/klauspost/compress":       {"wire/internal/pack", "recording"},
+	"github.com/fxamacker/cbor":           {"wire/internal/cbor"},
 	"github.com/stretchr/testify":         {"_test.go"},
 	"unsafe":                              {"wire/internal/memory", "wire/internal/share", "wire/internal/json", "wire/internal/protobuf"},
 

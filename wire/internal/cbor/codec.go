@@ -1,8 +1,10 @@
 package cbor
 
 import (
+	"errors"
 	"fmt"
 
+	codec "github.com/fxamacker/cbor/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
@@ -20,9 +22,25 @@ func Unmarshal(raw []byte, into runtime.Object) error {
 	}
 	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
 	if _, _, err := cbor.NewSerializer(target{into}, nil).Decode(raw, &anyKind, nil); err != nil {
-		return fault.WithoutContent(err)
+		return reason(err)
 	}
 	return nil
+}
+
+// reason says why the codec refused an object, without quoting it. It reads fewer levels and
+// fewer elements than a decoder may be asked for.
+func reason(err error) error {
+	const advice = "read such objects from JSON or protobuf"
+	if limit, ok := errors.AsType[*codec.MaxNestedLevelError](err); ok {
+		return fmt.Errorf("%w by apimachinery's codec (%v): %s", fault.ErrTooDeep, limit, advice)
+	}
+	if limit, ok := errors.AsType[*codec.MaxArrayElementsError](err); ok {
+		return fmt.Errorf("%w by apimachinery's codec (%v): %s", fault.ErrTooLarge, limit, advice)
+	}
+	if limit, ok := errors.AsType[*codec.MaxMapPairsError](err); ok {
+		return fmt.Errorf("%w by apimachinery's codec (%v): %s", fault.ErrTooLarge, limit, advice)
+	}
+	return fault.WithoutContent(err)
 }
 
 // target makes a codec decode into an existing object.
