@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
@@ -117,6 +118,25 @@ func TestListPassesErrorsOfTheTransport(t *testing.T) {
 			require.False(t, errors.As(err, &e), "%s after %d bytes: %v", media, n, err)
 		}
 	}
+}
+
+// An empty list of Services is none of Pods, whatever Pods are in Go: an informer would delete all
+// that it has.
+func TestL21_ListOfAnotherBuiltinKindIsRefused(t *testing.T) {
+	body := `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
+	_, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
+	require.ErrorIs(t, err, ErrKind)
+	_, _, err = readList(decoder[*metav1.PartialObjectMetadata](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
+	require.ErrorIs(t, err, ErrKind)
+
+	all := scheme.New()
+	for kind, goType := range all.AllKnownTypes() {
+		if object.IsBuiltin(goType) {
+			require.True(t, isBuiltinGroup(kind.Group), kind)
+		}
+	}
+	require.False(t, isBuiltinGroup(widgetKind.Group))
+	require.False(t, isBuiltinGroup("gateway.networking.k8s.io"), "of custom resources")
 }
 
 func TestL21_ListRefusesBadBodies(t *testing.T) {

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -147,7 +149,8 @@ func (t *target) checkKind(apiVersion, kind string) error {
 }
 
 // checkListKind is checkKind for a list. bareItems says that some of its items
-// do not name their kind, so that the list's own must vouch for them.
+// do not name their kind, so that the list's own must vouch for them. A CustomResourceDefinition
+// may call its list anything; Kubernetes itself always appends "List".
 func (t *target) checkListKind(apiVersion, kind string, bareItems bool) error {
 	switch {
 	case t.form == formMetadata && isMetadata(apiVersion, kind, "List"):
@@ -155,10 +158,28 @@ func (t *target) checkListKind(apiVersion, kind string, bareItems bool) error {
 	case apiVersion != t.apiVersion || kind == "":
 	case kind == t.kind.Kind+"List":
 		return nil
-	case !bareItems && !object.IsBuiltin(t.goType) && kind != t.kind.Kind:
+	case !bareItems && !isBuiltinGroup(t.kind.Group) && kind != t.kind.Kind:
 		return nil
 	}
 	return t.wrongKind(apiVersion, kind)
+}
+
+// isBuiltinGroup reports whether a group is one of k8s.io/api, whatever its objects are in Go.
+// Those of custom resources have a dot.
+func isBuiltinGroup(group string) bool {
+	switch name, ok := strings.CutSuffix(group, ".k8s.io"); {
+	case ok:
+		return slices.Contains(builtinGroups, name)
+	default:
+		return !strings.Contains(group, ".")
+	}
+}
+
+// builtinGroups are those groups of k8s.io/api whose names end in ".k8s.io", without that.
+var builtinGroups = []string{
+	"admission", "admissionregistration", "apidiscovery", "authentication", "authorization", "certificates",
+	"coordination", "discovery", "events", "flowcontrol.apiserver", "imagepolicy", "internal.apiserver", "networking",
+	"node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
 }
 
 func (t *target) wrongKind(apiVersion, kind string) error {
