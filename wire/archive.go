@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/pack"
@@ -150,8 +151,8 @@ func (p *Packer[T]) extract(raw []byte, n int, x *extract[T]) ([]*Packed[T], err
 // ArchivedHeads returns the heads of the objects that an Archive wrote, whatever they are
 // themselves. It fails as Extract does.
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
-	p := NewPacker[*metav1.PartialObjectMetadata](nil)
-	objects, err := p.extract(raw, n, &extract[*metav1.PartialObjectMetadata]{any: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
+	p := NewPacker[object.Object](nil)
+	objects, err := p.extract(raw, n, &extract[object.Object]{any: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
 	heads := make([]object.Head, len(objects))
 	for i, o := range objects {
 		heads[i] = o
@@ -165,7 +166,7 @@ const usualCommon = 16
 
 // extract reads an archive.
 type extract[T object.Object] struct {
-	any     bool // nothing is to be opened, so that any type will do
+	any     bool // nothing is to be read but metadata, so that any type will do
 	by      *Packer[T]
 	in      *pack.Extract
 	goType  reflect.Type // what an object points to
@@ -238,14 +239,18 @@ func (x *extract[T]) layout() (*layout, error) {
 	if x.in.Failed() || number != uint64(len(x.layouts)+1) {
 		return nil, fmt.Errorf("%w: a type", ErrDamaged)
 	}
-	o, ok := reflect.New(x.goType).Interface().(object.Object)
+	goType := x.goType
+	if x.any && code == codeTree {
+		goType = reflect.TypeFor[unstructured.Unstructured]()
+	}
+	o, ok := reflect.New(goType).Interface().(object.Object)
 	if !ok {
-		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, x.goType)
+		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, goType)
 	}
 	if !x.any && (!fits(code, o) || code == codeTree && !kind.Empty()) {
-		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, x.goType)
+		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, goType)
 	}
-	l := x.by.layouts.get(x.goType, kind, code)
+	l := x.by.layouts.get(goType, kind, code)
 	x.layouts = append(x.layouts, l)
 	return l, nil
 }

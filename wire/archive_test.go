@@ -44,6 +44,8 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 	again := wire.NewPacker[T](wire.NewPool())
 	all, err := again.Extract(raw, n, reflect.TypeFor[T]())
 	require.NoError(t, err)
+	heads, err := wire.ArchivedHeads(raw, n)
+	require.NoError(t, err)
 	clear(raw)
 	held, before := 0, 0
 	for i, o := range all {
@@ -58,6 +60,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 		require.Equal(t, want.GetDeletionTimestamp(), o.GetDeletionTimestamp())
 		require.Equal(t, want.GetLabels(), o.GetLabels())
 		require.Equal(t, want.GetOwnerReferences(), o.GetOwnerReferences())
+		require.Equal(t, want.GetAnnotations(), heads[i].GetAnnotations())
 		opened, err := o.Open()
 		require.NoError(t, err)
 		require.True(t, equality.Semantic.DeepEqual(want, opened))
