@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 	"unsafe"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
@@ -47,6 +49,34 @@ func TestHeadsAreReadWithoutOpening(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "x", value)
 	require.EqualValues(t, 1, p.Opened())
+}
+
+// aged says of its own what its generation and its annotations are.
+type aged struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Age               int64 `json:"age"`
+}
+
+func (a *aged) GetGeneration() int64 { return a.Age }
+
+func (a *aged) GetAnnotations() map[string]string {
+	return map[string]string{"age": strconv.FormatInt(a.Age, 10)}
+}
+
+func (a *aged) DeepCopyObject() runtime.Object { d := *a; return &d }
+
+func TestC01_HeadsSayWhatTheMethodsOfTheTypeDo(t *testing.T) {
+	p := NewPacker[*aged](nil)
+	p.KeepAnnotations([]string{"age"})
+	d, err := p.Decoder(MediaJSON, Options{Kind: widgetKind})
+	require.NoError(t, err)
+	packed, err := d.Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","generation":1},"age":7}`))
+	require.NoError(t, err)
+	require.EqualValues(t, 7, packed.GetGeneration())
+	value, ok := packed.GetAnnotation("age")
+	require.True(t, ok)
+	require.Equal(t, "7", value)
 }
 
 // Two objects that are to be deleted at different times are not one kin.

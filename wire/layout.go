@@ -114,12 +114,14 @@ func hasPlainHead(t reflect.Type) bool {
 	want := &metav1.ObjectMeta{
 		Namespace: "a", Name: "b", UID: "c", ResourceVersion: "d",
 		Labels: map[string]string{"e": "f"}, OwnerReferences: []metav1.OwnerReference{{Name: "g"}},
+		Generation: 1, DeletionTimestamp: &metav1.Time{}, Annotations: map[string]string{"h": "i"},
 	}
 	made := reflect.New(t)
 	made.Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(*want))
 	o := made.Interface().(object.Object)
 	return o.GetNamespace() == want.Namespace && o.GetName() == want.Name && o.GetUID() == want.UID && o.GetResourceVersion() == want.ResourceVersion &&
-		maps.Equal(o.GetLabels(), want.Labels) && reflect.DeepEqual(o.GetOwnerReferences(), want.OwnerReferences)
+		o.GetGeneration() == want.Generation && o.GetDeletionTimestamp() == want.DeletionTimestamp &&
+		maps.Equal(o.GetAnnotations(), want.Annotations) && maps.Equal(o.GetLabels(), want.Labels) && reflect.DeepEqual(o.GetOwnerReferences(), want.OwnerReferences)
 }
 
 // append appends the bytes of o.
