@@ -80,6 +80,9 @@ func (f Fields) Keeps(path string) bool {
 
 // KeepsAll reports whether the field at path is wanted, and all that is below it.
 func (f Fields) KeepsAll(path string) bool {
+	if selection.IsIdentity(path) {
+		return true
+	}
 	within := func(path, other string) bool { return path == other || strings.HasPrefix(path, other+".") }
 	switch f.mode {
 	case fieldsOnly:

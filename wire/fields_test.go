@@ -413,6 +413,7 @@ func TestFieldsAreValues(t *testing.T) {
 		require.Equal(t, c.all, c.f.KeepsAll("metadata.managedFields"), "%s", c.f)
 		require.Equal(t, c.whole, c.f.Whole(), "%s", c.f)
 		require.True(t, c.f.Keeps("metadata.uid"))
+		require.True(t, c.f.KeepsAll("metadata.uid"), "%s", c.f)
 	}
 }
 

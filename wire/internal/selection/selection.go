@@ -30,6 +30,9 @@ type Tree struct {
 // identity is what every object keeps.
 var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
+// IsIdentity reports whether every object keeps the field at path.
+func IsIdentity(path string) bool { return slices.Contains(identity[:], path) }
+
 // Only selects the fields at the paths and the identity.
 func Only(paths []string) *Tree { return newSelection(paths, true) }
 
