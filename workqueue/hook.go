@@ -34,10 +34,14 @@ func (o *ordered[K]) push(w Waiting[K])  { o.call(func() { o.order.Push(w) }) }
 func (o *ordered[K]) touch(w Waiting[K]) { o.call(func() { o.order.Touch(w) }) }
 func (o *ordered[K]) remove(key K)       { o.call(func() { o.order.Remove(key) }) }
 
-// pop reports false where the order has not said whose turn it is.
-func (o *ordered[K]) pop() (key K, ok bool) {
-	ok = o.call(func() { key = o.order.Pop() })
-	return key, ok
+// pop finds the item whose turn it is, which is nil where there is none of that key. It reports false
+// where the order has not said whose.
+func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
+	ok = o.call(func() {
+		key := o.order.Pop()
+		it = items.find(key, items.hash(key)) // panics if it can be no key
+	})
+	return it, ok
 }
 
 // recording is a Recorder that cannot panic. It is called without the lock.

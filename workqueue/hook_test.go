@@ -49,6 +49,26 @@ func TestHooksThatPanicLoseNoKey(t *testing.T) {
 	require.NoError(t, q.Drain(t.Context()))
 }
 
+// What can be no key, such as a slice in an interface, is refused with a panic of whoever gave it, and does not
+// leave the queue locked.
+func TestWhatCanBeNoKeyLeavesTheQueueUnlocked(t *testing.T) {
+	q := workqueue.New(workqueue.Options[any]{Order: keyless{}})
+	require.Panics(t, func() { q.Done([]int{1}) })
+	q.Add("a")
+	require.Equal(t, "a", get(t, q), "first come first served")
+	require.EqualValues(t, 1, q.Status().OrderFaults)
+	q.Done("a")
+	q.ShutDown()
+}
+
+// keyless is an order that hands out what can be no key.
+type keyless struct{}
+
+func (keyless) Push(workqueue.Waiting[any])  {}
+func (keyless) Touch(workqueue.Waiting[any]) {}
+func (keyless) Pop() any                     { return []int{1} }
+func (keyless) Remove(any)                   {}
+
 // silent are metrics without a recorder.
 type silent struct{}
 

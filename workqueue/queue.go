@@ -218,8 +218,7 @@ func (q *Queue[K]) choose() *item[K] {
 		q.order.remove(oldest.key)
 		return oldest
 	}
-	if key, ok := q.order.pop(); ok {
-		it := q.items.find(key, q.items.hash(key))
+	if it, ok := q.order.pop(&q.items); ok {
 		if it != nil && it.want == wantNow && !it.running {
 			return it
 		}
@@ -235,15 +234,20 @@ func (q *Queue[K]) choose() *item[K] {
 // would let two workers have the key at once (L26).
 func (q *Queue[K]) Done(key K) {
 	now := q.stamp()
-	q.mu.Lock()
-	end := q.done(key, now)
-	q.mu.Unlock()
+	end := q.lockedDone(key, now)
 	if end.stray {
 		panic(q.stray(key))
 	}
 	if q.recorder != nil {
 		q.record(end)
 	}
+}
+
+// lockedDone is done with the lock, which what can be no key, and so panics, does not keep.
+func (q *Queue[K]) lockedDone(key K, now int64) ending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.done(key, now)
 }
 
 // ending is what the end of the work on a key came to.
