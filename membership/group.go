@@ -108,7 +108,7 @@ func (g *Group) Run(ctx context.Context) error {
 	defer g.setRunning(false)
 	running.Go(func() { _ = wait() })
 	running.Go(func() { g.watch(beyond) })
-	k := &keeper{Group: g, ours: map[types.UID]bool{}, answers: make(chan answer, maxRequests), requests: &running}
+	k := &keeper{Group: g, ours: map[types.UID]bool{}, answers: make(chan answer, maxRequests+1), requests: &running}
 	k.keep(ctx, beyond)
 	return nil
 }

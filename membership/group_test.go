@@ -109,6 +109,28 @@ func TestS02_ADeafWatchIsOpenedAgain(t *testing.T) {
 	})
 }
 
+// Where a transport does not heed contexts, a member may leave while all the writes of its Lease that there may be and
+// a deletion of another's are under way.
+func TestL23_RequestsThatGoOnAreAwaited(t *testing.T) {
+	inBubble(t, 8, func(r *rig) {
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
+		settle(4 * time.Second)
+		b.network.cut()
+		settle(12 * time.Second)
+		a.network.slow.Store(int64(2 * time.Minute))
+		for range 60 {
+			if settle(time.Second); a.network.held.Load() == 8 {
+				break
+			}
+		}
+		a.stop()
+		settle(10 * time.Second)
+		require.EqualValues(t, 1+8, a.network.held.Load())
+		settle(2 * time.Minute)
+		require.True(t, a.ended.Load())
+	})
+}
+
 func TestAnIdentityOfTwo(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		a := r.join("a", membership.Options{})

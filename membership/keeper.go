@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// maxRequests is how many requests of a keeper may be under way. There are more than two
-// only where a transport does not heed the contexts of its requests.
+// maxRequests is how many writes of our Lease may be under way, beside one deletion of another's.
+// There is more than one only where a transport does not heed the contexts of its requests.
 const maxRequests = 8
 
 // keeper keeps our Lease and decides on slots. All of it belongs to the goroutine of Run.

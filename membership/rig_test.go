@@ -76,11 +76,14 @@ type network struct {
 	latency time.Duration
 	loses   atomic.Bool
 	slow    atomic.Int64 // before a request is sent
+	held    atomic.Int64 // how many requests wait for that
 	late    atomic.Int64 // before the answer to a write arrives
 }
 
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
+	n.held.Add(1)
 	time.Sleep(time.Duration(n.slow.Load()))
+	n.held.Add(-1)
 	answer, err := n.RoundTripper.RoundTrip(req)
 	if err == nil && n.loses.Load() && req.Method != http.MethodGet {
 		answer.Body.Close()
