@@ -250,6 +250,30 @@ func TestOptionsNarrow(t *testing.T) {
 	}
 }
 
+// A selector that selects nothing has the text of one that selects everything.
+func TestASelectorOfNothingIsNotOneOfEverything(t *testing.T) {
+	nothing, err := metav1.LabelSelectorAsSelector(nil)
+	require.NoError(t, err)
+	pods := func(o cache.ByObject) map[client.Object]cache.ByObject {
+		return map[client.Object]cache.ByObject{&corev1.Pod{}: o}
+	}
+	narrow := map[string]cache.Config{"shop": {FieldSelector: fields.Nothing()}}
+	for where, opts := range map[string]cache.Options{
+		"cache.Options: a selector":                                   {DefaultLabelSelector: nothing},
+		"cache.Options: a selector that":                              {DefaultFieldSelector: fields.Nothing()},
+		`cache.Options: namespace "shop": a selector`:                 {DefaultNamespaces: narrow},
+		"cache.Options: ByObject of *v1.Pod: a selector":              {ByObject: pods(cache.ByObject{Label: nothing})},
+		"cache.Options: ByObject of *v1.Pod: a selector that":         {ByObject: pods(cache.ByObject{Field: fields.Nothing()})},
+		`cache.Options: ByObject of *v1.Pod: namespace "shop": a sel`: {ByObject: pods(cache.ByObject{Namespaces: narrow})},
+	} {
+		on(t, newCache, func(r *rig) {
+			_, err := r.side.newCache(r.cfg, opts)
+			require.ErrorContains(r, err, where)
+			require.ErrorContains(r, err, "selects nothing")
+		})
+	}
+}
+
 func TestNamespaces(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("bank", "a", "web"), pod("bank", "b", "db"), pod("zoo", "a", "web"))

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -32,7 +33,13 @@ func newConfigs(opts cache.Options) (configs, error) {
 			SyncPeriod:            opts.SyncPeriod,
 		},
 	}
+	if err := selective("cache.Options", c.defaults.LabelSelector, c.defaults.FieldSelector, c.byNamespace); err != nil {
+		return c, err
+	}
 	for obj, own := range opts.ByObject {
+		if err := selective(fmt.Sprintf("cache.Options: ByObject of %T", obj), own.Label, own.Field, own.Namespaces); err != nil {
+			return c, err
+		}
 		namespaced, err := apiutil.IsObjectNamespaced(obj, opts.Scheme, opts.Mapper)
 		if err != nil {
 			return c, fmt.Errorf("find out whether %T is namespaced: %w", obj, err)
@@ -47,6 +54,20 @@ func newConfigs(opts cache.Options) (configs, error) {
 		c.byKind[gvk] = own
 	}
 	return c, nil
+}
+
+// selective fails where a selector of an option, or of a namespace in it, selects nothing.
+// Such a selector has no text, and without one a server sends everything.
+func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
+	if byLabel != nil && !byLabel.Empty() && byLabel.String() == "" || byField != nil && !byField.Empty() && byField.String() == "" {
+		return fmt.Errorf("%s: a selector that selects nothing: a server would read it as everything; leave it out, and do not read the kind", option)
+	}
+	for namespace, config := range namespaces {
+		if err := selective(fmt.Sprintf("%s: namespace %q", option, namespace), config.LabelSelector, config.FieldSelector, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // of returns the configuration of each namespace in which objects of a kind are
