@@ -294,6 +294,18 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
+// A map of the options that its owner goes on to use changes nothing of the cache.
+func TestTheNamespacesOfAnObjectAreCopied(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("bank", "b", "web"))
+		namespaces := map[string]cache.Config{"shop": {}}
+		c := r.cache(cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Namespaces: namespaces}}})
+		clear(namespaces)
+		r.start(c)
+		require.Equal(r, []string{"shop/a"}, r.names(c))
+	})
+}
+
 func TestOneNamespaceAndAllOthers(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("shop", "b", "db"), pod("bank", "a", "web"), pod("bank", "b", "db"))

@@ -51,6 +51,7 @@ func newConfigs(opts cache.Options) (configs, error) {
 		if err != nil {
 			return c, err
 		}
+		own.Namespaces = maps.Clone(own.Namespaces)
 		c.byKind[gvk] = own
 	}
 	return c, nil
