@@ -257,7 +257,9 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 	select {
 	case <-c.started:
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
+		if !c.isStarted() { // else both at once
+			return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
+		}
 	}
 	var failures []error
 	for _, k := range c.all() {

@@ -295,6 +295,19 @@ func TestL22_UnsyncedHasReasons(t *testing.T) {
 	})
 }
 
+func TestAWaitWithAnEndedContextSaysWhatIsTrue(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		c := r.running(cache.Options{}).(*controllerruntime.Cache)
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		ctx, cancel := context.WithCancel(r.ctx)
+		cancel()
+		for range 100 { // where both are true, started and synced count
+			require.NoError(r, c.WaitForSync(ctx))
+		}
+	})
+}
+
 // Stock waits for ever.
 func TestWhoWaitsForARemovedInformerIsTold(t *testing.T) {
 	on(t, newCache, func(r *rig) {
