@@ -38,10 +38,6 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = clientrest.DefaultKubernetesUserAgent()
 	}
-	transport, err := clientrest.TransportFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("make the transport: %w", err)
-	}
 	secured := clientrest.IsConfigTransportTLS(*cfg)
 	host := cfg.Host
 	if host == "" {
@@ -51,6 +47,10 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	if err != nil {
 		// The reason is not told: it quotes the address.
 		return nil, errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
+	}
+	transport, err := clientrest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make the transport: %w", err)
 	}
 	return rest.NewClient(&config.Config{
 		Host:      base.String(),

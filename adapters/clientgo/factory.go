@@ -51,11 +51,11 @@ func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration,
 // have equal parts of objects in memory once. It is what makes a program small
 // and fast.
 func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*Factory, error) {
-	client, err := kubernetes.NewForConfig(cfg)
+	millrace, err := FromConfig(cfg) // first, since client-go quotes an address that it cannot read
 	if err != nil {
 		return nil, err
 	}
-	millrace, err := FromConfig(cfg)
+	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -105,14 +105,20 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
+	address, err := addressOf(cfg) // first, since others quote what they cannot read
+	if err != nil {
+		return nil, err
+	}
 	if opts.HTTPClient == nil {
-		var err error
 		if opts.HTTPClient, err = clientrest.HTTPClientFor(cfg); err != nil {
 			return nil, fmt.Errorf("make an HTTP client: %w", err)
 		}
 	}
+	client, err := newClient(address, cfg.UserAgent, opts.HTTPClient, opts.Scheme)
+	if err != nil {
+		return nil, err
+	}
 	if opts.Mapper == nil {
-		var err error
 		if opts.Mapper, err = apiutil.NewDynamicRESTMapper(cfg, opts.HTTPClient); err != nil {
 			return nil, fmt.Errorf("make a RESTMapper: %w", err)
 		}
@@ -122,10 +128,6 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 		return nil, err
 	}
 	shards, err := newShards(o.Shards, opts, configs, o.Keep)
-	if err != nil {
-		return nil, err
-	}
-	client, err := newClient(cfg, opts.HTTPClient, opts.Scheme)
 	if err != nil {
 		return nil, err
 	}

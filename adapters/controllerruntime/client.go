@@ -1,7 +1,7 @@
 package controllerruntime
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,20 +12,26 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// newClient returns a Millrace client for the server of cfg. It has the transport
-// of an HTTP client, which knows the credentials already.
-func newClient(cfg *clientrest.Config, through *http.Client, types *runtime.Scheme) (*rest.Client, error) {
+// addressOf returns the URL of the server of cfg.
+func addressOf(cfg *clientrest.Config) (string, error) {
 	host := cfg.Host
 	if host == "" {
 		host = "localhost"
 	}
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, clientrest.IsConfigTransportTLS(*cfg))
 	if err != nil {
-		return nil, fmt.Errorf("read the server's address: %w", err)
+		// The reason is not told: it quotes the address.
+		return "", errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
 	}
+	return base.String(), nil
+}
+
+// newClient returns a Millrace client for the server at an address. It has the transport
+// of an HTTP client, which knows the credentials already.
+func newClient(address, userAgent string, through *http.Client, types *runtime.Scheme) (*rest.Client, error) {
 	transport := through.Transport
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	return clientgo.FromConfigAndScheme(&clientrest.Config{Host: base.String(), UserAgent: cfg.UserAgent, Transport: transport}, types)
+	return clientgo.FromConfigAndScheme(&clientrest.Config{Host: address, UserAgent: userAgent, Transport: transport}, types)
 }
