@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
@@ -88,6 +89,37 @@ func all(what string, names []string) (lines []string) {
 type moving struct{ diary }
 
 func (m *moving) OnMoved(o any) { m.note("moved %s", describe(o)) }
+
+// brittle is a share that panics.
+type brittle struct{ shard.Share }
+
+func (brittle) Owned() (shard.Slots, <-chan struct{}) { panic("no share today") }
+
+// A share that panics is no failure of listing and watching.
+func TestAFailureOfAShareIsNoWatchError(t *testing.T) {
+	defer func(before []utilruntime.ErrorHandler) { utilruntime.ErrorHandlers = before }(utilruntime.ErrorHandlers)
+	on(t, stock, func(r *rig) {
+		var mu sync.Mutex
+		var general, watching []string
+		utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			general = append(general, err.Error())
+		}}
+		i := clientgo.NewInformerFor(resource[object.Object](r), clientgo.ResourceOptions{Shard: shard.Scope{Key: shard.ByUID(), Share: &brittle{}}})
+		require.NoError(r, i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			watching = append(watching, err.Error())
+		}))
+		r.run(i)
+		settle(10 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Empty(r, watching)
+		require.NotEmpty(r, general)
+	})
+}
 
 // What moves to another process is not deleted, and only who asks for it is told.
 func TestS03_AMoveIsNoDeletion(t *testing.T) {

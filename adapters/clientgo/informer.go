@@ -202,7 +202,7 @@ func (i *informer) end() {
 func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdict {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	switch f.Phase {
-	case failure.PhaseHandler, failure.PhaseIndex, failure.PhaseCache, failure.PhaseSnapshot:
+	case failure.PhaseHandler, failure.PhaseIndex, failure.PhaseCache, failure.PhaseSnapshot, failure.PhaseHook:
 		utilruntime.HandleErrorWithContext(ctx, f, "Informer failure")
 	default:
 		i.mu.Lock()
