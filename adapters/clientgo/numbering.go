@@ -25,10 +25,10 @@ import (
 type numbering struct {
 	source.ListerWatcher[object.Object]
 
-	fake bool   // the versions of objects mean nothing
-	on   bool   // numbering has begun
-	last uint64 // the last number, or the last version before numbering began
-	real string // the source's own version: of its last list, or of a change since
+	fake bool              // the versions of objects mean nothing
+	on   bool              // numbering has begun
+	last uint64            // the last number, or the last version before numbering began
+	own  map[string]string // the source's own version of each number from which a watch may go on
 }
 
 // numbered is an object with a version that it does not have. Only the
@@ -90,37 +90,64 @@ func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) source.Li
 				item = n.number(item)
 			}
 			if !yield(item, err) || err != nil {
+				if n.on && list.Meta.ResourceVersion != "" { // who looked at the first page knows it
+					n.numberList(list.Meta)
+				}
 				return
 			}
 		}
-		n.real = list.Meta.ResourceVersion
-		n.see(n.real)
-		if n.on {
-			list.Meta.ResourceVersion = n.next()
-		}
+		n.numberList(list.Meta)
 	}
 	return list
 }
 
-// Watch implements source.ListerWatcher.
+// numberList gives a list a version, if need be.
+func (n *numbering) numberList(list *metav1.ListMeta) {
+	own := list.ResourceVersion
+	if n.see(own); n.on {
+		list.ResourceVersion = n.next()
+		n.remember(list.ResourceVersion, own)
+	}
+}
+
+// remember notes the source's own version of a number.
+func (n *numbering) remember(number, own string) {
+	if n.own == nil {
+		n.own = make(map[string]string)
+	}
+	n.own[number] = own
+}
+
+// Watch implements source.ListerWatcher. It goes on from the version that it is asked for, and
+// not from the last that was seen: a list that was only looked at was not taken. All other
+// versions are forgotten, since nobody goes back to them.
 func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
-	if n.on && opts.ResourceVersion != "" {
-		opts.ResourceVersion = n.real
+	if own, ok := n.own[opts.ResourceVersion]; ok {
+		clear(n.own)
+		n.remember(opts.ResourceVersion, own)
+		opts.ResourceVersion = own
 	}
 	events, err := n.ListerWatcher.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(wire.Event[object.Object], error) bool) {
+		own, before := opts.ResourceVersion, ""
 		for e, err := range events {
 			if err == nil {
 				if version := e.Object.GetResourceVersion(); version != "" && !n.fake {
-					n.real = version
+					own = version
 				}
-				e.Object = n.number(e.Object)
+				if e.Object = n.number(e.Object); n.on {
+					n.remember(e.Object.GetResourceVersion(), own)
+				}
 			}
 			if !yield(e, err) || err != nil {
 				return
+			}
+			if n.on { // it was taken, and what came before it is past
+				delete(n.own, before)
+				before = e.Object.GetResourceVersion()
 			}
 		}
 	}, nil
