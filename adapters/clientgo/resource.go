@@ -89,7 +89,12 @@ func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) er
 		case <-r.synced.Done():
 		case <-r.ended:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			select { // several at once
+			case <-r.synced.Done():
+			case <-r.ended:
+			default:
+				return context.Cause(ctx)
+			}
 		}
 	}
 	return nil

@@ -135,6 +135,22 @@ func TestWaitForSync(t *testing.T) {
 	})
 }
 
+func TestWaitingForHandlersThatHaveHeard(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		i := clientgo.NewInformerFor(resource[*corev1.Pod](r), clientgo.ResourceOptions{})
+		_, err := i.AddEventHandler(&diary{})
+		require.NoError(r, err)
+		ended, cancel := context.WithCancel(r.ctx)
+		cancel()
+		require.ErrorIs(r, clientgo.WaitForHandlers(ended, i), context.Canceled)
+		r.run(i)
+		require.NoError(r, clientgo.WaitForHandlers(r.ctx, i))
+		for range 100 { // where both are true, heard counts
+			require.NoError(r, clientgo.WaitForHandlers(ended, i))
+		}
+	})
+}
+
 func TestWaitingForAnInformerThatHasStopped(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
