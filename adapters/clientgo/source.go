@@ -46,22 +46,37 @@ func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *ups
 // String names the source in messages.
 func (s *upstream) String() string { return s.name }
 
+// maxEmptyPages is how many pages without an item a list may have in a row, as in package rest.
+const maxEmptyPages = 1000
+
 // List implements source.ListerWatcher.
 func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
 	list := source.List[object.Object]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Object, error) bool) {
-		for first := true; ; first = false {
-			page, err := s.page(ctx, opts, yield)
+		empty := 0
+		for pages := 1; ; pages++ {
+			page, items, err := s.page(ctx, opts, yield)
+			if empty++; items > 0 {
+				empty = 0
+			}
 			switch {
 			case err != nil:
 				yield(nil, err)
 				return
 			case page == nil:
 				return
-			case first:
+			case pages == 1:
 				list.Meta.ResourceVersion = page.GetResourceVersion()
 			}
-			if page.GetContinue() == "" {
+			switch page.GetContinue() {
+			case "":
+				return
+			case opts.Continue:
+				yield(nil, fmt.Errorf("list %s: page %d leads to itself: the source gave the continue token that it was asked with", s, pages))
+				return
+			}
+			if empty >= maxEmptyPages {
+				yield(nil, fmt.Errorf("list %s: %d pages in a row held nothing, and the source promises more", s, empty))
 				return
 			}
 			// The token stands for the resource version of the first page.
@@ -72,18 +87,20 @@ func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.Lis
 	return list
 }
 
-// page reads one page. It returns nil where the consumer wants no more.
-func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (metav1.ListInterface, error) {
+// page reads one page, and says how many items it has. It returns nil where the consumer wants
+// no more.
+func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (page metav1.ListInterface, items int, err error) {
 	list, err := s.lw.ListWithContext(traced(ctx), opts)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	page, err := meta.ListAccessor(list)
+	page, err = meta.ListAccessor(list)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %T: %w", s, list, err)
+		return nil, 0, fmt.Errorf("list %s: %T: %w", s, list, err)
 	}
 	more := true
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		items++
 		o, ok := item.(object.Object)
 		if !ok {
 			return fmt.Errorf("list %s: a %T has no metadata", s, item)
@@ -95,9 +112,9 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 		return nil
 	})
 	if err != nil || !more {
-		return nil, err
+		return nil, items, err
 	}
-	return page, nil
+	return page, items, nil
 }
 
 // Watch implements source.ListerWatcher.

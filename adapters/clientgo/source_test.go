@@ -3,6 +3,7 @@ package clientgo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"sync"
@@ -150,6 +151,42 @@ func TestASourceInPages(t *testing.T) {
 		require.Equal(t, "more", h.asked[1].Continue)
 		require.Empty(t, h.asked[1].ResourceVersion)
 	})
+}
+
+// A list whose pages lead nowhere ends with an error, which says so.
+func TestAListWhosePagesLeadNowhereEnds(t *testing.T) {
+	for name, next := range map[string]struct {
+		page func(asked int) *corev1.PodList
+		want string
+	}{
+		"to itself": {func(int) *corev1.PodList {
+			l := podList("7", versioned("a", "5"))
+			l.Continue = "x"
+			return l
+		}, "page 2 leads to itself"},
+		"to pages of nothing": {func(asked int) *corev1.PodList {
+			l := podList("7")
+			l.Continue = fmt.Sprint(asked)
+			return l
+		}, "1000 pages in a row held nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, h := 0, &handmade{}
+			lw := &cache.ListWatch{
+				ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+					if asked++; asked > 100_000 {
+						return nil, errors.New("enough")
+					}
+					return next.page(asked), nil
+				},
+				WatchFunc: h.Watch,
+			}
+			bubbleOf(t, h, lw, &corev1.Pod{}, func(i cache.SharedIndexInformer, _ *diary) {
+				s, _ := clientgo.Status(i)
+				require.ErrorContains(t, s.Reflector.Failure, next.want)
+			})
+		})
+	}
 }
 
 // One whose versions are no numbers is asked for what it said last.
