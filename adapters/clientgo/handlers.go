@@ -16,8 +16,9 @@ import (
 // MoveHandler is a cache.ResourceEventHandler that is told of objects that are another
 // process's from now on (ResourceOptions.Shard): OnMoved is called in the place of OnDelete,
 // with the last state that this process knew. Whoever keeps something for each
-// object lets go of it there too. Other handlers are not told, and neither is one inside a
-// cache.FilteringResourceEventHandler.
+// object lets go of it there too. Other handlers are not told, and neither is one inside
+// another, such as a cache.FilteringResourceEventHandler; client-go puts each
+// cache.TypedResourceEventHandler into one of its own.
 type MoveHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
