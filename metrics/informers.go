@@ -115,7 +115,7 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 // as those of a loop, become one, and so do informers of one name: figures are added
 // up, times and failures in a row are those of the worst, and synced means all.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
-	informers, ok := read(out, c.state, c.source.Status)
+	informers, ok := read(out, c.state, func() []sharedinformer.Status { return c.source.Status() })
 	if !ok {
 		return
 	}

@@ -45,6 +45,14 @@ millrace_informer_awaited{resource="pods"} 1
 	}
 }
 
+// A source that is nil spoils its own metrics, and does not end the process in a scrape.
+func TestASourceThatIsNilEndsNoScrape(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	require.NoError(t, r.Register(metrics.NewInformers(nil, metrics.InformerOptions{})))
+	_, err := r.Gather()
+	require.ErrorContains(t, err, "a status for metrics")
+}
+
 func TestInformerMetrics(t *testing.T) {
 	source := statuses{{
 		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Passed: 6, Failures: 3},
