@@ -113,7 +113,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, error) {
 	if _, err := url.PathUnescape(r.path); err != nil {
 		// JoinPath would take it for no path at all.
-		return nil, fmt.Errorf("the path %q is malformed: %w: write %%25 for a percent sign", excerpt(r.path), err)
+		return nil, fmt.Errorf("the path %q is malformed: %w: escape its segments with url.PathEscape", excerpt(r.path), err)
 	}
 	u := c.base.JoinPath(r.path)
 	u.RawQuery = r.query.Encode()

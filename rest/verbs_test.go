@@ -292,7 +292,7 @@ func TestRaw(t *testing.T) {
 	_, err = c.Raw(t.Context(), "/nothing")
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	_, err = c.Raw(t.Context(), "/openapi/v3/100%")
-	require.EqualError(t, err, `get /openapi/v3/100%: the path "/openapi/v3/100%" is malformed: invalid URL escape "%": write %25 for a percent sign`)
+	require.EqualError(t, err, `get /openapi/v3/100%: the path "/openapi/v3/100%" is malformed: invalid URL escape "%": escape its segments with url.PathEscape`)
 }
 
 func TestResourceString(t *testing.T) {
