@@ -195,15 +195,15 @@ func (r *Events) record(h happening, event *eventsv1.Event, now time.Time) (why 
 		s, again = r.known[key]
 	}
 	switch {
-	case again && now.Sub(s.last) < eventWindow:
+	case r.ended:
+		return "its recorder has ended"
+	case again && (s.told == 0 || now.Sub(s.last) < eventWindow): // what waits is not over
 		s.count++
 		s.last = now
 		if s.told > 0 {
 			r.sent.touch(s)
 		}
 		return ""
-	case r.ended:
-		return "its recorder has ended"
 	case len(r.waiting) >= r.opts.Limit:
 		return fmt.Sprintf("%d events wait to be sent", len(r.waiting))
 	}

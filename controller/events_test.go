@@ -272,3 +272,60 @@ func TestEventsAfterTheEndAreDropped(t *testing.T) {
 		require.EqualValues(e, 1, events.Status().Created)
 	})
 }
+
+// What repeats after the end is sent by nobody, and is counted as dropped too.
+func TestARepetitionAfterTheEndIsDropped(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		stop := e.Start(events)
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Settle(time.Second)
+		stop()
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		require.EqualValues(e, 1, events.Status().Dropped)
+	})
+}
+
+// An event that waits for longer than a series lasts counts its repetitions all the same.
+func TestAnEventThatWaitsForLongerThanASeriesLasts(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		e.Start(events)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: http.StatusInternalServerError}}})
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Settle(7 * time.Minute) // of the ten for which it is tried
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Server.Faults().Clear()
+		e.Settle(3 * time.Minute)
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 1)
+		require.EqualValues(e, 2, all[0].Series.Count)
+		e.Settle(time.Hour)
+		require.Equal(e, controller.EventStatus{Created: 1, Updated: 1}, events.Status(), "a series ends")
+		events.Recordf(pod("b"), "", "Happened", "Act", "note")
+		e.Settle(0)
+		require.EqualValues(e, 2, events.Status().Created)
+	})
+}
+
+// At most Limit events wait also while some are sent to a server that does not answer, and
+// what is too old makes room.
+func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 10})
+		e.Start(events)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Delay{For: 24 * time.Hour}}})
+		most := 0
+		for n := range 3600 {
+			events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
+			e.Settle(time.Second)
+			most = max(most, events.Status().Kept)
+		}
+		require.Equal(e, 10, most)
+		require.GreaterOrEqual(e, events.Status().Failed, uint64(30), "all that waited for ten minutes")
+		require.EqualValues(e, 3600, events.Status().Dropped+events.Status().Failed+uint64(events.Status().Waiting))
+		e.Server.Faults().Clear()
+		e.Settle(2 * time.Minute)
+		require.Zero(e, events.Status().Waiting)
+	})
+}

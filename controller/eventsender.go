@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -52,6 +53,7 @@ func (r *Events) Run(ctx context.Context) error {
 		case <-refresh.C:
 			r.expire(time.Now())
 			if state.down {
+				r.giveUp(time.Now())
 				continue
 			}
 			r.updateAll(ctx)
@@ -118,19 +120,9 @@ func (r *Events) flush(ctx context.Context) {
 // createAll tries to create the events that the server does not have. What fails
 // goes behind the others, so that one event does not hold up all.
 func (r *Events) createAll(ctx context.Context, waited time.Duration) (state sending) {
-	r.mu.Lock()
-	create := r.waiting
-	r.waiting = nil
-	r.mu.Unlock()
 	failed := 0
-	for n, s := range create {
-		if state.down || ctx.Err() != nil {
-			r.mu.Lock()
-			r.waiting = append(create[n:len(create):len(create)], r.waiting...)
-			r.mu.Unlock()
-			break
-		}
-		err := r.create(ctx, s)
+	for left := r.Status().Waiting; left > 0 && !state.down && ctx.Err() == nil; left-- {
+		err := r.createFirst(ctx)
 		if err == nil {
 			failed = 0
 			continue
@@ -144,13 +136,18 @@ func (r *Events) createAll(ctx context.Context, waited time.Duration) (state sen
 	return state
 }
 
-// create tries once to create an event. It returns an error if it is to be tried
-// again.
-func (r *Events) create(ctx context.Context, s *eventSeries) error {
+// createFirst tries once to create the event that has waited longest, which waits
+// until the server has answered. It returns an error if it is to be tried again.
+func (r *Events) createFirst(ctx context.Context) error {
+	r.mu.Lock()
+	s := r.waiting[0] // nobody else takes it away
+	r.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
 	_, err := r.resource.Create(limited, s.event, metav1.CreateOptions{})
 	r.mu.Lock()
+	r.waiting[0] = nil
+	r.waiting = r.waiting[1:]
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err): // by a try whose answer was lost
 		r.status.Created++
@@ -282,12 +279,31 @@ func (r *Events) complain(s *eventSeries, err error) {
 func (r *Events) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for n := 0; n < len(r.sent.all); {
-		s := r.sent.all[n]
-		if s.told < s.count || now.Sub(s.last) < eventWindow {
-			n++
-			continue
+	for _, s := range slices.Clone(r.sent.all) {
+		if s.told >= s.count && now.Sub(s.last) >= eventWindow {
+			r.forget(s)
 		}
-		r.forget(s) // and another takes its place
 	}
 }
+
+// giveUp drops what has waited for too long while the server took nothing, so that
+// there is room for what happens now.
+func (r *Events) giveUp(now time.Time) {
+	var old []*eventSeries
+	r.mu.Lock()
+	r.waiting = slices.DeleteFunc(r.waiting, func(s *eventSeries) bool {
+		if now.Sub(s.recorded) <= eventPatience {
+			return false
+		}
+		r.status.Failed++
+		r.forget(s)
+		old = append(old, s)
+		return true
+	})
+	r.mu.Unlock()
+	for _, s := range old {
+		r.complain(s, errTooOld)
+	}
+}
+
+var errTooOld = fmt.Errorf("the API server has not taken it within %s", eventPatience)
