@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +19,12 @@ import (
 // itself if nothing was sent.
 //
 // It is a JSON merge patch (RFC 7386) without a resource version: others may write other
-// fields at the same time, and of a field that both write the last stays. A list is sent
-// whole, so that what others add to it at the same time is lost: use PatchLocked for
-// finalizers and owner references. What was zero before and is required is sent, and
-// guarded, as in PatchStatus. The status is not written where the kind has a status
-// subresource: that is what PatchStatus does.
+// fields at the same time, and of a field that both write the last stays. Each entry of a
+// map is a field, also where it is the last that goes. A list is sent whole, so that what
+// others add to it at the same time is lost: use PatchLocked for finalizers and owner
+// references. What was zero before and is required is sent, and guarded, as in PatchStatus.
+// The status is not written where the kind has a status subresource: that is what
+// PatchStatus does.
 //
 // Where the cache has parts of objects, or what a transform made of them, what it has can
 // be changed, but for lists that it has in part.
@@ -76,7 +78,7 @@ func (c *Client[T]) difference(o T, change func(T) error, locked bool) ([]byte, 
 	if err != nil {
 		return nil, describe(err)
 	}
-	differences, zeros := mergepatch.Between(before, after)
+	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o))
 	if len(differences) == 0 {
 		return nil, nil
 	}
@@ -84,7 +86,7 @@ func (c *Client[T]) difference(o T, change func(T) error, locked bool) ([]byte, 
 		return nil, describe(fmt.Errorf("change made %s of its key", object.FormatKey(object.KeyOf(wanted))))
 	}
 	if c.informer != nil {
-		for _, path := range mergepatch.Lists(differences) {
+		for _, path := range mergepatch.Lists(differences, before) {
 			if c.informer.Altered() || !c.informer.Kept().KeepsAll(path) {
 				return nil, describe(fmt.Errorf("the cache may have %s in part, which would replace the whole list: use Apply", path))
 			}

@@ -2,6 +2,9 @@ package controller_test
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,5 +109,46 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 			return nil
 		})
 		require.ErrorContains(e, err, "the cache may have spec.taints in part")
+	})
+}
+
+// To take off the last label that the caller knows of takes off no other.
+func TestAPatchThatTakesOffTheLastLabel(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		p := controllertest.Put(e, pod("a", labelled("ours", "1")))
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"ours": "1", "theirs": "2"} })) // meanwhile
+		_, did, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Labels, "ours"); return nil })
+		require.NoError(e, err)
+		require.Equal(e, controller.DidUpdate, did)
+		require.Equal(e, map[string]string{"theirs": "2"}, controllertest.Get[*corev1.Pod](e, podA).Labels)
+	})
+}
+
+// What a transform left out of the cache stays on the server.
+func TestAPatchOfATransformedObject(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+			maps.DeleteFunc(p.Annotations, func(name, _ string) bool { return !strings.HasPrefix(name, "ours") })
+			p.Finalizers = slices.DeleteFunc(p.Finalizers, func(name string) bool { return !strings.HasPrefix(name, "ours") })
+			return p, nil
+		}})
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"ours.example.com/a": "1", "theirs.example.com/a": "2"}
+			p.Finalizers = []string{"ours.example.com/f", "theirs.example.com/f"}
+		}))
+		e.Start()
+		p, ok := pods.Get(podA)
+		require.True(e, ok)
+		_, _, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Annotations, "ours.example.com/a"); return nil })
+		require.NoError(e, err)
+		require.Equal(e, map[string]string{"theirs.example.com/a": "2"}, controllertest.Get[*corev1.Pod](e, podA).Annotations)
+
+		e.Settle(0)
+		p, _ = pods.Get(podA)
+		_, _, err = controller.PatchLocked(e.Context(), pods, p, func(p *corev1.Pod) error { controller.RemoveFinalizer(p, "ours.example.com/f"); return nil })
+		require.ErrorContains(e, err, "the cache may have metadata.finalizers in part")
+		require.Len(e, controllertest.Get[*corev1.Pod](e, podA).Finalizers, 2)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,15 +64,14 @@ func statusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	differences, zeros := mergepatch.Between(before, after)
+	differences, zeros := mergepatch.Between(map[string]any{"status": before}, map[string]any{"status": after}, reflect.TypeOf(o))
 	if len(differences) == 0 {
 		return nil, nil
 	}
-	content := map[string]any{"status": differences}
 	if zeros {
-		mergepatch.Carry(content, o.GetResourceVersion())
+		mergepatch.Carry(differences, o.GetResourceVersion())
 	}
-	return json.Marshal(content)
+	return json.Marshal(differences)
 }
 
 // statusOf returns the status of o as JSON has it.

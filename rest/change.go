@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,12 +72,12 @@ func (r *Resource[T]) change(ctx context.Context, key object.Key, change func(T)
 	if err != nil {
 		return o, describe(err)
 	}
-	patch, zeros := mergepatch.Between(before, after)
+	patch, zeros := mergepatch.Between(before, after, reflect.TypeOf(o))
 	if len(patch) == 0 {
 		return o, nil
 	}
 	if r.codec != nil {
-		for _, path := range mergepatch.Lists(patch) {
+		for _, path := range mergepatch.Lists(patch, before) {
 			if !r.codec.opts.Keep.KeepsAll(path) {
 				return o, describe(fmt.Errorf("%s may have been read in part, which would replace the whole list: use a Resource without Keep", path))
 			}

@@ -89,6 +89,14 @@ func TestChangeSendsWhatIsDifferent(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{"a": "2"}, m.Data, "what goes is gone")
 
+		m, err = maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {
+			delete(m.Data, "a")
+			meanwhile(t, srv, "b", "theirs")
+			return nil
+		}, rest.ChangeOptions{})
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"b": "theirs"}, m.Data, "and nothing else, also where it was the last")
+
 		boom := errors.New("boom")
 		_, err = maps.Change(t.Context(), changed, func(*corev1.ConfigMap) error { return boom }, rest.ChangeOptions{})
 		require.Equal(t, boom, err)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Fields returns an object as JSON has it. Its numbers are json.Number: an int64 has no
@@ -25,15 +28,16 @@ func Fields(o any) (map[string]any, error) {
 	return fields, nil
 }
 
-// Between is what makes after of before: null for what goes, the value for what comes or
-// changes, and the same for what is within. Where nothing was set before, it has all of
-// after; zeros says whether that was so and there was a zero value which is there before
-// and after.
-func Between(before, after map[string]any) (patch map[string]any, zeros bool) {
+// Between is what makes after of before, two states of what in Go is of type typ: null for
+// what goes, the value for what comes or changes, and the same for what is within. Of a map
+// that goes, as one does that is empty and whose tag says omitempty, it has null for each
+// entry: others may have added some. Where nothing was set before, it has all of after; zeros
+// says whether that was so and there was a zero value which is there before and after.
+func Between(before, after map[string]any, typ reflect.Type) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
-	for name := range before {
-		if _, stays := after[name]; !stays {
-			patch[name] = nil
+	for name, old := range before {
+		if value, stays := after[name]; !stays || value == nil && old != nil {
+			patch[name] = gone(old, field(typ, name))
 		}
 	}
 	same := make(map[string]any)
@@ -42,8 +46,9 @@ func Between(before, after map[string]any) (patch map[string]any, zeros bool) {
 		within, isObject := value.(map[string]any)
 		oldWithin, wasObject := old.(map[string]any)
 		switch {
+		case value == nil && old != nil: // it is gone
 		case isObject && wasObject:
-			inner, innerZeros := Between(oldWithin, within)
+			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name))
 			if len(inner) > 0 {
 				patch[name] = inner
 			} else {
@@ -61,6 +66,63 @@ func Between(before, after map[string]any) (patch map[string]any, zeros bool) {
 	}
 	maps.Copy(patch, same)
 	return patch, true
+}
+
+// gone is what a patch has for a field of a struct that goes.
+func gone(old any, field reflect.Type) any {
+	entries, _ := old.(map[string]any)
+	if len(entries) == 0 || field == nil || field.Kind() != reflect.Map {
+		return nil
+	}
+	each := make(map[string]any, len(entries))
+	for name := range entries {
+		each[name] = nil
+	}
+	return each
+}
+
+// typeOf returns the type of what JSON calls name in a value of type typ; nil if that is not
+// known.
+func typeOf(typ reflect.Type, name string) reflect.Type {
+	if typ != nil && typ.Kind() == reflect.Map {
+		return typ.Elem()
+	}
+	return field(typ, name)
+}
+
+var (
+	objectType    = reflect.TypeFor[metav1.Object]()
+	marshalerType = reflect.TypeFor[json.Marshaler]()
+)
+
+// field returns the type of the field that JSON calls name of a struct or a pointer to one;
+// nil for all else.
+func field(typ reflect.Type, name string) reflect.Type {
+	switch {
+	case typ == nil:
+		return nil
+	case name == "metadata" && typ.Implements(objectType): // also of what has no fields in Go
+		return reflect.TypeFor[metav1.ObjectMeta]()
+	case typ.Kind() == reflect.Pointer:
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct || reflect.PointerTo(typ).Implements(marshalerType) {
+		return nil
+	}
+	for n := range typ.NumField() {
+		f := typ.Field(n)
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case tag == "-":
+		case tag == "" && f.Anonymous:
+			if within := field(f.Type, name); within != nil {
+				return within
+			}
+		case tag == name, tag == "" && f.Name == name && f.IsExported():
+			return f.Type
+		}
+	}
+	return nil
 }
 
 // isZero reports whether a value in JSON is what Go writes for a zero value.
@@ -81,16 +143,22 @@ func isZero(value any) bool {
 	return value == nil || value == "" || value == false
 }
 
-// Lists yields the paths of the lists in a patch, such as "metadata.finalizers": each
-// replaces the one that is there.
-func Lists(patch map[string]any) (paths []string) {
+// Lists yields the paths of the lists in a patch of before, such as "metadata.finalizers":
+// each replaces the one that is there, and null for a list takes it away.
+func Lists(patch, before map[string]any) (paths []string) {
 	for name, value := range patch {
+		_, was := before[name].([]any)
 		switch v := value.(type) {
 		case []any:
 			paths = append(paths, name)
 		case map[string]any:
-			for _, path := range Lists(v) {
+			old, _ := before[name].(map[string]any)
+			for _, path := range Lists(v, old) {
 				paths = append(paths, name+"."+path)
+			}
+		case nil:
+			if was {
+				paths = append(paths, name)
 			}
 		}
 	}

@@ -2,9 +2,11 @@ package mergepatch
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestBetween(t *testing.T) {
@@ -27,7 +29,7 @@ func TestBetween(t *testing.T) {
 			require.NoError(t, err)
 			after, err := Fields(json.RawMessage(c.after))
 			require.NoError(t, err)
-			patch, zeros := Between(before, after)
+			patch, zeros := Between(before, after, nil)
 			got, err := json.Marshal(patch)
 			require.NoError(t, err)
 			want, err := Fields(json.RawMessage(c.want)) // with numbers as they are
@@ -40,10 +42,65 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+// Of a map that goes each entry goes, of all else the whole.
+func TestBetweenOfMapsInGo(t *testing.T) {
+	type entry struct {
+		A map[string]string `json:"a,omitempty"`
+	}
+	type embedded struct {
+		Within map[string]string `json:"within,omitempty"`
+	}
+	type all struct {
+		embedded
+		Tagged  map[string]string `json:"tagged,omitempty"`
+		Written map[string]string `json:"written"`
+		Named   map[string]string `json:",omitempty"`
+		Deep    map[string]*entry `json:"deep,omitempty"`
+		Struct  *entry            `json:"struct,omitempty"`
+		Scalar  string            `json:"scalar,omitempty"`
+	}
+	two := map[string]string{"x": "1", "y": "2"}
+	deep := func(a map[string]string) map[string]*entry { return map[string]*entry{"k": {A: a}} }
+	for name, c := range map[string]struct {
+		before, after any
+		want          string
+	}{
+		"emptied":             {all{Tagged: two}, all{Tagged: map[string]string{}}, `{"tagged": {"x": null, "y": null}}`},
+		"emptied, of several": {all{Tagged: two, Scalar: "s"}, all{Scalar: "s"}, `{"tagged": {"x": null, "y": null}}`},
+		"embedded":            {all{embedded: embedded{two}, Scalar: "s"}, all{Scalar: "s"}, `{"within": {"x": null, "y": null}}`},
+		"without omitempty":   {all{Written: two, Scalar: "s"}, all{Scalar: "s"}, `{"written": {"x": null, "y": null}}`},
+		"without a tag":       {all{Named: two, Scalar: "s"}, all{Scalar: "s"}, `{"Named": {"x": null, "y": null}}`},
+		"an entry":            {all{Deep: deep(two), Tagged: two}, all{Deep: map[string]*entry{}, Tagged: two}, `{"deep": {"k": null}}`},
+		"in an entry":         {all{Deep: deep(two), Scalar: "s"}, all{Deep: deep(nil), Scalar: "s"}, `{"deep": {"k": {"a": {"x": null, "y": null}}}}`},
+		"a struct":            {all{Struct: &entry{two}, Scalar: "s"}, all{Scalar: "s"}, `{"struct": null}`},
+		"without Go types": {
+			&unstructured.Unstructured{Object: map[string]any{"kind": "W", "metadata": map[string]any{"name": "w", "labels": map[string]any{"x": "1"}}, "spec": map[string]any{"x": "1"}}},
+			&unstructured.Unstructured{Object: map[string]any{"kind": "W", "metadata": map[string]any{"name": "w"}}},
+			`{"metadata": {"labels": {"x": null}}, "spec": null}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, err := Fields(c.before)
+			require.NoError(t, err)
+			after, err := Fields(c.after)
+			require.NoError(t, err)
+			patch, _ := Between(before, after, reflect.TypeOf(c.before))
+			got, err := json.Marshal(patch)
+			require.NoError(t, err)
+			require.JSONEq(t, c.want, string(got))
+		})
+	}
+}
+
 func TestListsAndCarry(t *testing.T) {
 	patch, err := Fields(json.RawMessage(`{"metadata": {"finalizers": ["a"]}, "spec": {"a": {"b": []}, "c": 1}}`))
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"metadata.finalizers", "spec.a.b"}, Lists(patch))
+	require.ElementsMatch(t, []string{"metadata.finalizers", "spec.a.b"}, Lists(patch, nil))
+	gone, err := Fields(json.RawMessage(`{"metadata": {"finalizers": null}, "spec": {"c": null}}`))
+	require.NoError(t, err)
+	require.Equal(t, []string{"metadata.finalizers"}, Lists(gone, map[string]any{
+		"metadata": map[string]any{"finalizers": []any{"a"}}, "spec": map[string]any{"c": json.Number("1")},
+	}))
 	Carry(patch, "7")
 	require.Equal(t, "7", patch["metadata"].(map[string]any)["resourceVersion"])
 	require.Contains(t, patch["metadata"], "finalizers")
