@@ -84,12 +84,14 @@ type reasons struct {
 	home   home
 }
 
-// add notes a cause of req, and where req belongs, if the cause tells.
+// add notes a cause of req, and where req belongs, if the cause tells. What a reconcile
+// asks for again may be another one by now: where that belongs, others have said.
 func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at home) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.of[req]
-	if !at.known {
+	again := typ == Failed || typ == Requeued
+	if !at.known || again && r.home.known {
 		at = r.home
 	}
 	switch {

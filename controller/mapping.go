@@ -29,17 +29,22 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i, func(ctx context.Context, head object.Head) ([]Request, error) {
+	return mapSource(i, func(ctx context.Context, head object.Head) ([]placed, error) {
 		o, err := i.Open(head)
 		if err != nil {
 			return nil, err
 		}
-		return requests(ctx, o)
+		reqs, err := requests(ctx, o)
+		anywhere := make([]placed, len(reqs))
+		for n, req := range reqs {
+			anywhere[n].Request = req
+		}
+		return anywhere, err
 	}, predicates)
 }
 
 // mapSource is a source that maps heads.
-func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o object.Head) ([]Request, error), predicates []Predicate[T]) Source {
+func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o object.Head) ([]placed, error), predicates []Predicate[T]) Source {
 	s := informerSource(i, nil, nil)
 	if i == nil {
 		return s
@@ -73,7 +78,7 @@ func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) 
 type mapping struct {
 	ctx      context.Context
 	in       *Inbox
-	requests func(context.Context, object.Head) ([]Request, error)
+	requests func(context.Context, object.Head) ([]placed, error)
 	admits   func(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) bool
 	retries  *workqueue.Queue[object.Key]
 
@@ -174,23 +179,16 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 				return err
 			}
 		}
-		m.in.add(u.typ, key, m.home(u.states[0]), reqs)
+		for _, req := range reqs {
+			m.in.add(u.typ, key, req.Request, req.home)
+		}
 		u.states = u.states[1:]
 	}
 	return nil
 }
 
-// home is where the requests belong that are made of o: with it, if they are for its
-// owners.
-func (m *mapping) home(o object.Head) home {
-	if m.in.subscription.source.role != owned {
-		return home{}
-	}
-	return m.in.subscription.source.holding.home(o)
-}
-
 // call turns a panic of the function into an error.
-func (m *mapping) call(o object.Head, exited func(error)) (reqs []Request, err error) {
+func (m *mapping) call(o object.Head, exited func(error)) (reqs []placed, err error) {
 	guard := failure.Guard{In: "map function"}
 	defer guard.End(&err, exited)
 	reqs, err = m.requests(m.ctx, o)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
@@ -49,6 +51,27 @@ func (h *holding) home(o object.Head) home {
 		return home{}
 	}
 	return home{h.scope.Key.Hash(o), true}
+}
+
+// placed is a request, and where it belongs.
+type placed struct {
+	Request
+	home
+}
+
+// ownerHome is that of a request for an owner of o. The key puts an object where the owner is
+// that controls it, and where others are only if it goes by what they have in common.
+func (h *holding) ownerHome(o object.Head, owner metav1.OwnerReference) home {
+	if h == nil {
+		return home{}
+	}
+	switch key := h.scope.Key.String(); {
+	case key == shard.ByOwner().String(): // each is where its UID is; see shard.Key.Follows
+		return home{shard.Hash(string(owner.UID)), true}
+	case key == shard.ByNamespace().String(), controls(owner):
+		return h.home(o)
+	}
+	return home{}
 }
 
 // movedAway reports whether an event tells that an object is another process's now, and
@@ -136,12 +159,7 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 	if share == nil {
 		return s.ctx, func() {}, nil
 	}
-	h := s.causes.home(req)
-	for _, sub := range sources {
-		if of := sub.source.holding; !h.known && of != nil && sub.source.role == reconciled && sub.source.cluster == req.Cluster {
-			h.hash, h.known = of.find(req.Key)
-		}
-	}
+	h := s.home(req, sources)
 	if !h.known { // it does not exist, or not here
 		s.drop(req)
 		return nil, nil, nil
@@ -171,6 +189,26 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 		}
 	}
 	return working, leave, nil
+}
+
+// home returns where req belongs: where the cache has what it names, and where that was if it
+// is gone. Of two kinds that have one of the name, the one counts of which a cause told.
+func (s *session) home(req Request, sources []*subscription) home {
+	told := s.causes.home(req)
+	var cached home
+	for _, sub := range sources {
+		of := sub.source.holding
+		if of == nil || sub.source.role != reconciled || sub.source.cluster != req.Cluster {
+			continue
+		}
+		if hash, has := of.find(req.Key); has && (!cached.known || hash == told.hash) {
+			cached = home{hash, true}
+		}
+	}
+	if cached.known {
+		return cached
+	}
+	return told
 }
 
 // leave calls the leave of a share, which must not take the worker along.

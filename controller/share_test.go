@@ -3,13 +3,17 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
@@ -122,4 +126,187 @@ func TestAKeyThatFailsInAWorker(t *testing.T) {
 			require.Greater(e, len(j.read()), before)
 		})
 	}
+}
+
+const someSlots = 64
+
+// slotsOfOurs is a share whose slots come and go.
+type slotsOfOurs struct {
+	mu      sync.Mutex
+	owned   shard.Slots
+	terms   [someSlots]uint64
+	changed chan struct{}
+}
+
+func newSlotsOfOurs() *slotsOfOurs {
+	return &slotsOfOurs{owned: shard.AllSlots(someSlots), changed: make(chan struct{})}
+}
+
+func (s *slotsOfOurs) Owned() (shard.Slots, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owned, s.changed
+}
+
+func (s *slotsOfOurs) Term(slot int) (shard.Token, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return shard.Token{Slot: slot, Epoch: 1}, s.owned.Has(slot)
+}
+
+func (s *slotsOfOurs) Enter(ctx context.Context, hash uint64) (context.Context, func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := shard.SlotOf(hash, someSlots)
+	if !s.owned.Has(n) {
+		return nil, nil, shard.ErrNotOurs
+	}
+	return shard.WithToken(ctx, shard.Token{Slot: n, Epoch: 1}), func() {}, nil
+}
+
+func (s *slotsOfOurs) lose(slot int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owned = s.owned.Without(shard.NewSlots(someSlots, slot))
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// uidIn returns a UID whose slot is the one that is wanted.
+func uidIn(slot int) types.UID {
+	for n := 0; ; n++ {
+		if uid := fmt.Sprintf("uid-%d-%d", slot, n); shard.SlotOf(shard.Hash(uid), someSlots) == slot {
+			return types.UID(uid)
+		}
+	}
+}
+
+func podOf(name string, slot int) *corev1.Pod {
+	return pod(name, func(p *corev1.Pod) { p.UID = uidIn(slot) })
+}
+
+// What was deleted and made anew while it was reconciled is where the new one is, whatever that reconcile asks for.
+func TestL27_WhatIsMadeAnewWhileItIsReconciled(t *testing.T) {
+	for name, result := range map[string]struct {
+		controller.Result
+		error
+	}{
+		"it asks to be called later": {Result: controller.Result{RequeueAfter: time.Hour}},
+		"it fails":                   {error: errors.New("broken")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				const first, second, others = 3, 40, 17
+				share := newSlotsOfOurs()
+				pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: share}}})
+				var seen []string
+				goOn := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{})}
+				j := &journal{do: func(ctx context.Context, req controller.Request) (controller.Result, error) {
+					token, _ := shard.TokenOf(ctx)
+					o, ok := pods.Cache().Get(req.Key)
+					if ok {
+						seen = append(seen, fmt.Sprintf("%s of %d in %d", req.Name, shard.SlotOf(shard.ByUID().Hash(o), someSlots), token.Slot))
+					}
+					if blocked := goOn[req.Name]; blocked != nil {
+						<-blocked
+						goOn[req.Name] = nil
+						if req.Name == "a" {
+							return result.Result, result.error
+						}
+					}
+					return controller.Result{}, nil
+				}}
+				c := newController(e, j, controller.Options{Concurrency: 1}, controller.For(pods))
+				require.Equal(e, uidIn(first), controllertest.Put(e, podOf("a", first)).UID)
+				e.Start(c)
+				controllertest.Put(e, podOf("b", others)) // waits behind a
+				controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+				controllertest.Put(e, podOf("a", second))
+				close(goOn["a"])
+				e.Settle(0)
+				share.lose(first) // which is not that of the new one
+				e.Settle(time.Second)
+				close(goOn["b"])
+				e.Settle(2 * time.Hour)
+				require.Contains(e, seen, fmt.Sprintf("a of %d in %d", second, second), "status: %+v", c.Status().Elsewhere)
+			})
+		})
+	}
+}
+
+// The same, and nothing is lost: the work is done in the term of its slot.
+func TestS01_WhatIsMadeAnewIsInItsOwnSlot(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		const first, second = 3, 40
+		share := newSlotsOfOurs()
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: share}}})
+		var seen []string
+		goOn := make(chan struct{})
+		j := &journal{do: func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			token, _ := shard.TokenOf(ctx)
+			if o, ok := pods.Cache().Get(req.Key); ok {
+				seen = append(seen, fmt.Sprintf("%d in %d", shard.SlotOf(shard.ByUID().Hash(o), someSlots), token.Slot))
+			}
+			<-goOn
+			return controller.Result{RequeueAfter: time.Hour}, nil
+		}}
+		c := newController(e, j, controller.Options{}, controller.For(pods))
+		controllertest.Put(e, podOf("a", first))
+		e.Start(c)
+		controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+		controllertest.Put(e, podOf("a", second))
+		close(goOn)
+		e.Settle(24 * time.Hour)
+		require.Equal(e, "3 in 3", seen[0])
+		for _, one := range seen[1:] {
+			require.Equal(e, "40 in 40", one)
+		}
+	})
+}
+
+// A request for an owner that is not the controller belongs where that owner is, and not where the controller is.
+func TestS01_EachOwnerIsInItsOwnSlot(t *testing.T) {
+	const controls, beside = 3, 40
+	owning := func(c *corev1.ConfigMap) *corev1.ConfigMap {
+		c.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: "a", UID: uidIn(controls), Controller: new(true)},
+			{APIVersion: "v1", Kind: "Pod", Name: "b", UID: uidIn(beside)},
+		}
+		return c
+	}
+	run := func(t *testing.T, lost bool, check func(e *controllertest.Env, seen []string)) {
+		controllertest.Run(t, func(e *controllertest.Env) {
+			share := newSlotsOfOurs()
+			if lost {
+				share.lose(beside)
+			}
+			pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByUID(), Share: share}}})
+			maps := controller.ClientWith(e.Factory, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByOwner(), Share: share}}})
+			var seen []string
+			c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+				token, _ := shard.TokenOf(ctx)
+				_, ok := pods.Get(req.Key)
+				seen = append(seen, fmt.Sprintf("%s in %d, there: %t", req.Name, token.Slot, ok))
+				return controller.Result{}, nil
+			}), controller.Options{}, controller.For(pods.Informer()), controller.OwnsAny(maps.Informer(), pods))
+			controllertest.Put(e, podOf("a", controls))
+			controllertest.Put(e, podOf("b", beside)) // in the second run this is another process's
+			e.Start(c)
+			e.Settle(time.Minute)
+			seen = nil
+			controllertest.Put(e, owning(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m"}}))
+			e.Settle(time.Minute)
+			check(e, seen)
+		})
+	}
+	t.Run("both are ours", func(t *testing.T) {
+		run(t, false, func(e *controllertest.Env, seen []string) {
+			require.ElementsMatch(e, []string{"a in 3, there: true", "b in 40, there: true"}, seen)
+		})
+	})
+	t.Run("the other one is another's", func(t *testing.T) {
+		run(t, true, func(e *controllertest.Env, seen []string) {
+			require.Equal(e, []string{"a in 3, there: true"}, seen, "b lives, and is reconciled elsewhere at this very moment")
+		})
+	})
 }

@@ -158,21 +158,21 @@ type Inbox struct {
 
 // Add asks for reconciles because of something that happened to an object.
 func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
-	in.add(typ, about, home{}, reqs)
+	for _, req := range reqs {
+		in.add(typ, about, req, home{})
+	}
 }
 
-// add is Add of requests that belong somewhere.
-func (in *Inbox) add(typ CauseType, about object.Key, at home, reqs []Request) {
+// add is Add of a request that belongs somewhere.
+func (in *Inbox) add(typ CauseType, about object.Key, req Request, at home) {
 	if in.ctx.Err() != nil {
 		return
 	}
-	for _, req := range reqs {
-		if req.Cluster == "" {
-			req.Cluster = in.subscription.source.cluster
-		}
-		in.subscription.added.Add(1)
-		in.session.ask(req, typ, in.subscription, about, at, workqueue.AddOptions{})
+	if req.Cluster == "" {
+		req.Cluster = in.subscription.source.cluster
 	}
+	in.subscription.added.Add(1)
+	in.session.ask(req, typ, in.subscription, about, at, workqueue.AddOptions{})
 }
 
 // Synced says that the source has added the requests for all that was there when

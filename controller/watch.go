@@ -28,7 +28,7 @@ func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 	if !movedAway(e) {
 		key := object.KeyOf(e.Object)
-		in.add(causeOf(e), key, in.subscription.source.holding.home(e.Object), []Request{{Key: key}})
+		in.add(causeOf(e), key, Request{Key: key}, in.subscription.source.holding.home(e.Object))
 	}
 	return nil
 }
@@ -45,25 +45,29 @@ type Kind interface {
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
 func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(i, owner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }, predicates)
+	return ownersSource(i, owner, controls, predicates)
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or
-// not.
+// not. Where the informer holds a share of the objects, an owner that does not control
+// one hears of it only if that share has both.
 func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
 	return ownersSource(i, owner, func(metav1.OwnerReference) bool { return true }, predicates)
 }
 
 func ownersSource[T object.Object](i *sharedinformer.Informer[T], owner Kind, which func(metav1.OwnerReference) bool, predicates []Predicate[T]) Source {
-	s := mapSource(i, owners(owner, which), predicates)
+	s := mapSource(i, owners(owner, which, holdingOf(i)), predicates)
 	s.role = owned
 	return s
 }
 
+// controls reports whether an owner controls what it owns.
+func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
+
 // owners maps an object to those of its owners that are of a kind, whatever the
 // version.
-func owners(kind Kind, which func(metav1.OwnerReference) bool) func(context.Context, object.Head) ([]Request, error) {
-	return func(ctx context.Context, o object.Head) ([]Request, error) {
+func owners(kind Kind, which func(metav1.OwnerReference) bool, held *holding) func(context.Context, object.Head) ([]placed, error) {
+	return func(ctx context.Context, o object.Head) ([]placed, error) {
 		if len(o.GetOwnerReferences()) == 0 {
 			return nil, nil
 		}
@@ -71,7 +75,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool) func(context.Cont
 		if err != nil {
 			return nil, fmt.Errorf("owner of %s: %w", object.FormatKey(object.KeyOf(o)), err)
 		}
-		var reqs []Request
+		var reqs []placed
 		for _, r := range o.GetOwnerReferences() {
 			gv, err := schema.ParseGroupVersion(r.APIVersion)
 			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
@@ -81,7 +85,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool) func(context.Cont
 			if mapping.Namespaced {
 				req.Namespace = o.GetNamespace()
 			}
-			reqs = append(reqs, req)
+			reqs = append(reqs, placed{req, held.ownerHome(o, r)})
 		}
 		return reqs, nil
 	}
