@@ -82,11 +82,20 @@ type reasons struct {
 	source *subscription
 	others *[]Cause // the first too, where it is about another object
 	home   home
+	urgent bool // one of them goes before what only initial lists ask for
+}
+
+// priority is that of the request in the queue.
+func (r reasons) priority() int {
+	if r.urgent {
+		return 0
+	}
+	return InitialPriority
 }
 
 // add notes a cause of req, and where req belongs, if the cause tells. What a reconcile
 // asks for again may be another one by now: where that belongs, others have said.
-func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at home) {
+func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at home, urgent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.of[req]
@@ -94,12 +103,13 @@ func (c *causes) add(req Request, typ CauseType, source *subscription, about obj
 	if !at.known || again && r.home.known {
 		at = r.home
 	}
+	urgent = urgent || r.urgent
 	switch {
 	case !known && about == req.Key:
 		r = reasons{typ: typ, source: source}
 	case !known:
 		r = reasons{others: &[]Cause{newCause(typ, source, about)}}
-	case r.typ == typ && r.source == source && about == req.Key && r.home == at:
+	case r.typ == typ && r.source == source && about == req.Key && r.home == at && r.urgent == urgent:
 		return
 	case r.typ == typ && r.source == source && about == req.Key:
 	default:
@@ -113,7 +123,7 @@ func (c *causes) add(req Request, typ CauseType, source *subscription, about obj
 	if c.of == nil {
 		c.of = make(map[Request]reasons)
 	}
-	r.home = at
+	r.home, r.urgent = at, urgent
 	c.of[req] = r
 	c.most = max(c.most, len(c.of))
 }
@@ -123,6 +133,13 @@ func (c *causes) home(req Request) home {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[req].home
+}
+
+// priority returns that with which req is queued again before anybody took its causes.
+func (c *causes) priority(req Request) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[req].priority()
 }
 
 // take returns the causes of req and forgets them.

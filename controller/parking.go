@@ -189,7 +189,7 @@ func (s *session) unpark(n *note) {
 	if p.notes[n.req] == n {
 		delete(p.notes, n.req)
 	}
-	s.queue.AddWith(workqueue.AddOptions{}, n.req)
+	s.queue.AddWith(workqueue.AddOptions{Priority: s.causes.priority(n.req)}, n.req)
 }
 
 // giveUp adds a parked request although a cache still lags.

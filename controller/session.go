@@ -88,13 +88,10 @@ func (s *session) awaitSources() bool {
 	return s.ctx.Err() == nil
 }
 
-// ask queues a request and notes why, and where it belongs.
-func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, at home, opts workqueue.AddOptions) {
-	s.causes.add(req, typ, source, about, at)
+// ask queues a request and notes why, where it belongs, and whether it is urgent.
+func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, at home, urgent bool, opts workqueue.AddOptions) {
+	s.causes.add(req, typ, source, about, at, urgent)
 	s.asked(req, typ, source, about, opts.After)
-	opts.Priority = InitialPriority
-	if typ.urgent() && !opts.KeepPriority {
-		opts.Priority = 0
-	}
+	opts.Priority = reasons{urgent: urgent}.priority()
 	s.queue.AddWith(opts, req)
 }

@@ -168,7 +168,7 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 	switch {
 	case errors.Is(err, shard.ErrNotOurs):
 		if wait, has := s.waits.Refused(share, h.hash); has {
-			s.queue.AddWith(workqueue.AddOptions{After: wait, KeepPriority: true}, req)
+			s.queue.AddWith(workqueue.AddOptions{After: wait, Priority: s.causes.priority(req)}, req)
 		} else {
 			s.drop(req)
 		}
@@ -184,7 +184,7 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 		if of := sub.source.holding; of != nil && !of.holds(h.hash) {
 			leave()
 			c.count.held.Add(1)
-			s.queue.AddWith(workqueue.AddOptions{After: s.waits.Next(token), KeepPriority: true}, req)
+			s.queue.AddWith(workqueue.AddOptions{After: s.waits.Next(token), Priority: s.causes.priority(req)}, req)
 			return nil, nil, nil
 		}
 	}

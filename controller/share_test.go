@@ -264,6 +264,22 @@ func TestS01_WhatIsMadeAnewIsInItsOwnSlot(t *testing.T) {
 	})
 }
 
+// What an initial list asks for goes behind live changes, also if its slot cannot be entered at once.
+func TestAHeldRequestKeepsItsPriority(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		fine := shard.Ordinal(0, 1)
+		u := &userShare{fine, func(context.Context, uint64) (context.Context, func(), error) { return nil, nil, shard.ErrNotOurs }}
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: u}}})
+		controllertest.Put(e, pod("a"))
+		c := newController(e, &journal{}, controller.Options{}, controller.For(pods))
+		e.Start(c)
+		e.Settle(10 * time.Second)
+		held := c.Contents(10).Delayed
+		require.Len(e, held, 1)
+		require.Equal(e, controller.InitialPriority, held[0].Priority)
+	})
+}
+
 // A request for an owner that is not the controller belongs where that owner is, and not where the controller is.
 func TestS01_EachOwnerIsInItsOwnSlot(t *testing.T) {
 	const controls, beside = 3, 40

@@ -172,7 +172,7 @@ func (in *Inbox) add(typ CauseType, about object.Key, req Request, at home) {
 		req.Cluster = in.subscription.source.cluster
 	}
 	in.subscription.added.Add(1)
-	in.session.ask(req, typ, in.subscription, about, at, workqueue.AddOptions{})
+	in.session.ask(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
 }
 
 // Synced says that the source has added the requests for all that was there when

@@ -92,7 +92,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	if c.opts.Patience > 0 {
 		s.parking.note(req, a.written(), time.Now().Add(c.opts.Patience))
 	}
-	again := workqueue.AddOptions{KeepPriority: true}
+	var again workqueue.AddOptions
 	switch {
 	case err != nil && s.ended(err):
 		return // it is nothing of the request's
@@ -106,19 +106,18 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		c.failed(a, err)
 		s.streaks.failed(req, a.number)
 		again = retry(err)
-		again.KeepPriority = true
-		s.ask(req, Failed, nil, req.Key, a.reasons.home, again)
+		s.ask(req, Failed, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
 	case result.RequeueAfter > 0:
 		c.count.delays.Add(1)
 		s.streaks.end(req)
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
-		s.ask(req, Requeued, nil, req.Key, a.reasons.home, again)
+		s.ask(req, Requeued, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
 	case result.Requeue:
 		c.count.requeues.Add(1)
 		s.streaks.end(req)
 		again.RateLimited = true
-		s.ask(req, Requeued, nil, req.Key, a.reasons.home, again)
+		s.ask(req, Requeued, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
 	default:
 		c.count.successes.Add(1)
 		s.streaks.end(req)
