@@ -92,10 +92,12 @@ func (w *waitFor[T]) look() bool {
 	case !cached, w.seen && head.GetResourceVersion() == w.rv:
 		return false
 	}
-	if w.last, w.err = i.Open(head); w.err != nil {
+	o, err := i.Open(head)
+	if err != nil {
+		w.err = err
 		return true
 	}
-	w.seen, w.uid, w.rv = true, head.GetUID(), head.GetResourceVersion()
+	w.last, w.seen, w.uid, w.rv = o, true, head.GetUID(), head.GetResourceVersion()
 	return w.reached(w.last)
 }
 

@@ -3,8 +3,11 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 func inPhase(phase corev1.PodPhase) func(*corev1.Pod) bool {
@@ -119,5 +123,37 @@ func TestWhatCannotBeWaitedFor(t *testing.T) {
 		p, err := pods.WaitFor(e.Context(), podA, func(*corev1.Pod) bool { return true })
 		require.NoError(e, err, "it was left as it was")
 		require.Equal(e, "a", p.Name)
+	})
+}
+
+// Of an object whose bytes are damaged WaitFor says so.
+func TestWaitForOfADamagedObject(t *testing.T) {
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Store: sharedinformer.Packed, DetectMutations: -1}}, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		controllertest.Put(e, pod("a"))
+		e.Start()
+		done := false
+		_, err := pods.WaitFor(e.Context(), podA, func(p *corev1.Pod) bool {
+			if done {
+				return true
+			}
+			done = true
+			controllertest.Put(e, pod("a", func(p *corev1.Pod) {
+				p.Labels = map[string]string{"x": "y"}
+				p.Spec.NodeName = "node"
+				p.Annotations = map[string]string{"some": "annotation that is long enough"}
+			}))
+			runtime.GC()
+			head, ok := pods.Informer().Heads().Get(podA)
+			require.True(e, ok)
+			o := head.(*wire.Packed[*corev1.Pod])
+			_, used := o.InUse()
+			require.False(e, used)
+			data := reflect.ValueOf(o).Elem().FieldByName("text").FieldByName("data").String()
+			*(*byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(data)), len(data)-2)) ^= 1
+			return false
+		})
+		require.ErrorIs(e, err, wire.ErrDamaged)
+		require.ErrorContains(e, err, "last seen at resource version")
 	})
 }
