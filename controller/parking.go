@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,6 +88,9 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 	}
 	p.notes[req] = n
 	p.order = append(p.order, n)
+	if len(p.order) > 2*len(p.notes) { // most were dropped since, as their requests came again
+		p.order = slices.DeleteFunc(p.order, func(n *note) bool { return p.notes[n.req] != n })
+	}
 	now := time.Now()
 	for p.order[0].look.Before(now) {
 		old := p.order[0]

@@ -619,3 +619,20 @@ func TestAWriteThatLeavesTheSelectorIsAwaited(t *testing.T) {
 		require.Zero(e, c.Status().Stale)
 	})
 }
+
+// A note that is no longer needed goes long before the patience is over.
+func TestNotesOfALongPatience(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		n := 0
+		c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			n++
+			_, err := pods.Patch(ctx, req.Key, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, n))
+			return controller.Result{RequeueAfter: time.Second}, err
+		}), controller.Options{Patience: 24 * time.Hour}, controller.For(pods.Informer(), controller.GenerationChanged[*corev1.Pod]()))
+		controllertest.Put(e, pod("a"))
+		e.Start(c)
+		e.Settle(time.Hour)
+		require.Less(e, controller.Notes(c), 100, "there is one request, and its caches have all of it")
+	})
+}
