@@ -83,9 +83,10 @@ func (c *Context) Controller() controller.Options {
 }
 
 // ClientFor returns a client that reads from the informer that all controllers share
-// and writes in this one's name.
+// and writes in this one's name. A kind that bypasses the cache (factory.Options.DisableFor) it
+// reads from the server, in this one's name as well.
 func ClientFor[T object.Object](c *Context) *controller.Client[T] {
-	return controller.NewClient(factory.Informer[T](c.factory), rest.ResourceFor[T](c.client))
+	return clientWith(c, factory.For[T]{})
 }
 
 // Shard is what a key puts into this process's share of the work; everything, where the
@@ -94,8 +95,15 @@ func (c *Context) Shard(key shard.Key) shard.Scope { return c.opts.Shard(key) }
 
 // ClientOf is ClientFor for what a key puts into this process's share, as Context.Shard has it.
 func ClientOf[T object.Object](c *Context, key shard.Key) *controller.Client[T] {
-	of := factory.For[T]{Scope: factory.Scope{Shard: c.Shard(key)}}
-	return controller.NewClient(factory.InformerWith(c.factory, of), rest.ResourceFor[T](c.client))
+	return clientWith(c, factory.For[T]{Scope: factory.Scope{Shard: c.Shard(key)}})
+}
+
+func clientWith[T object.Object](c *Context, of factory.For[T]) *controller.Client[T] {
+	resource := rest.ResourceFor[T](c.client)
+	if c.factory.Disabled(resource.Kind()) {
+		return controller.NewClient(nil, resource)
+	}
+	return controller.NewClient(factory.InformerWith(c.factory, of), resource)
 }
 
 // Clients returns a function for Options.NewClient: each controller gets a client of

@@ -19,9 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -65,6 +67,27 @@ func TestEachControllerIsAccountedFor(t *testing.T) {
 		controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 		require.Equal(t, "labeller", controllertest.Get[*corev1.Namespace](e, object.Key{Name: "shop"}).Labels["by"])
 		require.ErrorIs(t, m.Run(t.Context()), controllermanager.ErrRunning)
+	})
+}
+
+// A kind that bypasses the cache does so in named controllers, too.
+func TestClientsOfAKindThatIsNotCached(t *testing.T) {
+	secrets := corev1.SchemeGroupVersion.WithKind("Secret")
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{secrets}}}, func(e *controllertest.Env) {
+		controllertest.Put(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}})
+		start(e, registry(t, controllermanager.Descriptor{Name: "x", New: func(c *controllermanager.Context) (manager.Runnable, error) {
+			for _, client := range []*controller.Client[*corev1.Secret]{
+				controllermanager.ClientFor[*corev1.Secret](c), controllermanager.ClientOf[*corev1.Secret](c, shard.ByUID()),
+			} {
+				require.Nil(e, client.Informer())
+				_, err := client.Read(e.Context(), object.Key{Namespace: "shop", Name: "key"})
+				require.NoError(e, err)
+			}
+			return nil, nil
+		}}), controllermanager.Options{})
+		require.Empty(e, e.Factory.Status())
+		require.Zero(e, e.Server.Stats().Requests("list", "secrets"))
+		require.EqualValues(e, 2, e.Server.Stats().Requests("get", "secrets"))
 	})
 }
 
