@@ -60,6 +60,6 @@ func (c *member) call(ctx context.Context) error {
 	var sent sync.WaitGroup
 	defer sent.Wait()
 	defer stop()
-	sent.Go(func() { _ = c.events.Run(sending) }) // it returns nil: what cannot be sent is counted and logged
+	sent.Go(func() { _ = c.events.Run(sending) }) // it returns nil: NewRegistry has checked the name, and what cannot be sent is counted and logged
 	return failure.Apart("Run", func() error { return c.run.Run(ctx) })
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -39,12 +41,17 @@ type Registry struct {
 }
 
 // NewRegistry returns a registry of controllers, which are made and started in this
-// order. It fails if two have one name, and if one has none or cannot be made.
+// order. It fails if two have one name, and if one has none or cannot be made, or a name
+// by which the API takes no events: that may be a DNS name and a slash, and has then 63 characters
+// at most, of letters, digits, "-", "_" and ".".
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	r := &Registry{descriptors: slices.Clone(descriptors), names: map[string]string{}}
 	for i, d := range r.descriptors {
 		if d.New == nil {
 			return nil, fmt.Errorf("controller %d, %q: New is nil: there is nothing to run", i, d.Name)
+		}
+		if wrong := content.IsLabelKey(d.Name); d.Name != "" && len(wrong) > 0 {
+			return nil, fmt.Errorf("controller %d: the API takes no events of a controller called %q: %s; give it another name", i, d.Name, strings.Join(wrong, "; "))
 		}
 		for _, name := range append([]string{d.Name}, d.Aliases...) {
 			if name == "" || name == "*" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, ", ") {
