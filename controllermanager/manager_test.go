@@ -70,6 +70,20 @@ func TestEachControllerIsAccountedFor(t *testing.T) {
 	})
 }
 
+// The log is told once of what does not run, however often the server is asked what it serves.
+func TestWhatDoesNotRunIsToldOnce(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		var log bytes.Buffer
+		start(e, registry(t,
+			controllermanager.Descriptor{Name: "off", New: idle},
+			controllermanager.Descriptor{Name: "gadgets", New: idle, Requires: []object.GVR{{Group: "example.com", Resource: "gadgets"}}},
+		), controllermanager.Options{Controllers: "*,-off", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		e.Settle(time.Hour)
+		require.Equal(e, 1, strings.Count(log.String(), "controller disabled"))
+		require.Equal(e, 1, strings.Count(log.String(), "controller skipped"))
+	})
+}
+
 // A kind that bypasses the cache does so in named controllers, too.
 func TestClientsOfAKindThatIsNotCached(t *testing.T) {
 	secrets := corev1.SchemeGroupVersion.WithKind("Secret")

@@ -43,6 +43,11 @@ func (r *round) run() error {
 	if err != nil {
 		return nil // ctx is done
 	}
+	for _, s := range r.m.Status() {
+		if s.State == Disabled {
+			r.m.set(s.Name, s.State, s.Reason) // which logs it
+		}
+	}
 	made, err := r.make(served)
 	close(r.started)
 	if err != nil {
@@ -97,12 +102,7 @@ func (r *round) make(served Resources) (made []*member, err error) {
 		c := r.m.state[d.Name]
 		status := c.Status
 		r.m.mu.Unlock()
-		switch status.State {
-		case Disabled:
-			r.m.set(d.Name, Disabled, status.Reason) // which logs it
-			continue
-		case Pending, Skipped:
-		default:
+		if status.State != Pending && status.State != Skipped {
 			continue
 		}
 		if missing := missing(d, served); missing != "" {
