@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -179,7 +180,8 @@ func TestL21_CBORListRefusesBadBodies(t *testing.T) {
 	}
 }
 
-// The codec reads less than a decoder may be asked for. That is no fault of the body's form.
+// The codec of apimachinery v0.35 reads less than a decoder may be asked for. That is no fault of
+// the body's form.
 func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
 	deep := any("x")
 	for range 100 {
@@ -200,6 +202,9 @@ func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": c.spec}}
 		body := encodeAs(t, MediaCBOR, widgetKind, u)
+		if direct.Unmarshal(body, new(any)) == nil {
+			continue // it is a later one
+		}
 		_, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
 		require.ErrorIs(t, err, c.want, name)
 		require.ErrorContains(t, err, c.limit, name)
@@ -265,7 +270,9 @@ func TestW02_CBORIsBounded(t *testing.T) {
 	// As deep and endless as can be.
 	deep := start + strings.Repeat("\x9f", frame.MaxEndless) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", frame.MaxEndless)
 	_, err := d.Object([]byte(deep))
-	require.ErrorIs(t, err, ErrSyntax)
+	if !errors.Is(err, ErrTooLarge) { // see TestL21_LimitsOfTheCBORCodecAreNamed
+		require.ErrorIs(t, err, ErrSyntax)
+	}
 	deep = strings.Replace(deep, "\x68metadata", "\x68metadatb", 1)
 	_, err = decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: podKind}).Object([]byte(deep))
 	if reference := direct.Unmarshal([]byte(deep), new(any)); reference != nil { // v0.35 of k8s.io/apimachinery has narrow limits

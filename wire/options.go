@@ -57,9 +57,9 @@ type Options struct {
 	MaxObjectBytes int
 
 	// MaxDepth is how deeply JSON or CBOR may nest in one object. Zero means
-	// DefaultMaxDepth. Of CBOR, apimachinery's codec reads at most 64 levels, and at
-	// most 1,024 elements of an array or entries of a map. Protobuf needs no such
-	// limit, because types that contain themselves are not read from protobuf (see
+	// DefaultMaxDepth. Of CBOR, apimachinery v0.35 reads at most 64 levels, and at most
+	// 1,024 elements of an array or entries of a map. Protobuf needs no such limit,
+	// because types that contain themselves are not read from protobuf (see
 	// SupportsProtobuf).
 	MaxDepth int
 

@@ -27,10 +27,10 @@ func Unmarshal(raw []byte, into runtime.Object) error {
 	return nil
 }
 
-// reason says why the codec refused an object, without quoting it. It reads fewer levels and
-// fewer elements than a decoder may be asked for.
+// reason says why the codec refused an object, without quoting it. That of apimachinery v0.35
+// reads fewer levels and fewer elements than a decoder may be asked for.
 func reason(err error) error {
-	const advice = "read such objects from JSON or protobuf"
+	const advice = "read such objects from JSON, or build with v0.36 or later of k8s.io/apimachinery"
 	if limit, ok := errors.AsType[*codec.MaxNestedLevelError](err); ok {
 		return fmt.Errorf("%w by apimachinery's codec (%v): %s", fault.ErrTooDeep, limit, advice)
 	}
