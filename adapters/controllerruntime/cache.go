@@ -92,7 +92,7 @@ var errNewInformer = errors.New("cache.Options.NewInformer: this cache makes its
 
 // NewCache fits manager.Options.NewCache. All that the options say holds, but
 // for NewInformer, which is refused. Where NewInformer is needed, keep cache.New and
-// let it call clientgo.NewInformerWithOptions.
+// let it call clientgo.NewInformerWithOptions. A selector that selects nothing is refused, too.
 func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	return Options{}.NewCache(cfg, opts)
 }
