@@ -25,7 +25,7 @@ func (e *typedNil) Error() string { return e.text }
 // The way of a request is in the flight recorder: why it was asked for, how long it
 // waited, how it ended, and what is next.
 func TestTheFlightRecorderKnowsEachRequest(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		recorder := flight.New(flight.DefaultSize)
 		failures := []error{errors.New("no shop"), (*typedNil)(nil)}
 		j := &journal{do: func(context.Context, controller.Request) (controller.Result, error) {
@@ -52,7 +52,7 @@ taken shop/a
 done shop/a error in 3s: no shop
 asked shop/a failed
 taken shop/a attempt 2
-done shop/a attempt 2 error in 3s: <nil>
+done shop/a attempt 2 error in 3s: a *controller_test.typedNil, which reconciler returned as an error, panicked: runtime error: invalid memory address or nil pointer dereference
 asked shop/a failed
 taken shop/a attempt 3
 done shop/a attempt 3 again later in 3s
