@@ -32,13 +32,16 @@ func TestEveryThreatHasATest(t *testing.T) {
 			fuzz[found[1]] = true
 		}
 	}
-	threats := 0
+	threats, measured := 0, false // what comes after the threats is how much was tried
 	for n, line := range prose(t, filepath.Join(root, "docs/security.md")) {
+		measured = measured || line == "## How it is fuzzed"
 		for _, found := range namedTest.FindAllStringSubmatch(line, -1) {
 			require.True(t, tests[found[1]], "docs/security.md:%d: there is no %s", n+1, found[1])
-			delete(fuzz, found[1])
+			if !measured {
+				delete(fuzz, found[1])
+			}
 		}
-		if !strings.HasPrefix(line, "| ") || strings.HasSuffix(line, "| test |") {
+		if measured || !strings.HasPrefix(line, "| ") || strings.HasSuffix(line, "| test |") {
 			continue
 		}
 		threats++
