@@ -134,7 +134,6 @@ const someSlots = 64
 type slotsOfOurs struct {
 	mu      sync.Mutex
 	owned   shard.Slots
-	terms   [someSlots]uint64
 	changed chan struct{}
 }
 
