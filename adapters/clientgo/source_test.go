@@ -173,13 +173,13 @@ func TestAListWhosePagesLeadNowhereEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked, h := 0, &handmade{}
 			lw := &cache.ListWatch{
-				ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 					if asked++; asked > 100_000 {
 						return nil, errors.New("enough")
 					}
 					return next.page(asked), nil
 				},
-				WatchFunc: h.Watch,
+				WatchFuncWithContext: func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) { return h.Watch(opts) },
 			}
 			bubbleOf(t, h, lw, &corev1.Pod{}, func(i cache.SharedIndexInformer, _ *diary) {
 				s, _ := clientgo.Status(i)
