@@ -54,9 +54,9 @@ func Recover(in string, err *error) {
 	*err = Sound(in, *err)
 }
 
-// Sound returns err, or in its place a *PanicError if its methods panic, as those of a nil pointer
-// of an error's type do. In is who returned it. Recover, Guard and Apart ask it of what they return,
-// so that nobody has to fear to ask such an error.
+// Sound returns err. If the methods of err panic, as those of a nil pointer often do, it returns a
+// *PanicError in its place. In names what returned err. Recover, Guard and Apart return sound errors,
+// so their callers need no guard of their own.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil
@@ -84,7 +84,7 @@ func panicked(in string, p any) error {
 	return &PanicError{In: in, Value: p, Stack: debug.Stack()}
 }
 
-// named reports whether an error with which somebody panicked says already what did. Its methods may
+// named reports whether e, the value of a panic, already says what panicked. The methods of e may
 // panic, too.
 func named(e error) bool {
 	defer func() { _ = recover() }()

@@ -98,7 +98,7 @@ func (w *stopwatch) stop() (done lap) {
 		done = w.note(time.Now())
 	}
 	w.silence()
-	w.length = 0 // who is told now and then needs no alarm
+	w.length = 0 // a handler that is called now and then needs no alarm
 	w.began = time.Time{}
 	w.since.Store(0)
 	return done
