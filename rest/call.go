@@ -169,7 +169,7 @@ func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
 	}
 	var is metav1.TypeMeta
 	if isJSON(resp) && len(body) > 0 && (json.Unmarshal(body, &is) != nil || is.Kind == "") {
-		return req.wrap(notTheAPI(r.client.base.Host, resp, body, r.client.conceal(resp)))
+		return req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // it may be a Secret: not quoted
 	}
 	return nil
 }

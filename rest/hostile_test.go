@@ -58,7 +58,7 @@ func TestADeletionDoesNotTakeAnyJSONForASuccess(t *testing.T) {
 	})
 	pods := ResourceFor[*corev1.Pod](c).Namespace("default")
 	for answer, want := range map[string]string{
-		`{"error":"login_required"}`: "200 OK with application/json that begins \"{\\\"error\\\":\\\"login_required\\\"}\", which is not from the Kubernetes API",
+		`{"error":"login_required"}`: "200 OK with application/json, which is not from the Kubernetes API",
 		`["kind"]`:                   "which is not from the Kubernetes API",
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}`: ": no",
 		`{"kind":"Status","apiVersion":"v1","status":"Success"}`:                "",

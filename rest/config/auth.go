@@ -117,7 +117,7 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if err != nil {
 		return nil, t.conceal(req, advise(err))
 	}
-	if err := refusedRedirect(t.base, req.Method, resp); err != nil {
+	if err := t.refusedRedirect(req, resp); err != nil {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, t.conceal(req, err)
 	}
@@ -202,8 +202,9 @@ func closeBody(req *http.Request) {
 // refusedRedirect returns an error if http.Client would follow the answer where it must
 // not. The credentials must not go to another server, and a write must not become a GET,
 // whose answer reads as if it had been done. The error does not show the whole target,
-// which may hold secrets in its query.
-func refusedRedirect(base *url.URL, method string, resp *http.Response) error {
+// which may hold secrets in its query, and no path that repeats the credentials.
+func (t *authTransport) refusedRedirect(req *http.Request, resp *http.Response) error {
+	base, method := t.base, req.Method
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return nil
 	}
@@ -215,8 +216,12 @@ func refusedRedirect(base *url.URL, method string, resp *http.Response) error {
 		return fmt.Errorf("%s redirects to what is no address: check the server's address", origin(base))
 	case target.Host == "" || sameServer(base, target): // within the server
 		if becomesGet(method, resp.StatusCode) {
-			return fmt.Errorf("%s redirects a %s to the path %.200s with status %d, which is not followed because a GET would come of it: check the server's address with its path, and whether a login page is in the way",
-				origin(base), method, target.EscapedPath(), resp.StatusCode)
+			path := "another path"
+			if t.config.Conceal(target.Path, req) == target.Path {
+				path = fmt.Sprintf("the path %.200s", target.EscapedPath())
+			}
+			return fmt.Errorf("%s redirects a %s to %s with status %d, which is not followed because a GET would come of it: check the server's address with its path, and whether a login page is in the way",
+				origin(base), method, path, resp.StatusCode)
 		}
 		return nil
 	}
