@@ -179,7 +179,7 @@ func TestW03_QuantitiesAreOfOneObject(t *testing.T) {
 		}
 	})
 	before := count
-	require.Greater(t, before, portion(1000))
+	require.Greater(t, before, portion(200))
 
 	// There is a quantity, although the body has none.
 	body := []byte(podText(`"containers":[{"name":"main","env":[{"name":"LIMIT","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}}]}]`))
