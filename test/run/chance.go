@@ -11,7 +11,7 @@ import (
 // secondChance is the environment variable that gives tests a second chance.
 const secondChance = "MILLRACE_SECOND_CHANCE"
 
-// most is how many tests of one run may have a second chance. More do not fail by
+// most is how many tests of one job may have a second chance. More do not fail by
 // chance.
 const most = 4
 
@@ -32,8 +32,8 @@ func (f failure) whole() string {
 // each time are no failures any more: they are unsteady. It does so only where each of
 // the failures is one of a test that ran to its end without a race; whatever else
 // happened, such as a panic, may have kept other tests from being run.
-func (t *tally) again(ctx context.Context, j job, before int) {
-	failed := t.failed[before:]
+func (t *tally) again(ctx context.Context, j job) {
+	failed := t.failed
 	var paths []string
 	tests := map[string][]string{} // by path
 	count := len(t.unsteady)

@@ -45,7 +45,7 @@ func TestASecondChance(t *testing.T) {
 			var out strings.Builder
 			tally := newTally(&out, "example.com/x/")
 			tally.goTest(t.Context(), j)
-			tally.again(t.Context(), j, 0)
+			tally.again(t.Context(), j)
 			tally.summary(0, nil)
 			require.Len(t, tally.failed, c.failed, out.String())
 			require.Len(t, tally.unsteady, c.unsteady, out.String())
@@ -65,7 +65,7 @@ func TestNoSecondChanceForARaceOrForMany(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestBad"}
 {"Action":"fail","Package":"p","Elapsed":1}
 `)))
-	tally.again(t.Context(), job{dir: t.TempDir()}, 0)
+	tally.again(t.Context(), job{dir: t.TempDir()})
 	require.Len(t, tally.failed, 1)
 
 	tally = newTally(&out, "")
@@ -73,7 +73,7 @@ func TestNoSecondChanceForARaceOrForMany(t *testing.T) {
 		tally.take(event{Action: "fail", Package: "p", Test: name})
 	}
 	out.Reset()
-	tally.again(t.Context(), job{dir: t.TempDir()}, 0)
+	tally.again(t.Context(), job{dir: t.TempDir()})
 	require.Len(t, tally.failed, 5)
 	require.Empty(t, out.String(), "nothing was run")
 }

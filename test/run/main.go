@@ -13,7 +13,8 @@
 //
 // # While it runs
 //
-// A test that fails prints its output at once, and a package that ends its line.
+// The module at the top runs alone, the others two at a time. A test that fails prints its
+// output at once, and a package that ends its line.
 // What passing tests print is dropped, unless their package fails and no test of
 // it did: then everything is printed. Build failures and whatever else go test
 // says go through as they come.
@@ -21,7 +22,7 @@
 // # Second chance
 //
 // Where the environment has MILLRACE_SECOND_CHANCE=true, as in continuous integration, up
-// to four tests of a run that failed run once more, alone and three times. A test that then
+// to four tests of a module that failed run once more, by themselves and three times. A test that then
 // passes each time does not fail the run. The summary calls it unsteady, and what it
 // printed the first time stays to be read: either the test or the code has a mistake. There
 // is no second chance for a data race, a panic, a test that did not end or a package that
@@ -40,6 +41,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -64,24 +66,52 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	t := newTally(os.Stdout, modulePath(".")+"/")
+	t := newTally(&lines{to: os.Stdout}, modulePath(".")+"/")
 	began := time.Now()
-	for _, j := range jobs {
-		if ctx.Err() != nil {
-			break
-		}
-		fmt.Println("\n" + j.String())
-		before := t.failures()
-		t.goTest(ctx, j)
-		if os.Getenv(secondChance) == "true" {
-			t.again(ctx, j, before)
-		}
+	rest := slices.IndexFunc(jobs, func(j job) bool { return j.dir != jobs[0].dir })
+	if rest < 0 {
+		rest = len(jobs)
 	}
+	t.runAll(ctx, jobs[:rest], 1)
+	t.runAll(ctx, jobs[rest:], abreast)
 	if ctx.Err() != nil {
 		t.broken("interrupted")
 	}
 	t.summary(time.Since(began), without)
 	return t.failures() > 0, nil
+}
+
+// abreast is how many modules are tested at a time, after the one at the top. Most have one
+// package with tests, which leaves cores idle.
+const abreast = 2
+
+// runAll runs jobs, so many of them at a time, and counts what they do.
+func (t *tally) runAll(ctx context.Context, jobs []job, atATime int) {
+	var all sync.WaitGroup
+	free := make(chan struct{}, atATime)
+	counts := make([]*tally, len(jobs))
+	for i, j := range jobs {
+		counts[i] = newTally(t.out, t.prefix)
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() == nil {
+				counts[i].runOne(ctx, j)
+			}
+		})
+	}
+	all.Wait()
+	for _, one := range counts {
+		t.add(one)
+	}
+}
+
+func (t *tally) runOne(ctx context.Context, j job) {
+	t.print("\n" + j.String() + "\n")
+	t.goTest(ctx, j)
+	if os.Getenv(secondChance) == "true" {
+		t.again(ctx, j)
+	}
 }
 
 // split takes the flags of go test apart from the packages after them. A flag

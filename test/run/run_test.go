@@ -167,3 +167,31 @@ func TestPlan(t *testing.T) {
 	_, _, err = plan("testdata/none", nil, nil)
 	require.Error(t, err)
 }
+
+// Modules beside each other are counted as if they had run in turn.
+func TestModulesAtATime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles and runs tests")
+	}
+	const test = "package p\n\nimport \"testing\"\n\n"
+	dir := tree(t, map[string]string{
+		"a/go.mod":    "module example.com/x/a\n\ngo 1.26.0\n",
+		"a/a_test.go": test + "func TestGood(t *testing.T) {}\nfunc TestNot(t *testing.T) { t.Skip(\"no disk\") }\n",
+		"b/go.mod":    "module example.com/x/b\n\ngo 1.26.0\n",
+		"b/b_test.go": test + "func TestBad(t *testing.T) { t.Error(\"it is broken\") }\n",
+		"c/go.mod":    "module example.com/x/c\n\ngo 1.26.0\n",
+		"c/c_test.go": test + "func TestBad(t *testing.T) { t.Error(\"it is broken\") }\n",
+	})
+	var jobs []job
+	for _, name := range []string{"a", "b", "c"} {
+		jobs = append(jobs, job{dir: filepath.Join(dir, name), flags: []string{"-vet=off"}, packages: []string{"./..."}})
+	}
+	var out strings.Builder
+	tally := newTally(&lines{to: &out}, "example.com/x/")
+	tally.runAll(t.Context(), jobs, 2)
+	tally.summary(0, nil)
+	require.Equal(t, []failure{{"b TestBad", "example.com/x/b", "TestBad"}, {"c TestBad", "example.com/x/c", "TestBad"}}, tally.failed)
+	require.Equal(t, 2, strings.Count(out.String(), "it is broken"), out.String())
+	require.Contains(t, out.String(), "ran 3 packages in 0s;")
+	require.True(t, strings.HasSuffix(out.String(), "\n\n1 passed, 2 failed, 1 skipped\n"), out.String())
+}

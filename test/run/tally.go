@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // tally counts tests and prints what is to be seen while they run.
@@ -42,6 +43,15 @@ type test struct {
 
 func newTally(out io.Writer, prefix string) *tally {
 	return &tally{out: out, prefix: prefix, running: map[string]*pkg{}}
+}
+
+// add takes over what another tally has counted.
+func (t *tally) add(o *tally) {
+	t.ended = append(t.ended, o.ended...)
+	t.passed += o.passed
+	t.failed = append(t.failed, o.failed...)
+	t.skipped = append(t.skipped, o.skipped...)
+	t.unsteady = append(t.unsteady, o.unsteady...)
 }
 
 // failures is how many tests failed, and packages of which no test did.
@@ -111,11 +121,19 @@ func (t *tally) show(one *test) {
 		return
 	}
 	one.shown = true
-	for _, line := range one.output {
-		if !noise.MatchString(line) {
-			t.print(line)
-		}
-	}
+	t.print(strings.Join(slices.DeleteFunc(slices.Clone(one.output), noise.MatchString), ""))
+}
+
+// lines is a writer for several goroutines.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
 }
 
 // logged is a line that a test has logged.
