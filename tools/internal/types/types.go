@@ -18,18 +18,18 @@ type Build struct {
 	Packages []string // as patterns
 }
 
-// Check returns how many packages and tests there are. Its error has a line for each mistake.
-func (b Build) Check(ctx context.Context) (checked int, err error) {
+// Load reads the packages with their tests and all that they import. Its error has a line for
+// each mistake.
+func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: b.Dir, Tests: true, Env: append(os.Environ(), b.Env...), BuildFlags: b.Flags,
-		Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedFiles | packages.NeedCompiledGoFiles |
-			packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes,
+		Mode: packages.LoadAllSyntax | packages.NeedModule,
 	}, b.Packages...)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if len(loaded) == 0 {
-		return 0, errors.New("there are no packages")
+		return nil, errors.New("there are no packages")
 	}
 	var mistakes []error
 	told := map[string]bool{} // a test has the files of its package, too
@@ -41,5 +41,12 @@ func (b Build) Check(ctx context.Context) (checked int, err error) {
 			}
 		}
 	})
-	return len(loaded), errors.Join(mistakes...)
+	return loaded, errors.Join(mistakes...)
+}
+
+// Check returns how many packages and tests there are, which have no mistakes. It is Load
+// otherwise.
+func (b Build) Check(ctx context.Context) (checked int, err error) {
+	loaded, err := b.Load(ctx)
+	return len(loaded), err
 }
