@@ -78,6 +78,14 @@ var work = []Case{
 			}
 			adders.Wait()
 			settle(time.Minute)
+			for k := range keys { // the last add of each comes while the key is worked on
+				for range 2 {
+					added[k].Add(1)
+					q.Add(fmt.Sprint(k))
+					settle(time.Microsecond)
+				}
+			}
+			settle(time.Minute)
 			for k := range keys {
 				p.want(seen[k].Load() == added[k].Load(), "after add %d of key %d, the last hand-out was after add %d", added[k].Load(), k, seen[k].Load())
 			}
