@@ -166,5 +166,5 @@ func TestDescribeShowsEvents(t *testing.T) {
 		e.Namespace, e.InvolvedObject = "default", corev1.ObjectReference{Kind: "Node", Name: "n1", UID: "n1"}
 	})
 	r = invoke(t, "describe", "node/n1", server)
-	require.Regexp(t, `  60s|1m +Normal +Pulled +1 +said node\n$`, r.Out)
+	require.Regexp(t, `  (6\ds|1m) +Normal +Pulled +1 +said node\n$`, r.Out)
 }

@@ -20,7 +20,7 @@ import (
 
 func TestDoctorOfACluster(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiserver.Options{})
-	r := invoke(t, "doctor", "po,nodes", "-n", "shop", "--for=10ms", server)
+	r := invoke(t, "doctor", "po,nodes", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	for _, want := range []string{
 		`(?m)^ok       clock: the same as the server's, to a few seconds$`,
@@ -35,19 +35,19 @@ func TestDoctorOfACluster(t *testing.T) {
 	}
 
 	srv.SetAuthorizer(apiserver.Deny("", "pods"))
-	r = invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
+	r = invoke(t, "doctor", "po", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not list; the role below would allow it\n")
 	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not watch; the role below would allow it\n")
 	require.Equal(t, 1, strings.Count(r.Out, "kind: Role\nmetadata:\n  name: informer-pods\n  namespace: shop\nrules:\n- apiGroups: [\"\"]\n  resources: [\"pods\"]\n"))
-	r = invoke(t, "doctor", "po", "-A", "--for=10ms", "-o", "json", server)
+	r = invoke(t, "doctor", "po", "-A", "--for=200ms", "-o", "json", server)
 	require.Contains(t, r.Out, `"level": "problem"`)
 	require.Contains(t, r.Out, `kind: ClusterRole`)
 }
 
 func TestDoctorFindsAnOldServer(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
-	r := invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
+	r := invoke(t, "doctor", "po", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "warning  pods in namespace shop: the server has no streaming lists; ")
 }
@@ -55,7 +55,7 @@ func TestDoctorFindsAnOldServer(t *testing.T) {
 func TestDoctorOfAProcess(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
-	r := invoke(t, "doctor", "--for=10ms", "--attach="+process.URL)
+	r := invoke(t, "doctor", "--for=200ms", "--attach="+process.URL)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "ok       pods: Watching, 2 objects, complete up to version ")
 	require.Contains(t, r.Out, "ok       keeper: 0 keys wait, 0 are worked on\n")
@@ -89,15 +89,15 @@ func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	alone := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(shown{i.View()})}))
 	defer alone.Close()
 
-	r := invoke(t, "doctor", "--for=10ms", "--attach="+both.URL)
+	r := invoke(t, "doctor", "--for=200ms", "--attach="+both.URL)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
-	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
+	r = invoke(t, "doctor", "--for=200ms", "--attach="+alone.URL)
 	require.Contains(t, r.Out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
 
 	srv.Down()
 	require.Eventually(t, func() bool { return i.Status().Reflector.Attempts > 0 }, 10*time.Second, time.Millisecond)
-	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
+	r = invoke(t, "doctor", "--for=200ms", "--attach="+alone.URL)
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "problem  pods in namespace shop: the cache is stale, as of version ")
 	require.Contains(t, r.ErrOut, "problems: 1")
