@@ -180,7 +180,11 @@ func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
 // When the server's data was restored from a backup, who works finds out by its next renewal and ends its
 // terms, others keep what they had claimed until they have written again, and then every slot has an owner.
 func TestS02_ARestoreIsNoticed(t *testing.T) {
-	for _, outage := range []time.Duration{0, 15 * time.Second} { // the second is longer than RenewDeadline
+	for _, c := range []struct {
+		outage time.Duration
+		bumped uint64 // by how much the revision is raised
+	}{{}, {outage: 15 * time.Second}, {bumped: 1 << 20}, {outage: 15 * time.Second, bumped: 1 << 20}} { // longer than RenewDeadline
+		outage, bumped := c.outage, c.bumped
 		inBubble(t, 16, func(r *rig) {
 			a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 			settle(10 * time.Second)
@@ -201,7 +205,7 @@ func TestS02_ARestoreIsNoticed(t *testing.T) {
 				settle(outage)
 				r.srv.Up()
 			}
-			r.srv.Restore(backup)
+			r.srv.RestoreBumped(backup, bumped)
 			settle(30 * time.Second)
 			require.Len(t, r.counts(all...), 3)
 			for _, m := range all {

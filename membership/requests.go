@@ -38,6 +38,7 @@ type attempt struct {
 	given     time.Time   // when it is given up
 	abandoned atomic.Bool // it was given up
 	deletes   bool
+	back      bool // our Lease was met in a state from before last
 }
 
 // answer is what came of a request.
@@ -90,6 +91,7 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		case holder(now) != holder(a.last) || !now.Spec.AcquireTime.Equal(a.last.Spec.AcquireTime):
 			return nil, errTwin
 		}
+		a.shown = "" // it was written before that
 	}
 	if err == nil && (now.Name != a.last.Name || now.ResourceVersion == "" || holder(now) != holder(a.last)) {
 		err = errForeign
@@ -112,6 +114,7 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 			case a.abandoned.Load():
 				return nil, errDeaf // what it has to say is out of date
 			}
+			a.back = behind(now.ResourceVersion, last.ResourceVersion)
 			now, err = k.put(ctx, now, a)
 		}
 	}
@@ -189,7 +192,7 @@ func (k *keeper) answered(a answer) {
 		k.until = k.deadline
 		k.mu.Unlock()
 		k.well()
-		if behind(a.lease.ResourceVersion, a.shown) {
+		if a.back || behind(a.lease.ResourceVersion, a.shown) {
 			k.wentBack(a)
 		}
 	}
@@ -201,8 +204,8 @@ func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
 	k.mu.Unlock()
-	k.opts.Logger.Error("the server's history went back, as after a restore from a backup; the work has to stop", "shown", a.shown, "written", a.lease.ResourceVersion)
-	k.informer.Reconnect(fmt.Errorf("%w: our lease was written at %s, after %s", reflector.ErrDeaf, a.lease.ResourceVersion, a.shown))
+	k.opts.Logger.Error("the server's history went back, as after a restore from a backup; the work has to stop", "shown", a.shown, "before", a.last.ResourceVersion, "written", a.lease.ResourceVersion)
+	k.informer.Reconnect(fmt.Errorf("%w: our lease of version %s was written at %s, and the watch had shown %s; the server's history went back", reflector.ErrDeaf, a.last.ResourceVersion, a.lease.ResourceVersion, a.shown))
 }
 
 // lost forgets our Lease and ends all work.

@@ -29,6 +29,7 @@ type sighting struct {
 	lease *coordinationv1.Lease
 	said  said
 	since time.Time // when its spec was seen to change
+	back  bool      // it was taken back to an older state, and its member has not written since
 	gone  bool      // the handler has heard last that it was deleted
 	empty bool      // and that it had nothing then
 }
@@ -63,7 +64,8 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 		one.since = now
 	}
 	said := s.opts.read(l)
-	if one.lease != nil && behind(l.ResourceVersion, one.lease.ResourceVersion) {
+	one.back = one.lease != nil && (behind(l.ResourceVersion, one.lease.ResourceVersion) || one.back && !alive(one.lease, l))
+	if one.back {
 		said.claims = said.claims.Union(one.said.claims)
 	}
 	one.lease, one.said = l, said
