@@ -103,6 +103,9 @@ func (c *causes) add(req Request, typ CauseType, source *subscription, about obj
 	if !at.known || again && r.home.known {
 		at = r.home
 	}
+	if at.fate == untold {
+		at.fate = r.home.fate
+	}
 	urgent = urgent || r.urgent
 	switch {
 	case !known && about == req.Key:
@@ -139,14 +142,24 @@ func (c *causes) home(req Request) home {
 func (c *causes) priority(req Request) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.of[req].priority()
+	return c.reasons(req).priority()
+}
+
+// reasons are those of req. A request without any is no initial one: what came while it was
+// handed out went with the reconcile before. It is called under mu.
+func (c *causes) reasons(req Request) reasons {
+	r, has := c.of[req]
+	if !has {
+		r.urgent = true
+	}
+	return r
 }
 
 // take returns the causes of req and forgets them.
 func (c *causes) take(req Request) reasons {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.of[req]
+	r := c.reasons(req)
 	delete(c.of, req)
 	if len(c.of) == 0 && c.most > 1000 { // a map does not shrink
 		c.of, c.most = nil, 0

@@ -43,14 +43,24 @@ func holdingOf[T object.Object](i *sharedinformer.Informer[T]) *holding {
 type home struct {
 	hash  uint64
 	known bool
+	fate  fate
 }
+
+// fate is what the last event of a request's own object said of it.
+type fate uint8
+
+const (
+	untold fate = iota // there was no such event
+	there
+	deleted
+)
 
 // home is that of a request for o, or for what o is with because its key follows.
 func (h *holding) home(o object.Head) home {
 	if h == nil {
 		return home{}
 	}
-	return home{h.scope.Key.Hash(o), true}
+	return home{hash: h.scope.Key.Hash(o), known: true}
 }
 
 // placed is a request, and where it belongs.
@@ -67,7 +77,7 @@ func (h *holding) ownerHome(o object.Head, owner metav1.OwnerReference) home {
 	}
 	switch key := h.scope.Key.String(); {
 	case key == shard.ByOwner().String(): // each is where its UID is; see shard.Key.Follows
-		return home{shard.Hash(string(owner.UID)), true}
+		return home{hash: shard.Hash(string(owner.UID)), known: true}
 	case key == shard.ByNamespace().String(), controls(owner):
 		return h.home(o)
 	}
@@ -192,9 +202,9 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 }
 
 // home returns where req belongs: where the cache has what it names, and where that was if it
-// is gone. Of two kinds that have one of the name, the one counts of which a cause told.
+// is gone. Where a write can change that, it is gone only if it was deleted. Of two kinds that have one of the name, the one counts of which a cause told.
 func (s *session) home(req Request, sources []*subscription) home {
-	told := s.causes.home(req)
+	told, fixed := s.causes.home(req), true
 	var cached home
 	for _, sub := range sources {
 		of := sub.source.holding
@@ -202,11 +212,15 @@ func (s *session) home(req Request, sources []*subscription) home {
 			continue
 		}
 		if hash, has := of.find(req.Key); has && (!cached.known || hash == told.hash) {
-			cached = home{hash, true}
+			cached = home{hash: hash, known: true}
 		}
+		fixed = fixed && of.scope.Key.Fixed()
 	}
-	if cached.known {
+	switch {
+	case cached.known:
 		return cached
+	case !fixed && told.fate != deleted: // it may have moved away, and a reconcile would take it for gone
+		return home{}
 	}
 	return told
 }

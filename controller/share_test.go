@@ -325,3 +325,44 @@ func TestS01_EachOwnerIsInItsOwnSlot(t *testing.T) {
 		})
 	})
 }
+
+// What has moved to another's slot is not gone: nothing of what was to be done about it runs here.
+func TestS01_WhatMovedAwayIsNotTakenForGone(t *testing.T) {
+	labelled := func(slot string) *corev1.Pod {
+		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": slot} })
+	}
+	ours, theirs := "", ""
+	for n := 0; ours == "" || theirs == ""; n++ {
+		text := fmt.Sprint("shop-", n)
+		switch shard.SlotOf(shard.ByLabel("of").Hash(labelled(text)), someSlots) {
+		case 3:
+			ours = text
+		case 40:
+			theirs = text
+		}
+	}
+	controllertest.Run(t, func(e *controllertest.Env) {
+		share := newSlotsOfOurs()
+		share.lose(40)
+		share.changed = make(chan struct{})
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: share, Key: shard.ByLabel("of")}}})
+		var seen []string
+		j := &journal{do: func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			_, has := pods.Cache().Get(req.Key)
+			seen = append(seen, fmt.Sprint(has))
+			return controller.Result{RequeueAfter: time.Hour}, nil
+		}}
+		c := newController(e, j, controller.Options{}, controller.For(pods))
+		controllertest.Put(e, labelled(ours))
+		e.Start(c)
+		controllertest.Put(e, labelled(theirs))
+		e.Settle(3 * time.Hour)
+		require.Equal(e, []string{"true"}, seen, "it lives, with another")
+
+		controllertest.Put(e, labelled(ours))
+		e.Settle(time.Minute)
+		controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+		e.Settle(2 * time.Hour)
+		require.Equal(e, []string{"true", "true", "false", "false", "false"}, seen, "it is gone")
+	})
+}

@@ -28,7 +28,12 @@ func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 	if !movedAway(e) {
 		key := object.KeyOf(e.Object)
-		in.add(causeOf(e), key, Request{Key: key}, in.subscription.source.holding.home(e.Object))
+		at := in.subscription.source.holding.home(e.Object)
+		at.fate = there
+		if e.Type == sharedinformer.Delete {
+			at.fate = deleted
+		}
+		in.add(causeOf(e), key, Request{Key: key}, at)
 	}
 	return nil
 }
