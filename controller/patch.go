@@ -20,7 +20,8 @@ import (
 //
 // It is a JSON merge patch (RFC 7386) without a resource version: others may write other
 // fields at the same time, and of a field that both write the last stays. Each entry of a
-// map is a field, also where it is the last that goes. A list is sent whole, so that what
+// map is a field, also where it is the last that goes: a map without entries may stay, which
+// PatchLocked takes away. A list is sent whole, so that what
 // others add to it at the same time is lost: use PatchLocked for finalizers and owner
 // references. What was zero before and is required is sent, and guarded, as in PatchStatus.
 // The status is not written where the kind has a status subresource: that is what
@@ -78,7 +79,8 @@ func (c *Client[T]) difference(o T, change func(T) error, locked bool) ([]byte, 
 	if err != nil {
 		return nil, describe(err)
 	}
-	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o))
+	shared := !locked || c.informer != nil && (c.informer.Altered() || !c.informer.Kept().Whole())
+	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared)
 	if len(differences) == 0 {
 		return nil, nil
 	}

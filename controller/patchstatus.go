@@ -64,7 +64,7 @@ func statusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	differences, zeros := mergepatch.Between(map[string]any{"status": before}, map[string]any{"status": after}, reflect.TypeOf(o))
+	differences, zeros := mergepatch.Between(map[string]any{"status": before}, map[string]any{"status": after}, reflect.TypeOf(o), true)
 	if len(differences) == 0 {
 		return nil, nil
 	}

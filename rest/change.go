@@ -20,7 +20,8 @@ import (
 // ChangeOptions say how Resource.Change writes. The zero value works.
 type ChangeOptions struct {
 	// Locked lets the server take the patch only if nobody has written the object since it
-	// was read. It is needed where change adds to a list, or counts.
+	// was read. It is needed where change adds to a list, or counts, and to take away a map
+	// as a whole: without it each entry goes, and a map without entries may stay.
 	Locked bool
 
 	// Patch are the options of the request that writes.
@@ -72,7 +73,8 @@ func (r *Resource[T]) change(ctx context.Context, key object.Key, change func(T)
 	if err != nil {
 		return o, describe(err)
 	}
-	patch, zeros := mergepatch.Between(before, after, reflect.TypeOf(o))
+	shared := !opts.Locked || r.codec != nil && !r.codec.opts.Keep.Whole()
+	patch, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared)
 	if len(patch) == 0 {
 		return o, nil
 	}

@@ -29,15 +29,18 @@ func Fields(o any) (map[string]any, error) {
 }
 
 // Between is what makes after of before, two states of what in Go is of type typ: null for
-// what goes, the value for what comes or changes, and the same for what is within. Of a map
-// that goes, as one does that is empty and whose tag says omitempty, it has null for each
-// entry: others may have added some. Where nothing was set before, it has all of after; zeros
+// what goes, the value for what comes or changes, and the same for what is within. Where others
+// may have added entries to maps, those are shared: of one that goes, as one does that is empty
+// and whose tag says omitempty, it has null for each entry. Where nothing was set before, it has all of after; zeros
 // says whether that was so and there was a zero value which is there before and after.
-func Between(before, after map[string]any, typ reflect.Type) (patch map[string]any, zeros bool) {
+func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
 	for name, old := range before {
 		if value, stays := after[name]; !stays || value == nil && old != nil {
-			patch[name] = gone(old, field(typ, name))
+			patch[name] = nil
+			if shared {
+				patch[name] = gone(old, field(typ, name))
+			}
 		}
 	}
 	same := make(map[string]any)
@@ -48,7 +51,7 @@ func Between(before, after map[string]any, typ reflect.Type) (patch map[string]a
 		switch {
 		case value == nil && old != nil: // it is gone
 		case isObject && wasObject:
-			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name))
+			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name), shared)
 			if len(inner) > 0 {
 				patch[name] = inner
 			} else {
@@ -109,17 +112,21 @@ func field(typ reflect.Type, name string) reflect.Type {
 	if typ.Kind() != reflect.Struct || reflect.PointerTo(typ).Implements(marshalerType) {
 		return nil
 	}
+	var embedded []reflect.Type
 	for n := range typ.NumField() {
 		f := typ.Field(n)
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case tag == "-":
-		case tag == "" && f.Anonymous:
-			if within := field(f.Type, name); within != nil {
-				return within
-			}
+		case tag == "" && f.Anonymous && f.Type != typ && f.Type != reflect.PointerTo(typ):
+			embedded = append(embedded, f.Type)
 		case tag == name, tag == "" && f.Name == name && f.IsExported():
-			return f.Type
+			return f.Type // which hides those that are embedded
+		}
+	}
+	for _, e := range embedded {
+		if within := field(e, name); within != nil {
+			return within
 		}
 	}
 	return nil

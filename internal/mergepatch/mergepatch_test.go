@@ -29,7 +29,7 @@ func TestBetween(t *testing.T) {
 			require.NoError(t, err)
 			after, err := Fields(json.RawMessage(c.after))
 			require.NoError(t, err)
-			patch, zeros := Between(before, after, nil)
+			patch, zeros := Between(before, after, nil, true)
 			got, err := json.Marshal(patch)
 			require.NoError(t, err)
 			want, err := Fields(json.RawMessage(c.want)) // with numbers as they are
@@ -59,20 +59,25 @@ func TestBetweenOfMapsInGo(t *testing.T) {
 		Struct  *entry            `json:"struct,omitempty"`
 		Scalar  string            `json:"scalar,omitempty"`
 	}
+	type hiding struct {
+		embedded
+		Within *entry `json:"within,omitempty"`
+	}
 	two := map[string]string{"x": "1", "y": "2"}
 	deep := func(a map[string]string) map[string]*entry { return map[string]*entry{"k": {A: a}} }
 	for name, c := range map[string]struct {
 		before, after any
 		want          string
 	}{
-		"emptied":             {all{Tagged: two}, all{Tagged: map[string]string{}}, `{"tagged": {"x": null, "y": null}}`},
-		"emptied, of several": {all{Tagged: two, Scalar: "s"}, all{Scalar: "s"}, `{"tagged": {"x": null, "y": null}}`},
-		"embedded":            {all{embedded: embedded{two}, Scalar: "s"}, all{Scalar: "s"}, `{"within": {"x": null, "y": null}}`},
-		"without omitempty":   {all{Written: two, Scalar: "s"}, all{Scalar: "s"}, `{"written": {"x": null, "y": null}}`},
-		"without a tag":       {all{Named: two, Scalar: "s"}, all{Scalar: "s"}, `{"Named": {"x": null, "y": null}}`},
-		"an entry":            {all{Deep: deep(two), Tagged: two}, all{Deep: map[string]*entry{}, Tagged: two}, `{"deep": {"k": null}}`},
-		"in an entry":         {all{Deep: deep(two), Scalar: "s"}, all{Deep: deep(nil), Scalar: "s"}, `{"deep": {"k": {"a": {"x": null, "y": null}}}}`},
-		"a struct":            {all{Struct: &entry{two}, Scalar: "s"}, all{Scalar: "s"}, `{"struct": null}`},
+		"emptied":                {all{Tagged: two}, all{Tagged: map[string]string{}}, `{"tagged": {"x": null, "y": null}}`},
+		"emptied, of several":    {all{Tagged: two, Scalar: "s"}, all{Scalar: "s"}, `{"tagged": {"x": null, "y": null}}`},
+		"embedded":               {all{embedded: embedded{two}, Scalar: "s"}, all{Scalar: "s"}, `{"within": {"x": null, "y": null}}`},
+		"without omitempty":      {all{Written: two, Scalar: "s"}, all{Scalar: "s"}, `{"written": {"x": null, "y": null}}`},
+		"without a tag":          {all{Named: two, Scalar: "s"}, all{Scalar: "s"}, `{"Named": {"x": null, "y": null}}`},
+		"an entry":               {all{Deep: deep(two), Tagged: two}, all{Deep: map[string]*entry{}, Tagged: two}, `{"deep": {"k": null}}`},
+		"in an entry":            {all{Deep: deep(two), Scalar: "s"}, all{Deep: deep(nil), Scalar: "s"}, `{"deep": {"k": {"a": {"x": null, "y": null}}}}`},
+		"hides what is embedded": {hiding{embedded{two}, &entry{two}}, hiding{embedded{two}, nil}, `{"within": null}`},
+		"a struct":               {all{Struct: &entry{two}, Scalar: "s"}, all{Scalar: "s"}, `{"struct": null}`},
 		"without Go types": {
 			&unstructured.Unstructured{Object: map[string]any{"kind": "W", "metadata": map[string]any{"name": "w", "labels": map[string]any{"x": "1"}}, "spec": map[string]any{"x": "1"}}},
 			&unstructured.Unstructured{Object: map[string]any{"kind": "W", "metadata": map[string]any{"name": "w"}}},
@@ -84,7 +89,7 @@ func TestBetweenOfMapsInGo(t *testing.T) {
 			require.NoError(t, err)
 			after, err := Fields(c.after)
 			require.NoError(t, err)
-			patch, _ := Between(before, after, reflect.TypeOf(c.before))
+			patch, _ := Between(before, after, reflect.TypeOf(c.before), true)
 			got, err := json.Marshal(patch)
 			require.NoError(t, err)
 			require.JSONEq(t, c.want, string(got))
