@@ -20,8 +20,8 @@ const (
 
 	// admissionBudget and conversionBudget are how many bytes of reviews a server
 	// holds at one time, those that it works on included.
-	admissionBudget  = 64 << 20
-	conversionBudget = maxConversion + 1 // with the byte that readAll reads beyond it
+	admissionBudget  = 4 * (maxAdmission + 1) // with the byte that readAll reads beyond it
+	conversionBudget = maxConversion + 1
 
 	// firstRead is what a body takes from the budget before its first byte has
 	// come. After that it takes as much again whenever it is full.

@@ -57,33 +57,42 @@ func mergedArray(raw, before, after []any) []any {
 }
 
 // origins tells for each element of after which one of before it was, or -1. An
-// element is known again where it is as it was, or else by its name. One without a
-// name is known by its place, in an array that is as long as before.
+// element is known again where it is as it was, or else by its name, if no other has it.
+// One without a name of its own is known by its place, in an array that is as long as before.
 func origins(before, after []any) []int {
 	origins, taken := make([]int, len(after)), make([]bool, len(before))
 	for n := range origins {
 		origins[n] = -1
 	}
-	for _, mark := range []func(any) string{text, nameOf} {
-		free := map[string][]int{}
+	for _, pass := range []struct {
+		mark func(any) string
+		any  bool // what has the same mark may be any of them
+	}{{text, true}, {nameOf, false}} {
+		free, asking := map[string][]int{}, map[string]int{}
 		for m, e := range before {
-			if by := mark(e); by != "" && !taken[m] {
+			if by := pass.mark(e); by != "" && !taken[m] {
 				free[by] = append(free[by], m)
 			}
 		}
 		for n, e := range after {
-			if origins[n] >= 0 {
+			if origins[n] < 0 {
+				asking[pass.mark(e)]++
+			}
+		}
+		for n, e := range after {
+			by := pass.mark(e)
+			if origins[n] >= 0 || len(free[by]) == 0 || !pass.any && (len(free[by]) > 1 || asking[by] > 1) {
 				continue
 			}
-			if by := mark(e); len(free[by]) > 0 {
-				origins[n], free[by] = free[by][0], free[by][1:]
-				taken[origins[n]] = true
-			}
+			origins[n], free[by] = free[by][0], free[by][1:]
+			taken[origins[n]] = true
 		}
 	}
 	for n := range after {
-		if len(after) == len(before) && origins[n] < 0 && !taken[n] && (nameOf(before[n]) == "" || nameOf(after[n]) == "") {
-			origins[n] = n
+		if len(after) == len(before) && origins[n] < 0 && !taken[n] {
+			if was, is := nameOf(before[n]), nameOf(after[n]); was == "" || is == "" || was == is {
+				origins[n] = n
+			}
 		}
 	}
 	return origins

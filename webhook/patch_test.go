@@ -85,6 +85,14 @@ func TestUnknownFieldsStayWithTheirElements(t *testing.T) {
 			`[{"name":"v","mountPath":"/a","u":1},{"name":"v","mountPath":"/b","u":2}]`, `[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/b"}]`,
 			`[{"name":"v","mountPath":"/b","readOnly":true}]`, `[{"name":"v","mountPath":"/b","readOnly":true,"u":2}]`,
 		},
+		"one of two with a name goes, and the other changes": {
+			`[{"key":"k","effect":"A","u":1},{"key":"k","effect":"B","u":2}]`, `[{"key":"k","effect":"A"},{"key":"k","effect":"B"}]`,
+			`[{"key":"k","effect":"B","for":1}]`, `[{"key":"k","effect":"B","for":1}]`,
+		},
+		"two with a name change": {
+			`[{"key":"k","effect":"A","u":1},{"key":"k","effect":"B","u":2}]`, `[{"key":"k","effect":"A"},{"key":"k","effect":"B"}]`,
+			`[{"key":"k","effect":"A","for":1},{"key":"k","effect":"B","for":1}]`, `[{"key":"k","effect":"A","for":1,"u":1},{"key":"k","effect":"B","for":1,"u":2}]`,
+		},
 		"one that was without a name gets one": {
 			`[{"port":1,"u":1}]`, `[{"port":1}]`, `[{"port":1,"name":"a"}]`,
 			`[{"port":1,"name":"a","u":1}]`,
