@@ -117,9 +117,9 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if err != nil {
 		return nil, t.conceal(req, advise(err))
 	}
-	if err := t.refusedRedirect(req, resp); err != nil {
+	if err := t.refusedRedirect(req.Method, resp); err != nil {
 		_ = resp.Body.Close() // nobody reads it
-		return nil, t.conceal(req, err)
+		return nil, t.conceal(resp.Request, err)
 	}
 	return resp, nil
 }
@@ -202,9 +202,10 @@ func closeBody(req *http.Request) {
 // refusedRedirect returns an error if http.Client would follow the answer where it must
 // not. The credentials must not go to another server, and a write must not become a GET,
 // whose answer reads as if it had been done. The error does not show the whole target,
-// which may hold secrets in its query, and no path that repeats the credentials.
-func (t *authTransport) refusedRedirect(req *http.Request, resp *http.Response) error {
-	base, method := t.base, req.Method
+// which may hold secrets in its query, and no path that repeats the credentials:
+// those of resp.Request, to which a RoundTripper of the user may have added some.
+func (t *authTransport) refusedRedirect(method string, resp *http.Response) error {
+	base := t.base
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return nil
 	}
@@ -217,7 +218,7 @@ func (t *authTransport) refusedRedirect(req *http.Request, resp *http.Response) 
 	case target.Host == "" || sameServer(base, target): // within the server
 		if becomesGet(method, resp.StatusCode) {
 			path := "another path"
-			if t.config.Conceal(target.Path, req) == target.Path {
+			if t.config.Conceal(target.Path, resp.Request) == target.Path {
 				path = fmt.Sprintf("the path %.200s", target.EscapedPath())
 			}
 			return fmt.Errorf("%s redirects a %s to %s with status %d, which is not followed because a GET would come of it: check the server's address with its path, and whether a login page is in the way",
