@@ -106,7 +106,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
 	opts.ResourceVersion = e.set.rv
 	next, fail := r.follow(ctx, opts, &e.set)
 	if e.set.done {
-		return next, fail
+		return r.unlessBack(ctx, next, fail)
 	}
 	late := time.Since(e.began) >= r.opts.Timing.StreamIdle
 	switch {

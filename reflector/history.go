@@ -21,6 +21,7 @@ const muteWatch = 2 * time.Minute
 func (r *Reflector[T]) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail == nil && r.mute >= muteWatch || fail != nil && errors.Is(fail.Err, ErrDeaf) {
 		r.mute = 0
+		r.enter(Connecting) // no watch is open
 		if r.wentBack(ctx) {
 			return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
 		}

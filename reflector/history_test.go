@@ -131,6 +131,7 @@ func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		synctest.Wait()
+		s.asking = func() { require.NotEqual(t, Watching, r.Status().State, "no watch is open") }
 		r.Reconnect(fmt.Errorf("%w: a write at 60", ErrDeaf))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

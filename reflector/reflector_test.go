@@ -49,6 +49,7 @@ type script struct {
 	lists   []answer
 	watches []answer
 	asked   []string
+	asking  func() // called for each list
 }
 
 type answer struct {
@@ -66,6 +67,9 @@ func (s *script) String() string { return "things" }
 
 func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[partial] {
 	s.asked = append(s.asked, fmt.Sprintf("list rv=%q limit=%d", o.ResourceVersion, o.Limit))
+	if s.asking != nil {
+		s.asking()
+	}
 	a := s.lists[0]
 	s.lists = s.lists[1:]
 	meta := &metav1.ListMeta{ResourceVersion: a.rv}

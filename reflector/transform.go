@@ -183,9 +183,8 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 	if out, err = t.call(key, o); err != nil {
 		return out, err
 	}
-	var none T
 	switch {
-	case any(out) == any(none):
+	case isNil(out):
 		return out, ErrNilTransform
 	case object.KeyOf(out) != key:
 		return out, ErrTransformKey

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -179,4 +180,37 @@ func TestTransportSaysWhatToDo(t *testing.T) {
 	require.ErrorContains(t, err, "use http://")
 	_, _, err = (&Config{Host: "x", WrapTransport: func(http.RoundTripper) http.RoundTripper { return nil }}).HTTPClient()
 	require.ErrorContains(t, err, "returned nil")
+}
+
+// A redirect that a write must not follow is told with its path, unless that repeats what was sent, also by a
+// RoundTripper of the user.
+func TestARefusedRedirectRepeatsNoCredentials(t *testing.T) {
+	const token = "t0ken/with+all-sorts"
+	to := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusFound)
+	}))
+	t.Cleanup(s.Close)
+	adds := func(next http.RoundTripper) http.RoundTripper {
+		return roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Header.Set("Authorization", "Bearer "+token)
+			return next.RoundTrip(r)
+		})
+	}
+	for _, c := range []*Config{{Host: s.URL, BearerToken: token}, {Host: s.URL, WrapTransport: adds}} {
+		client, _, err := c.HTTPClient()
+		require.NoError(t, err)
+		for _, c := range []struct{ to, want string }{
+			{"/login", "redirects a POST to the path /login with status 302"},
+			{"/login/" + token, "redirects a POST to another path with status 302"},
+			{"/login/" + url.PathEscape(token), "redirects a POST to another path with status 302"},
+		} {
+			to = c.to
+			_, err = client.Post(s.URL, "text/plain", strings.NewReader("x"))
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "all-sorts")
+		}
+	}
 }
