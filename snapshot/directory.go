@@ -47,9 +47,10 @@ type Directory struct {
 	create func(dir, pattern string) (file, error)
 	turn   chan struct{} // holds a token while nobody writes
 
-	mu     sync.Mutex // guards the rest
-	users  int
-	locked *os.File // nil while the directory is not locked
+	mu      sync.Mutex // guards the rest
+	users   int
+	locked  *os.File  // nil while the directory is not locked
+	cleaned time.Time // when clean was called last
 }
 
 // file is what is written.
@@ -187,7 +188,8 @@ const temporary = ".new-"
 var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]+)?$`)
 
 // claim makes the directory and locks it, if that has not been done, or somebody has removed
-// it since. What a process that was killed has left there goes.
+// it since. What a process that was killed has left there goes, and so does what has become
+// too old since then: nobody writes the file of a transform that is another one now.
 func (d *Directory) claim() (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +197,10 @@ func (d *Directory) claim() (err error) {
 	if d.locked != nil {
 		mine, _ := d.locked.Stat()
 		if there, err := os.Lstat(name); err == nil && os.SameFile(mine, there) {
-			return nil
+			if time.Since(d.cleaned) < cleanEvery {
+				return nil
+			}
+			return d.clean()
 		}
 		d.locked.Close()
 		d.locked = nil
@@ -209,8 +214,12 @@ func (d *Directory) claim() (err error) {
 	return d.clean()
 }
 
+// cleanEvery is how often a process that writes looks for what nobody would read any more.
+const cleanEvery = time.Hour
+
 // clean removes what was never finished, and what nobody would read any more.
 func (d *Directory) clean() error {
+	d.cleaned = time.Now()
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err

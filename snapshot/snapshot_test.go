@@ -391,3 +391,27 @@ func FuzzFile(f *testing.F) {
 		})
 	})
 }
+
+// A file that nobody writes any more, such as that of a transform as it was, goes also while the process that found
+// it goes on.
+func TestWhatBecomesOldGoesWhileADirectoryIsInUse(t *testing.T) {
+	dir := t.TempDir()
+	former := pods("")
+	former.Transform = "1"
+	d := In(dir, Options{})
+	defer d.Use()()
+	_, err := write(d, former, nil)
+	require.NoError(t, err)
+	path := filepath.Join(dir, former.name())
+	old := time.Now().Add(-25 * time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+	again := func() {
+		_, err := write(d, pods(""), nil)
+		require.NoError(t, err)
+	}
+	again()
+	require.FileExists(t, path, "it was looked for just now")
+	d.cleaned = time.Now().Add(-cleanEvery)
+	again()
+	require.NoFileExists(t, path)
+}
