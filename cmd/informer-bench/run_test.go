@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/bench/results"
 )
 
-// TestMain lets the test binary be the load server, as informer-bench is.
+// TestMain lets the test binary be the load server, as informer-bench is. With the race detector
+// the contestants are built with it too: tests of other modules need the same packages so, and
+// nothing else needs them otherwise.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		cmd := newRootCommand()
@@ -23,6 +27,12 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	race := debug.BuildSetting{Key: "-race", Value: "true"}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, race) {
+		if err := os.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -race")); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
