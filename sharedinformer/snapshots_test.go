@@ -106,6 +106,7 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 		}})
 		defer stop()
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		require.Len(t, reported, 1)
 		require.Same(t, reported[0], i.Status().Snapshot.Failure)
 		require.NoError(t, os.RemoveAll(files[0]))
