@@ -173,6 +173,7 @@ func TestModulesAtATime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs tests")
 	}
+	t.Setenv(secondChance, "")
 	const test = "package p\n\nimport \"testing\"\n\n"
 	dir := tree(t, map[string]string{
 		"a/go.mod":    "module example.com/x/a\n\ngo 1.26.0\n",
