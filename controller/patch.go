@@ -21,9 +21,8 @@ import (
 // It is a JSON merge patch (RFC 7386) without a resource version: others may write other
 // fields at the same time, and of a field that both write the last stays. Each entry of a
 // map is a field, also where it is the last that goes: a map without entries may stay, which
-// PatchLocked takes away. A list is sent whole, so that what
-// others add to it at the same time is lost: use PatchLocked for finalizers and owner
-// references. What was zero before and is required is sent, and guarded, as in PatchStatus.
+// PatchLocked takes away. A list is sent whole, so that what others add to it at the same time
+// is lost: use PatchLocked for finalizers and owner references. What was zero before and is required is sent, and guarded, as in PatchStatus.
 // The status is not written where the kind has a status subresource: that is what
 // PatchStatus does.
 //

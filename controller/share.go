@@ -202,7 +202,8 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 }
 
 // home returns where req belongs: where the cache has what it names, and where that was if it
-// is gone. Where a write can change that, it is gone only if it was deleted. Of two kinds that have one of the name, the one counts of which a cause told.
+// is gone. Where a write can change that, it is gone only if it was deleted. Of two kinds that
+// have one of the name, the one counts of which a cause told.
 func (s *session) home(req Request, sources []*subscription) home {
 	told, fixed := s.causes.home(req), true
 	var cached home

@@ -31,8 +31,9 @@ func Fields(o any) (map[string]any, error) {
 // Between is what makes after of before, two states of what in Go is of type typ: null for
 // what goes, the value for what comes or changes, and the same for what is within. Where others
 // may have added entries to maps, those are shared: of one that goes, as one does that is empty
-// and whose tag says omitempty, it has null for each entry. Where nothing was set before, it has all of after; zeros
-// says whether that was so and there was a zero value which is there before and after.
+// and whose tag says omitempty, it has null for each entry. Where nothing was set before, it
+// has all of after; zeros says whether that was so and there was a zero value which is there
+// before and after.
 func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
 	for name, old := range before {

@@ -202,8 +202,8 @@ func closeBody(req *http.Request) {
 // refusedRedirect returns an error if http.Client would follow the answer where it must
 // not. The credentials must not go to another server, and a write must not become a GET,
 // whose answer reads as if it had been done. The error does not show the whole target,
-// which may hold secrets in its query, and no path that repeats the credentials:
-// those of resp.Request, to which a RoundTripper of the user may have added some.
+// which may hold secrets in its query, and no path that repeats the credentials: those of
+// resp.Request, to which a RoundTripper of the user may have added some.
 func (t *authTransport) refusedRedirect(method string, resp *http.Response) error {
 	base := t.base
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {

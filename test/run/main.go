@@ -22,8 +22,8 @@
 // # Second chance
 //
 // Where the environment has MILLRACE_SECOND_CHANCE=true, as in continuous integration, up
-// to four tests of a module that failed run once more, by themselves and three times. A test that then
-// passes each time does not fail the run. The summary calls it unsteady, and what it
+// to four tests of a module that failed run once more, by themselves and three times. A test
+// that then passes each time does not fail the run. The summary calls it unsteady, and what it
 // printed the first time stays to be read: either the test or the code has a mistake. There
 // is no second chance for a data race, a panic, a test that did not end or a package that
 // did not build.
