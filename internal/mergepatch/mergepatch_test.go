@@ -115,3 +115,24 @@ func TestListsAndCarry(t *testing.T) {
 	_, err = Fields(func() {})
 	require.Error(t, err)
 }
+
+// A map that nobody else writes goes as a whole.
+func TestBetweenOfMapsThatAreNotShared(t *testing.T) {
+	type all struct {
+		Map    map[string]string `json:"map,omitempty"`
+		Scalar string            `json:"scalar,omitempty"`
+	}
+	before, err := Fields(all{map[string]string{"x": "1", "y": "2"}, "s"})
+	require.NoError(t, err)
+	for want, after := range map[string]all{
+		`{"map": null}`:        {map[string]string{}, "s"},
+		`{"map": {"x": null}}`: {map[string]string{"y": "2"}, "s"},
+	} {
+		after, err := Fields(after)
+		require.NoError(t, err)
+		patch, _ := Between(before, after, reflect.TypeFor[all](), false)
+		got, err := json.Marshal(patch)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got))
+	}
+}
