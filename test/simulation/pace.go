@@ -26,6 +26,7 @@ type pace struct {
 	asked    time.Time  // when the last request was made
 	watching bool       // it was answered, and has not failed since
 	listing  bool       // a list is under way, and has not failed
+	asking   bool       // it has asked for a watch, and has not told what came of it
 	earliest time.Time  // before this no request may follow
 	recent   []time.Time
 	reason   bool // there is one to list
@@ -94,6 +95,9 @@ func (c *pace) state(s reflector.Status) {
 		c.play.breaks("L22: %s is %s after a list, and still counts %d failures", c.called, s.State, s.Attempts)
 	}
 	c.listing = s.State == reflector.Listing || s.State == reflector.InitialWatch
+	if s.State != reflector.Stopped {
+		c.asking = s.State == reflector.Connecting
+	}
 	switch s.State {
 	case reflector.Connecting, reflector.Listing, reflector.InitialWatch:
 		if early := time.Until(c.earliest); early > 0 {
@@ -114,13 +118,14 @@ func (c *pace) state(s reflector.Status) {
 	}
 }
 
-// began says that a run begins: it need not wait for what was before. Where the owner is
-// slow to hear of a state, the run before may have ended with a failure that nobody heard.
+// began says that a run begins: it need not wait for what was before. The run before may have
+// ended with a failure that nobody heard, where the owner is slow to hear of a state, and where
+// it was stopped while it looked into an answer.
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.earliest, c.recent, c.watching, c.listing = time.Time{}, nil, false, false
-	c.reason = c.reason || slow
+	c.reason = c.reason || slow || c.asking
 }
 
 // check holds the status of the informer to what was told.

@@ -92,7 +92,7 @@ func (w *workshop) enough() bool {
 // over reports whether no more is to be played. It is called under mu.
 func (w *workshop) over() bool { return len(w.broken) >= enough || w.unable != nil }
 
-var seedLine = regexp.MustCompile(`(?m)^seed (\d+)$`)
+var seedLine = regexp.MustCompile(`(?m)^seed (\d+)\n`)
 
 // block plays a block, and goes on behind a seed at which something is wrong.
 func (w *workshop) block(ctx context.Context, from uint64, count int) {
@@ -115,7 +115,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 		if all := seedLine.FindAllSubmatch(said, -1); len(all) > 0 {
 			seed, _ = strconv.ParseUint(string(all[len(all)-1][1]), 10, 64)
 		}
-		text := strings.TrimSpace(string(seedLine.ReplaceAll(tail(said), nil)))
+		text := strings.TrimSpace(string(tail(seedLine.ReplaceAll(said, nil))))
 		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // at once: nobody knows how the night ends
 		w.mu.Lock()
 		w.broken = append(w.broken, violation{seed, text})
