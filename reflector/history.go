@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -17,24 +18,26 @@ import (
 const muteWatch = 2 * time.Minute
 
 // unlessBack says where to go on after a watch that ended. Where one was mute or deaf, it asks
-// whether the history went back.
+// whether the history went back. Without an answer it is not known to have gone back: whatever
+// is wrong, the next watch meets it too. It must not come before the server wants it to.
 func (r *Reflector[T]) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
-	if fail == nil && r.mute >= muteWatch || fail != nil && errors.Is(fail.Err, ErrDeaf) {
-		r.mute = 0
-		r.enter(Connecting) // no watch is open
-		if r.wentBack(ctx) {
-			return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+	if !(fail == nil && r.mute >= muteWatch || fail != nil && errors.Is(fail.Err, ErrDeaf)) {
+		return next, fail
+	}
+	r.mute = 0
+	r.enter(Connecting) // no watch is open
+	rv, _, _, err := r.probe(ctx)
+	if err == nil && r.backTo(rv) {
+		return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+	}
+	if _, asked := source.RetryAfter(err); asked {
+		err = fmt.Errorf("ask whether the history went back: %w", err)
+		if fail != nil {
+			err = fmt.Errorf("%w; %w", fail.Err, err)
 		}
+		fail = failed(ctx, failure.PhaseWatch, err)
 	}
 	return next, fail
-}
-
-// wentBack asks the server for one item, to compare its resource version with the
-// one that the next watch would wait for. Without an answer it is not known to have
-// gone back: whatever is wrong, the next watch meets it too.
-func (r *Reflector[T]) wentBack(ctx context.Context) bool {
-	rv, _, _, err := r.probe(ctx)
-	return err == nil && r.backTo(rv)
 }
 
 // maxBacks is how often a server whose versions are not ordered may seem to go back. A

@@ -163,6 +163,50 @@ func TestAMuteWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 	})
 }
 
+// A server that does not want to be asked is left alone for as long as it says.
+func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		watch answer
+		after func(*Reflector[partial])
+		about []error
+	}{
+		"a deaf watch": {answer{block: true}, func(r *Reflector[partial]) { r.Reconnect(ErrDeaf) }, []error{ErrDeaf}},
+		"a mute watch": {answer{}, func(*Reflector[partial]) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{
+					lists:   []answer{{rv: "100"}, {err: apierrors.NewTooManyRequests("busy", 40)}},
+					watches: []answer{c.watch, {block: true}},
+				}
+				r := New(lasting{s, 5 * time.Minute}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				synctest.Wait()
+				c.after(r)
+				for range 6 * 60 {
+					if time.Sleep(time.Second); r.Status().Failures > 0 {
+						break
+					}
+				}
+				last := r.Status().Failure
+				require.True(t, apierrors.IsTooManyRequests(last.Err), last)
+				require.ErrorContains(t, last, "ask whether the history went back: ")
+				for _, about := range c.about {
+					require.ErrorIs(t, last, about)
+				}
+				time.Sleep(time.Until(last.Last.Add(39 * time.Second)))
+				require.Equal(t, []string{`list rv="0" limit=0`, `watch rv="100"`, `list rv="" limit=1`}, s.asked)
+				time.Sleep(time.Minute)
+				require.Equal(t, `watch rv="100"`, s.asked[len(s.asked)-1])
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
 // reusable is a script that takes back what its caller knows.
 type reusable struct {
 	*script
