@@ -206,13 +206,11 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	}
 	err := c.copies.Delete(ctx, have)
 	c.play.say("copier", "%s deleted: %v", key, err)
-	if apierrors.IsNotFound(err) {
-		return nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
 	}
-	if err == nil {
-		c.note(key, "")
-	}
-	return err
+	c.note(key, "") // also of somebody else's deletion: a restore undoes it, and the cache may have missed both
+	return nil
 }
 
 // promise is when a request has to be handed out again.
