@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -287,7 +288,7 @@ func (i *inquiry) late(of one) {
 		i.say(WatchSilent, "The informer of %s is silent: %s. The cache is as of version %s; informer-debug check compares it with the server.", name, silence, s.RV)
 	}
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
-		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: an index function is slow, or the machine is.", s.QueueDepth, name, short(s.QueueAge))
+		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: %s.", s.QueueDepth, name, short(s.QueueAge), cmp.Or(s.Blocked, "an index function is slow, or the machine is"))
 	}
 }
 

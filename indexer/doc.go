@@ -20,7 +20,8 @@
 // Any number of readers, one writer at a time. A lookup of a list (all objects, a
 // namespace, a value of an index) takes no lock if the list was read before and
 // did not change since; the first one after a change takes a read lock for as
-// long as it takes to find the list, and so does Get. Nobody holds a lock while
+// long as it takes to find the list, and so does Get. How many objects there are, and up
+// to which version, is read without a lock. Nobody holds a lock while
 // the caller walks an answer: what an iterator walks is a view that never
 // changes. To take one costs nothing; the first write after it copies a small
 // part.
@@ -32,5 +33,6 @@
 //
 // # Debugging
 //
-// Reader.RV tells how far the cache is, Reader.Len how much it holds.
+// Reader.RV tells how far the cache is, Reader.Len how much it holds, and
+// Indexer.Calling which index function a write is at.
 package indexer

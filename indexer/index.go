@@ -292,7 +292,10 @@ func (i *Index[T, V]) take(v V, e *entry[T]) {
 // valuesOf calls the index function. An object on which it panics has no
 // values; that is reported once, when the object comes in.
 func (i *Index[T, V]) valuesOf(e *entry[T], o T, report bool) (values []V) {
+	i.x.calling.entry.Store(e)
+	i.x.calling.index.Store(&i.name)
 	defer func() {
+		i.x.calling.index.Store(nil)
 		if p := recover(); p != nil {
 			values = nil
 			if report {

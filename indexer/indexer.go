@@ -1,9 +1,12 @@
 package indexer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,10 +36,28 @@ type Indexer[T object.Head] struct {
 	all        vector[T]
 	namespaces table[string, namespace[T]]
 	indexes    []anyIndex[T]
-	rv         string
-	rvs        map[string]string // by namespace, where that is more than rv says
-	generation uint32            // of the last Replace or Trim
-	failures   []*IndexError     // of the write in progress
+	figures    figures
+	copied     bool          // the write in progress has made figures.rvs its own
+	generation uint32        // of the last Replace or Trim
+	failures   []*IndexError // of the write in progress
+
+	// Read without the lock, which an index function may hold for long.
+	shown   atomic.Pointer[figures] // as the last Write left them; what they point to does not change
+	calling calling[T]
+}
+
+// figures are what is to be known of a cache as a whole.
+type figures struct {
+	objects int
+	rv      string
+	rvs     map[string]string // by namespace, where that is more than rv says
+}
+
+// calling is the call of an index function in progress.
+type calling[T object.Head] struct {
+	began atomic.Int64             // when the Write of it did, in nanoseconds since 1970
+	index atomic.Pointer[string]   // the name of the index, nil while there is no call
+	entry atomic.Pointer[entry[T]] // nil between two Writes
 }
 
 // namespace is the list of the objects in a namespace. Its name is in no memory
@@ -60,7 +81,9 @@ func (e *entry[T]) key() object.Key { return object.Key{Namespace: e.namespace.n
 
 // New returns an empty cache.
 func New[T object.Head]() *Indexer[T] {
-	return &Indexer[T]{objects: make(map[object.Key]*entry[T])}
+	x := &Indexer[T]{objects: make(map[object.Key]*entry[T])}
+	x.shown.Store(&figures{})
+	return x
 }
 
 // Reader returns the read side of x.
@@ -72,10 +95,39 @@ func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x: x} }
 func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.calling.began.Store(time.Now().UnixNano())
+	defer x.calling.entry.Store(nil)
 	batch(Writer[T]{to: x})
+	x.show() // before the lock is let go: who has read the objects finds no older figures
 	failures := x.failures
 	x.failures = nil
 	return failures
+}
+
+// show lets readers see the figures.
+func (x *Indexer[T]) show() {
+	now, before := &x.figures, x.shown.Load()
+	if now.objects = len(x.objects); x.copied || now.objects != before.objects || now.rv != before.rv {
+		x.shown.Store(new(*now))
+	}
+	x.copied = false
+}
+
+// Call is a call of an index function.
+type Call struct {
+	Index string // the name given to AddIndex
+	Key   object.Key
+	Since time.Time // when the Write or AddIndex that makes it began
+}
+
+// Calling returns the call of an index function that is in progress, if there is one. As long
+// as it lasts, the cache does not change, and what has changed cannot be read.
+func (x *Indexer[T]) Calling() (c Call, ok bool) {
+	index, e := x.calling.index.Load(), x.calling.entry.Load()
+	if index == nil || e == nil {
+		return c, false
+	}
+	return Call{Index: *index, Key: e.key(), Since: time.Unix(0, x.calling.began.Load())}, true
 }
 
 // Writer changes the cache. It is valid during the Write that handed it out.
@@ -210,19 +262,22 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 }
 
 // SetRV records up to which resource version the cache is complete.
-func (w Writer[T]) SetRV(rv string) { w.to.rv = rv }
+func (w Writer[T]) SetRV(rv string) { w.to.figures.rv = rv }
 
 // SetNamespaceRV records up to which resource version the cache is complete for the
 // objects of one namespace, if that is more than SetRV says. An empty version takes
 // the record back.
 func (w Writer[T]) SetNamespaceRV(namespace, rv string) {
-	switch {
-	case rv == "":
-		delete(w.to.rvs, namespace)
-	case w.to.rvs == nil:
-		w.to.rvs = map[string]string{namespace: rv}
-	default:
-		w.to.rvs[namespace] = rv
+	x := w.to
+	if !x.copied { // others may be reading those that are shown
+		rvs := make(map[string]string, len(x.figures.rvs)+1)
+		maps.Copy(rvs, x.figures.rvs)
+		x.figures.rvs, x.copied = rvs, true
+	}
+	if rv == "" {
+		delete(x.figures.rvs, namespace)
+	} else {
+		x.figures.rvs[namespace] = rv
 	}
 }
 

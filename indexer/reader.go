@@ -27,14 +27,12 @@ func (r Reader[T]) Get(key object.Key) (T, bool) {
 	return r.x.get(key)
 }
 
-// Len is how many objects are cached.
+// Len is how many objects are cached. It never waits, and nor do RV and NamespaceRV.
 func (r Reader[T]) Len() int {
 	if r.x == nil {
 		return r.closed.Len()
 	}
-	r.x.mu.RLock()
-	defer r.x.mu.RUnlock()
-	return len(r.x.objects)
+	return r.x.shown.Load().objects
 }
 
 // RV is the resource version up to which the cache is complete (L13); empty
@@ -43,9 +41,7 @@ func (r Reader[T]) RV() string {
 	if r.x == nil {
 		return r.closed.RV()
 	}
-	r.x.mu.RLock()
-	defer r.x.mu.RUnlock()
-	return r.x.rv
+	return r.x.shown.Load().rv
 }
 
 // NamespaceRV is the resource version up to which the cache is complete for the
@@ -55,12 +51,11 @@ func (r Reader[T]) NamespaceRV(namespace string) string {
 	if r.x == nil {
 		return r.closed.NamespaceRV(namespace)
 	}
-	r.x.mu.RLock()
-	defer r.x.mu.RUnlock()
-	if rv, ok := r.x.rvs[namespace]; ok {
+	shown := r.x.shown.Load()
+	if rv, ok := shown.rvs[namespace]; ok {
 		return rv
 	}
-	return r.x.rv
+	return shown.rv
 }
 
 // All yields every object, in no particular order, as of the moment at which
@@ -132,7 +127,7 @@ func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 func (x *Indexer[T]) Snapshot() (objects View[T], rv string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.all.view(), x.rv
+	return x.all.view(), x.figures.rv
 }
 
 // NamespaceSnapshot returns every object of a namespace, or of all if it is empty

@@ -67,8 +67,30 @@ func (a *attendance[T]) lookAtCache(i *core[T]) {
 	}
 	if a.same++; n%2 == 1 && a.same == int(slowCall/lookEvery) {
 		i.logger.Warn("the cache blocks: an index function must return soon, or the process has no time",
-			"resource", i.Name(), "for", slowCall.String(), "queued", i.queue.Len())
+			"resource", i.Name(), "for", slowCall.String(), "queued", i.queue.Len(), "by", i.blocked())
 	}
+}
+
+// blocked names the index function that the cache waits for, where that takes long; empty
+// where it waits for none.
+func (i *core[T]) blocked() string {
+	c, ok := i.cache.Calling()
+	if !ok {
+		return ""
+	}
+	since := time.Since(c.Since)
+	if since < time.Second {
+		return ""
+	}
+	return fmt.Sprintf("the cache has waited %s for the function of index %q, called on %s", since.Round(time.Second), c.Index, object.FormatKey(c.Key))
+}
+
+// blocking is blocked as the end of a message.
+func (i *core[T]) blocking() string {
+	if by := i.blocked(); by != "" {
+		return "; " + by
+	}
+	return ""
 }
 
 func (i *core[T]) warn(what string, d *delivery[T], s HandlerStatus) {

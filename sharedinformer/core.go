@@ -48,7 +48,7 @@ type core[T object.Head] struct {
 
 	gone     departed                       // guarded by join
 	join     sync.Mutex                     // orders what the cache holds and what the log says of it
-	handlers atomic.Pointer[[]*delivery[T]] // replaced under join
+	handlers atomic.Pointer[[]*delivery[T]] // replaced under mu; one that joins, under join too
 
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
 	current *run       // nil while not running
@@ -255,10 +255,11 @@ func (i *core[T]) again(d *delivery[T]) {
 	i.employ(d)
 }
 
-// remove takes d off the list.
+// remove takes d off the list. It does not wait for join, under which an index function may
+// block: what is offered to d meanwhile is dropped.
 func (i *core[T]) remove(d *delivery[T]) {
-	i.join.Lock()
-	defer i.join.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery[T]) bool { return h == d })
 	i.handlers.Store(&handlers)
 }

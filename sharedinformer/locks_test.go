@@ -9,8 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -105,6 +108,57 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 			case <-time.After(10 * time.Second):
 				t.Error("the wait goes on after its context has ended")
+			}
+		})
+	}
+}
+
+// Status, the waits and the close of a registration wait for no index function, whoever has
+// called it.
+func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
+	for name, begin := range map[string]func(*Informer[partial], func(partial) []string){
+		"by the informer": func(i *Informer[partial], values func(partial) []string) {
+			o := thing("new", 9, 9)
+			AddIndex(i, "blocking", func(p partial) []string {
+				if p.Name == "new" {
+					return values(p)
+				}
+				return nil
+			})
+			i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+		},
+		"by AddIndex": func(i *Informer[partial], values func(partial) []string) { go AddIndex(i, "blocking", values) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := informerOf(newFixed(things(1)...), Options{})
+			defer runFor(t, i)()
+			one, two := i.AddHandler(HandlerFuncs[partial]{}), i.AddHandler(HandlerFuncs[partial]{})
+			require.NoError(t, i.WaitForSync(t.Context()))
+			synced := i.Status()
+			entered, release := make(chan struct{}, 100), make(chan struct{})
+			begin(i, func(partial) []string { entered <- struct{}{}; <-release; return nil })
+			defer close(release)
+			<-entered
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s := i.Status()
+				assert.Equal(t, synced.RV, s.RV)
+				assert.Equal(t, synced.Objects, s.Objects)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				assert.NoError(t, i.WaitForRV(t.Context(), synced.RV))
+				assert.NoError(t, i.WaitForRVIn(t.Context(), synced.RV, "shop"))
+				assert.ErrorIs(t, i.WaitForRV(ctx, "1000"), context.DeadlineExceeded)
+				assert.ErrorIs(t, i.WaitForRVIn(ctx, "1000", "shop"), context.DeadlineExceeded)
+				one.Close()
+				assert.NoError(t, two.CloseAndWait(t.Context()))
+				assert.Empty(t, i.Status().Handlers)
+			}()
+			select {
+			case <-done:
+			case <-time.After(10 * time.Second):
+				t.Error("somebody waits for the index function")
 			}
 		})
 	}

@@ -35,6 +35,11 @@ type Status struct {
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
 
+	// Blocked names the index function that the cache waits for, where that takes longer than
+	// a second: nothing comes into the cache before it returns, and what is to be changed with
+	// it cannot be read. Empty where it waits for none.
+	Blocked string
+
 	// Selection says who leaves out what is not in the share (Options.Shard). Without a share
 	// it is SelectionNone, and JSON leaves it out.
 	Selection Selection `json:",omitzero"`
@@ -82,7 +87,7 @@ func (i *core[T]) Status() Status {
 	s := Status{
 		Reflector: all, Namespaces: each,
 		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
-		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),
+		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(), Blocked: i.blocked(),
 		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(), Selection: i.selection(),
 	}
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {

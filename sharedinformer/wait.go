@@ -75,7 +75,7 @@ func (i *core[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 			if !i.HasSynced() {
 				return i.unsynced(nil)
 			}
-			return fmt.Errorf("%s: waiting for a change", i.Name())
+			return fmt.Errorf("%s: waiting for a change%s", i.Name(), i.blocking())
 		},
 		patience: func() (time.Duration, bool) { return i.patienceLeft(nil) },
 	})
@@ -86,11 +86,11 @@ func (i *core[T]) behind(rv, have string, namespace []string) error {
 	s, _ := i.reading(namespace)
 	switch {
 	case have == "" && len(namespace) > 0:
-		return fmt.Errorf("waiting for resource version %s: %w: %w", rv, ErrNotSynced, i.notRead(s))
+		return fmt.Errorf("waiting for resource version %s: %w: %w%s", rv, ErrNotSynced, i.notRead(s), i.blocking())
 	case have == "":
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
 	}
-	waiting := fmt.Sprintf("%s: waiting for resource version %s, the cache is at %s", s.Resource, rv, have)
+	waiting := fmt.Sprintf("%s: waiting for resource version %s, the cache is at %s%s", s.Resource, rv, have, i.blocking())
 	if s.Attempts > 0 {
 		return fmt.Errorf("%s: %w", waiting, s.Failure)
 	}
@@ -248,10 +248,10 @@ func (i *core[T]) missing() []reflector.Status {
 func (i *core[T]) unsynced(d *delivery[T]) error {
 	switch err := i.Unsynced(); {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrNotSynced, err)
+		return fmt.Errorf("%w: %w%s", ErrNotSynced, err, i.blocking())
 	case d != nil:
 		blocked, _ := d.blocked()
 		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), d, d.Status().Pending, blocked)
 	}
-	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
+	return fmt.Errorf("%w: %s%s", ErrNotSynced, i.Name(), i.blocking())
 }

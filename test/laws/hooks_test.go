@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,12 +120,29 @@ func TestL22_AnIndexFunctionThatBlocksIsNamedOnce(t *testing.T) {
 		r.fill(1)
 		var log strings.Builder
 		i := r.informer(sharedinformer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), SyncPatience: -1})
-		release := make(chan struct{})
-		sharedinformer.AddIndex(i, "stuck", func(*corev1.Pod) []string { <-release; return nil })
+		blocked := make(chan struct{})
+		release := sync.OnceFunc(func() { close(blocked) })
+		sharedinformer.AddIndex(i, "stuck", func(*corev1.Pod) []string { <-blocked; return nil })
 		defer r.run(i)()
+		defer release()
 		settle(time.Hour)
 		require.Equal(r, 1, strings.Count(log.String(), `msg="the cache blocks: an index function must return soon, or the process has no time" resource=pods for=10s queued=`), log.String())
-		close(release)
+		blocks := `the cache has waited \S+s for the function of index \\*"stuck\\*", called on shop/p`
+		require.Regexp(r, `by="`+blocks, log.String())
+		require.Regexp(r, "^"+blocks, i.Status().Blocked)
+		ctx, cancel := context.WithTimeout(r.ctx, time.Second)
+		defer cancel()
+		for _, wait := range []func() error{
+			func() error { return i.WaitForSync(ctx) },
+			func() error { return i.WaitForRV(ctx, "1") },
+			func() error { return i.WaitUntil(ctx, func() bool { return false }) },
+		} {
+			err := wait()
+			require.ErrorIs(r, err, context.DeadlineExceeded)
+			require.Regexp(r, blocks, err.Error())
+		}
+		release()
 		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Empty(r, i.Status().Blocked)
 	})
 }
