@@ -30,8 +30,9 @@ type feed[T object.Head] struct {
 	floors    []floor       // guarded by core.join
 	held      atomic.Uint64 // listed, once readers see it
 
-	restored bool                            // its snapshot was asked for; of the goroutine in which it runs
-	unsaved  atomic.Pointer[failure.Failure] // why its snapshot was not written or removed at last; nil if it was
+	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs
+	unsaved   atomic.Pointer[failure.Failure] // why its snapshot was not written at last; nil if it was
+	unremoved atomic.Pointer[failure.Failure] // why one that is wrong is still there; nil if none is
 
 	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
 }

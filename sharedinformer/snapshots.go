@@ -1,6 +1,7 @@
 package sharedinformer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +35,8 @@ type SnapshotStatus struct {
 	Written   time.Time // when the last file was begun; zero before
 	Bytes     int64     // of that file
 
-	// Failure is why the last writing failed; nil where it did not. Where each namespace has a
+	// Failure is why the server did not say which cluster it is, or else why the last file was not
+	// written, or one that is wrong not removed; nil where all is well. Where each namespace has a
 	// file, it is that of the first one that fails.
 	Failure *failure.Failure
 }
@@ -53,13 +56,15 @@ type snapshots[T object.Head] struct {
 	origin   source.Origin
 	label    snapshot.Label // what is the same in all files
 
+	unknown atomic.Pointer[failure.Failure] // why the server did not say which cluster it is; nil if it did
+
 	mu     sync.Mutex // guards the rest; taken under core.join
 	status SnapshotStatus
 	told   bool           // that there are none
 	held   map[string][]T // by namespace: what was read; nil from the first sync on
 	shown  *indexer.Indexer[T]
 	saved  map[*feed[T]]string // up to where the file of each is complete
-	wrong  map[*feed[T]]bool   // whose file, if there is one, is to go
+	wrong  map[*feed[T]]bool   // whose file, if there is one, is to go; true: and so is what is being written
 
 	found chan struct{} // holds a token: there is something wrong
 }
@@ -203,9 +208,10 @@ func (s *snapshots[T]) discard(ctx context.Context) {
 			err = s.in.Remove(ctx, label)
 		}
 		if err != nil {
-			s.note(ctx, f, err)
+			s.note(ctx, &f.unremoved, err)
 			continue
 		}
+		f.unremoved.Store(nil)
 		s.mu.Lock()
 		delete(s.wrong, f)
 		delete(s.saved, f)
@@ -284,40 +290,52 @@ func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 		if err == nil {
 			continue
 		}
-		s.note(ctx, f, err)
-		if ctx.Err() != nil || errors.Is(err, errUnknown) {
+		unknown := errors.Is(err, errUnknown)
+		if unknown {
+			s.note(ctx, &s.unknown, err)
+		} else {
+			s.note(ctx, &f.unsaved, err)
+		}
+		if ctx.Err() != nil || unknown {
 			return
 		}
 	}
 }
 
-// note reports why the file of a feed could not be written or removed, once in a series. That
-// ctx was done is no reason, unless it is the one of last.
-func (s *snapshots[T]) note(ctx context.Context, f *feed[T], err error) {
-	if f.unsaved.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errLate) {
-		unsaved := s.informer.note(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
-		f.unsaved.Store(unsaved)
-		s.informer.report(context.Background(), unsaved)
+// note reports why something could not be done, and keeps it in first: the others of a series
+// are not told of. That ctx was done is no reason, unless it is the one of last.
+func (s *snapshots[T]) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
+	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errLate) {
+		f := s.informer.note(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
+		first.Store(f)
+		s.informer.report(context.Background(), f)
 	}
 }
 
 func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.Duration) error {
-	objects, rv := s.informer.contentOf(f)
 	s.mu.Lock()
-	saved := s.saved[f]
-	s.mu.Unlock()
-	if rv == "" || rv == saved || f.reflector.Status().Unordered {
-		return nil
+	if s.wrong[f] {
+		s.wrong[f] = false // what is read now is right
 	}
-	cluster, err := s.cluster(ctx, patience)
-	if err != nil {
-		return err
+	s.mu.Unlock()
+	objects, rv := s.informer.contentOf(f)
+	if rv == "" || f.reflector.Status().Unordered {
+		return nil
 	}
 	label, err := s.labelOf(f)
 	if err != nil {
 		return err
 	}
-	label.Cluster = cluster
+	s.mu.Lock()
+	saved := s.saved[f]
+	s.mu.Unlock()
+	if rv == saved && s.in.Has(label) {
+		return nil
+	}
+	label.Cluster, err = s.cluster(ctx, patience)
+	if err != nil {
+		return err
+	}
 	label.RV, label.Objects, label.Written = rv, objects.Len(), time.Now()
 	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return s.form.write(ctx, objects, w) })
 	if err != nil {
@@ -327,6 +345,10 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.D
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.unsaved.Store(nil)
+	if again, wrong := s.wrong[f]; wrong && !again { // the file that was to go has been replaced
+		delete(s.wrong, f)
+		f.unremoved.Store(nil)
+	}
 	s.saved[f] = rv
 	s.status.Written, s.status.Bytes = label.Written, size
 	return nil
@@ -340,6 +362,7 @@ func (s *snapshots[T]) cluster(ctx context.Context, patience time.Duration) (str
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errUnknown, err)
 	}
+	s.unknown.Store(nil)
 	return cluster, nil
 }
 
@@ -405,10 +428,9 @@ func (s *snapshots[T]) seen() *SnapshotStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
-	for _, f := range slices.Backward(s.informer.feeds.all()) {
-		if unsaved := f.unsaved.Load(); unsaved != nil {
-			status.Failure = unsaved
-		}
+	status.Failure = s.unknown.Load()
+	for _, f := range s.informer.feeds.all() {
+		status.Failure = cmp.Or(status.Failure, f.unsaved.Load(), f.unremoved.Load())
 	}
 	return &status
 }

@@ -2,9 +2,11 @@ package sharedinformer
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +35,22 @@ func (traced) Origin() (source.Origin, bool) {
 		Kind: object.GVK{Version: "v1", Kind: "Thing"}, Type: reflect.TypeFor[partial](), Server: "s",
 		Cluster: func(context.Context) (string, error) { return "c", nil },
 	}, true
+}
+
+// asked is traced, with a cluster that is told as ask tells it.
+type asked struct {
+	traced
+	ask func() (string, error)
+}
+
+func (a asked) In(namespace string) (source.ListerWatcher[partial], error) {
+	return asked{traced{part{a.world, namespace}}, a.ask}, nil
+}
+
+func (a asked) Origin() (source.Origin, bool) {
+	o, ok := a.traced.Origin()
+	o.Cluster = func(context.Context) (string, error) { return a.ask() }
+	return o, ok
 }
 
 // put adds or updates an object, as change says.
@@ -160,4 +178,111 @@ func TestStaleIsTheCacheOnceSynced(t *testing.T) {
 			require.Equal(t, 1, i.Stale().Len())
 		})
 	}
+}
+
+// A server that does not say which cluster it is is reported once, whichever namespaces have
+// something new meanwhile, and no longer a failure when it does.
+func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var out atomic.Bool
+		ask := func() (string, error) {
+			if out.Load() {
+				return "", errors.New("no route")
+			}
+			return "c", nil
+		}
+		var reported []*failure.Failure
+		namespaces := []string{"a", "b", "c"}
+		i := informerOf(asked{traced{part{w, ""}}, ask}, Options{
+			Namespaces: namespaces, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute}),
+			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+				if f.Phase == failure.PhaseSnapshot {
+					reported = append(reported, f)
+				}
+				return failure.Retry
+			},
+		})
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		time.Sleep(5 * time.Minute)
+		for round := range 2 {
+			out.Store(true)
+			for n := range namespaces { // the one that is asked for first is each in turn
+				w.put(namespaces[len(namespaces)-1-n], "x", func(partial) {})
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				require.Len(t, reported, round+1)
+				require.ErrorIs(t, reported[round], errUnknown)
+				require.Same(t, reported[round], i.Status().Snapshot.Failure)
+			}
+			out.Store(false)
+			time.Sleep(5 * time.Minute)
+			require.Nil(t, i.Status().Snapshot.Failure)
+		}
+	})
+}
+
+// A directory that somebody has removed is made again with all files, also those of
+// namespaces where nothing happens.
+func TestARemovedDirectoryIsFilledAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for _, namespace := range []string{"a", "b"} {
+			w.put(namespace, "x", func(partial) {})
+		}
+		i := informerOf(traced{part{w, ""}}, Options{Namespaces: []string{"a", "b"}, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		time.Sleep(5 * time.Minute)
+		before, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
+		require.NoError(t, err)
+		require.Len(t, before, 2)
+		for _, change := range []func(){func() {}, func() { w.put("a", "x", func(partial) {}) }} {
+			require.NoError(t, os.RemoveAll(dir))
+			change()
+			time.Sleep(5 * time.Minute)
+			after, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+		}
+	})
+}
+
+// A wrong file that cannot be removed is a failure until it is gone, whether that is because it
+// was removed or because another one has taken its place, which stays.
+func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.put("a", "x", func(partial) {})
+		i := informerOf(traced{part{w, ""}}, Options{Snapshot: snapshot.In(dir, snapshot.Options{})})
+		stop := runFor(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		stop()
+		s, f := i.whole.snapshots, i.whole.feeds.all()[0]
+		files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		require.NoError(t, os.Remove(files[0]))
+		require.NoError(t, os.MkdirAll(filepath.Join(files[0], "full"), 0o700))
+		s.refuse(f)
+		s.discard(t.Context())
+		require.NotNil(t, i.Status().Snapshot.Failure)
+		require.NoError(t, os.RemoveAll(files[0]))
+		s.discard(t.Context())
+		require.Nil(t, i.Status().Snapshot.Failure)
+
+		require.NoError(t, os.MkdirAll(filepath.Join(files[0], "full"), 0o700))
+		s.refuse(f)
+		s.discard(t.Context())
+		require.NotNil(t, i.Status().Snapshot.Failure)
+		require.NoError(t, os.RemoveAll(files[0]))
+		s.save(t.Context(), time.Second)
+		require.Nil(t, i.Status().Snapshot.Failure)
+		s.discard(t.Context())
+		require.FileExists(t, files[0])
+	})
 }

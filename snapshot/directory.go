@@ -109,6 +109,12 @@ func (d *Directory) Read(want Label) (*File, error) {
 	return f, nil
 }
 
+// Has reports whether there is a file in the place of a snapshot. It is not read.
+func (d *Directory) Has(l Label) bool {
+	_, err := os.Lstat(filepath.Join(d.path, l.name()))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Write puts a snapshot in the place of the one before. Fill writes its content. Write waits
 // until nobody else writes, or ctx is done. It returns the size of the file, or fails with an
 // *Error, and then leaves the one before where it was.
@@ -126,10 +132,10 @@ func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error
 // Remove takes a snapshot away, if it is there, which has turned out to be wrong. It waits as
 // Write does, and fails with an *Error.
 func (d *Directory) Remove(ctx context.Context, l Label) error {
-	name := filepath.Join(d.path, l.name())
-	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+	if !d.Has(l) {
 		return nil
 	}
+	name := filepath.Join(d.path, l.name())
 	return d.inTurn(ctx, func() error {
 		if err := ignore(os.Remove(name), fs.ErrNotExist); err != nil {
 			return &Error{name, err}
