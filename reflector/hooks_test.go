@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -227,4 +229,68 @@ func TestAListTakesThePlaceOfAStreamThatPanics(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.Equal(t, "8", status.RV, status.Missing())
 	})
+}
+
+// bursting is a script whose first watch breaks as it is told when all of it was read.
+type bursting struct {
+	*script
+	burst func()
+}
+
+func (b *bursting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	events, err := b.script.Watch(ctx, o)
+	if b.burst == nil || err != nil {
+		return events, err
+	}
+	burst := b.burst
+	b.burst = nil
+	return func(yield func(wire.Event[partial], error) bool) {
+		for e, err := range events {
+			if !yield(e, err) {
+				return
+			}
+		}
+		burst()
+	}, nil
+}
+
+// A source that breaks behind a whole initial set has broken a watch, and no streaming list.
+func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
+	for name, burst := range misdeeds {
+		for _, resumed := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", resumed ", resumed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{watches: []answer{
+						{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}},
+						{err: apierrors.NewResourceExpired("too old resource version")},
+						{err: apierrors.NewInternalError(io.EOF)},
+						{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(110)}, block: true},
+					}}
+					want := []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="" initial`, `watch rv="" initial`}
+					if resumed {
+						s.lists = []answer{{rv: "100", items: []partial{obj("a", 90)}}}
+						want = append([]string{`list rv="" limit=1`, `watch rv="80"`}, want[1:]...)
+					}
+					var failed []*failure.Failure
+					r := New(&bursting{s, burst}, deltafifo.New[partial](deltafifo.Options{}), Options{
+						OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+							failed = append(failed, f)
+							return failure.Retry
+						},
+					})
+					if resumed {
+						r.Resume(Earlier[partial]{RV: "80"})
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					ended := make(chan error)
+					go func() { ended <- r.Run(ctx) }()
+					time.Sleep(time.Minute)
+					cancel()
+					require.NoError(t, <-ended)
+					require.Equal(t, want, s.asked)
+					require.Equal(t, failure.PhaseWatch, failed[0].Phase)
+				})
+			})
+		}
+	}
 }

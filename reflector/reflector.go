@@ -200,14 +200,15 @@ func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *fa
 // broken says where to go on after the source, or a transform, broke an attempt.
 func (r *Reflector[T]) broken(ctx context.Context, state State, err error) (State, *failure.Failure) {
 	next, phase := r.first(), failure.PhaseList
-	if state == Watching || state == InitialWatch {
+	whole := next == Watching && (state == InitialWatch || state == Resuming) // the set was, and a watch went on
+	if state == Watching || state == InitialWatch || whole {
 		phase = failure.PhaseWatch
 	}
 	fail := failed(ctx, phase, err)
 	switch {
 	case next == Resuming:
 		return r.tryAgain(fail)
-	case state == Watching && r.looksPast(fail), state == InitialWatch && r.stopsStreaming():
+	case state == Watching && r.looksPast(fail), state == InitialWatch && !whole && r.stopsStreaming():
 		return Listing, fail
 	}
 	return next, fail
