@@ -63,7 +63,12 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
 	c.track = opts.Flight.Or().Track(flight.Label{Role: flight.Controller, Name: name})
 	if opts.Metrics != nil {
-		if r := opts.Metrics.Register(c); r != nil {
+		var r Recorder
+		err := failure.Apart("the metrics", func() error { r = opts.Metrics.Register(c); return nil })
+		if err != nil {
+			return nil, fmt.Errorf("controller %s: %w", name, err)
+		}
+		if r != nil {
 			c.recorder = &recording{recorder: r, log: opts.Logger.With("controller", name)}
 		}
 	}

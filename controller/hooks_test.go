@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -131,20 +132,51 @@ func (brokenMetrics) Started(controller.View)                        { panic("st
 func (brokenMetrics) Stopped(controller.Status)                      { panic("stopped") }
 func (brokenMetrics) ReconcileTime(time.Duration)                    { panic("took") }
 
-func TestARecorderThatPanicsIsOfNoHarm(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
-		pods := factory.Informer[*corev1.Pod](e.Factory)
-		controllertest.Put(e, pod("a"))
-		j := &journal{}
-		c := newController(e, j, controller.Options{Metrics: brokenMetrics{}}, controller.For(pods))
-		for range 2 {
-			stop := e.Start(c)
-			e.Settle(time.Minute)
-			require.Equal(e, []string{"shop/a"}, j.read())
-			stop()
-			require.Equal(e, controller.Stopped, c.Status().State)
-		}
-	})
+// leavingMetrics are a Metrics whose Recorder ends its goroutine.
+type leavingMetrics struct{}
+
+func (m leavingMetrics) Register(controller.View) controller.Recorder { return m }
+func (leavingMetrics) Started(controller.View)                        { runtime.Goexit() }
+func (leavingMetrics) Stopped(controller.Status)                      { runtime.Goexit() }
+func (leavingMetrics) ReconcileTime(time.Duration)                    { runtime.Goexit() }
+
+func TestARecorderThatFailsIsOfNoHarm(t *testing.T) {
+	for says, metrics := range map[string]controller.Metrics{
+		"the recorder panicked: started":     brokenMetrics{},
+		"the recorder called runtime.Goexit": leavingMetrics{},
+	} {
+		controllertest.Run(t, func(e *controllertest.Env) {
+			pods := factory.Informer[*corev1.Pod](e.Factory)
+			controllertest.Put(e, pod("a"))
+			j := &journal{}
+			var log strings.Builder
+			logger := slog.New(slog.NewTextHandler(&log, nil))
+			c := newController(e, j, controller.Options{Metrics: metrics, Logger: logger}, controller.For(pods))
+			for range 2 {
+				stop := e.Start(c)
+				e.Settle(time.Minute)
+				require.Equal(e, []string{"shop/a"}, j.read())
+				stop()
+				require.Equal(e, controller.Stopped, c.Status().State)
+			}
+			require.Contains(e, log.String(), says)
+		})
+	}
+}
+
+// failingMetrics cannot be told of a controller.
+type failingMetrics struct{ fail func() }
+
+func (m failingMetrics) Register(controller.View) controller.Recorder { m.fail(); return nil }
+
+func TestMetricsThatFailToRegister(t *testing.T) {
+	for says, fail := range map[string]func(){
+		"controller x: the metrics panicked: full":        func() { panic("full") },
+		"controller x: the metrics called runtime.Goexit": runtime.Goexit,
+	} {
+		_, err := controller.New("x", &journal{}, controller.Options{Metrics: failingMetrics{fail}})
+		require.ErrorContains(t, err, says)
+	}
 }
 
 func TestTheZeroSourceIsMisuse(t *testing.T) {

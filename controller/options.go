@@ -90,9 +90,6 @@ func (o *Options) complete() error {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewExponential[Request](workqueue.ExponentialOptions{})
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// recording is a Recorder of the user's. A panic of it must not end a worker or keep
-// Run from its end: it is logged, and nothing comes of the call.
+// recording is a Recorder of the user's. A panic or a runtime.Goexit of it must not end a
+// worker or keep Run from its end: it is logged, and nothing comes of the call.
 type recording struct {
 	recorder  Recorder
 	log       *slog.Logger
@@ -26,12 +26,8 @@ func (r *recording) call(tell func()) {
 	if r == nil {
 		return
 	}
-	var err error
-	defer func() {
-		if err != nil {
-			r.complaint.say(func(more int) { report(r.log.With("more", more), "the metrics failed", err) })
-		}
-	}()
-	defer failure.Recover("the recorder", &err)
-	tell()
+	err := failure.Apart("the recorder", func() error { tell(); return nil })
+	if err != nil {
+		r.complaint.say(func(more int) { report(r.log.With("more", more), "the metrics failed", err) })
+	}
 }

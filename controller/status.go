@@ -228,13 +228,13 @@ func (p *parking) contents(n int) (all []Parked) {
 // Recorder. All but durations is read from the view when it is wanted.
 // See package metrics for Prometheus.
 type Metrics interface {
-	// Register is called once by New. The view may be used until the Recorder hears that
-	// the controller has stopped.
+	// Register is called once by New, which fails where it panics or calls runtime.Goexit.
+	// The view may be used until the Recorder hears that the controller has stopped.
 	Register(c View) Recorder
 }
 
-// Recorder hears of one controller. The workers call it at the same time. A panic is
-// logged, and of no harm to the controller. It must not end the goroutine.
+// Recorder hears of one controller. The workers call it at the same time. A panic or a
+// runtime.Goexit is logged, and of no harm to the controller.
 type Recorder interface {
 	// Started is called when Run begins. The view is the one that Register was given: a
 	// controller may run again after it has stopped.

@@ -6,28 +6,24 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order, a Recorder and a RateLimiter are the user's. A panic of theirs must not
-// leave the queue locked, nor lose a key that was handed out or is to be tried again:
-// it is noted in the Status, and the queue goes on without what they should have done.
+// An Order, a Recorder and a RateLimiter are the user's. A panic or a runtime.Goexit of theirs must not
+// leave the queue locked, end a worker, nor lose a key that was handed out or is to be tried again:
+// it is noted in the Status, and the queue goes on without what they should have done. So each is
+// called in a goroutine of its own.
 
-// ordered is an Order that cannot panic. It is called under the queue's lock.
+// ordered is an Order that does no harm. It is called under the queue's lock.
 type ordered[K comparable] struct {
 	order Order[K]
 	count *counts
 }
 
 func (o *ordered[K]) call(f func()) (ok bool) {
-	var err error
-	defer func() {
-		if err != nil {
-			o.count.orderFaults++
-			o.count.hookFailure = err.Error()
-			ok = false
-		}
-	}()
-	defer failure.Recover("the order", &err)
-	f()
-	return true
+	err := failure.Apart("the order", func() error { f(); return nil })
+	if err != nil {
+		o.count.orderFaults++
+		o.count.hookFailure = err.Error()
+	}
+	return err == nil
 }
 
 func (o *ordered[K]) push(w Waiting[K])  { o.call(func() { o.order.Push(w) }) }
@@ -44,59 +40,48 @@ func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 	return it, ok
 }
 
-// recording is a Recorder that cannot panic. It is called without the lock.
+// recording is a Recorder that does no harm. It is called without the lock.
 type recording struct {
 	recorder Recorder
 	failed   func(err error)
 }
 
-func (r *recording) caught(err *error) {
-	if *err != nil {
-		r.failed(*err)
+func (r *recording) call(f func()) {
+	if err := failure.Apart("the recorder", func() error { f(); return nil }); err != nil {
+		r.failed(err)
 	}
 }
 
-func (r *recording) queueDuration(d time.Duration) {
-	var err error
-	defer r.caught(&err)
-	defer failure.Recover("the recorder", &err)
-	r.recorder.QueueDuration(d)
-}
+func (r *recording) queueDuration(d time.Duration) { r.call(func() { r.recorder.QueueDuration(d) }) }
+func (r *recording) workDuration(d time.Duration)  { r.call(func() { r.recorder.WorkDuration(d) }) }
+func (r *recording) unregister()                   { r.call(r.recorder.Unregister) }
 
-func (r *recording) workDuration(d time.Duration) {
-	var err error
-	defer r.caught(&err)
-	defer failure.Recover("the recorder", &err)
-	r.recorder.WorkDuration(d)
-}
-
-func (r *recording) unregister() {
-	var err error
-	defer r.caught(&err)
-	defer failure.Recover("the recorder", &err)
-	r.recorder.Unregister()
+// register gives the queue the recorder of metrics, if they have one.
+func (q *Queue[K]) register(metrics Metrics) {
+	var r Recorder
+	err := failure.Apart("the metrics", func() error { r = metrics.Register(q.name, q.Status); return nil })
+	if err != nil {
+		q.hookFailed(err)
+	} else if r != nil {
+		q.recorder = &recording{recorder: r, failed: q.hookFailed}
+	}
 }
 
 // limiterFault is how long a key waits where the limiter has not said it.
 const limiterFault = time.Second
 
-// limited is a RateLimiter that cannot panic. It is called without the lock.
+// limited is a RateLimiter that does no harm. It is called without the lock.
 type limited[K comparable] struct {
 	limiter RateLimiter[K]
 	failed  func(err error)
 }
 
 func (l *limited[K]) call(f func()) (ok bool) {
-	var err error
-	defer func() {
-		if err != nil {
-			l.failed(err)
-			ok = false
-		}
-	}()
-	defer failure.Recover("the rate limiter", &err)
-	f()
-	return true
+	err := failure.Apart("the rate limiter", func() error { f(); return nil })
+	if err != nil {
+		l.failed(err)
+	}
+	return err == nil
 }
 
 // When implements RateLimiter.
@@ -116,7 +101,7 @@ func (l *limited[K]) NumRequeues(key K) (n int) {
 	return n
 }
 
-// hookFailed notes a panic of the recorder or of the limiter.
+// hookFailed notes a failure of the metrics, of the recorder or of the limiter.
 func (q *Queue[K]) hookFailed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

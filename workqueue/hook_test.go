@@ -1,6 +1,7 @@
 package workqueue_test
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,66 @@ func (broken) Register(string, func() workqueue.Status) workqueue.Recorder { ret
 func (broken) QueueDuration(time.Duration)                                 { panic("queue duration") }
 func (broken) WorkDuration(time.Duration)                                  { panic("work duration") }
 func (broken) Unregister()                                                 { panic("unregister") }
+
+// leaving is an order, metrics, a recorder and a limiter that end their goroutine.
+type leaving struct{}
+
+func (leaving) Push(workqueue.Waiting[int])  { runtime.Goexit() }
+func (leaving) Touch(workqueue.Waiting[int]) { runtime.Goexit() }
+func (leaving) Pop() int                     { runtime.Goexit(); return 0 }
+func (leaving) Remove(int)                   { runtime.Goexit() }
+
+func (leaving) Register(string, func() workqueue.Status) workqueue.Recorder { return leaving{} }
+func (leaving) QueueDuration(time.Duration)                                 { runtime.Goexit() }
+func (leaving) WorkDuration(time.Duration)                                  { runtime.Goexit() }
+func (leaving) Unregister()                                                 { runtime.Goexit() }
+
+func (leaving) When(int) time.Duration { runtime.Goexit(); return 0 }
+func (leaving) Forget(int)             { runtime.Goexit() }
+func (leaving) NumRequeues(int) int    { runtime.Goexit(); return 0 }
+
+func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
+	for name, opts := range map[string]workqueue.Options[int]{
+		"the order":        {Order: leaving{}},
+		"the recorder":     {Metrics: leaving{}},
+		"the rate limiter": {RateLimiter: leaving{}},
+		"the metrics":      {Metrics: registerExits{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := workqueue.New(opts)
+				var worked []int
+				go func() {
+					for key := range q.Work(t.Context()) {
+						worked = append(worked, key)
+						if len(worked) <= 3 {
+							q.AddRateLimited(key)
+						} else {
+							q.Forget(key)
+						}
+					}
+				}()
+				go func() {
+					q.AddWith(workqueue.AddOptions{}, 0, 1, 1)
+					q.AddAfter(2, time.Second)
+				}()
+				time.Sleep(time.Minute)
+				require.Len(t, worked, 6)
+				require.Subset(t, worked, []int{0, 1, 2})
+				require.Equal(t, name+" called runtime.Goexit, as FailNow of a test does", q.Status().HookFailure)
+				require.NoError(t, q.Drain(t.Context()))
+			})
+		})
+	}
+}
+
+// registerExits are metrics that end the goroutine where they are told of a queue.
+type registerExits struct{}
+
+func (registerExits) Register(string, func() workqueue.Status) workqueue.Recorder {
+	runtime.Goexit()
+	return nil
+}
 
 func TestHooksThatPanicLoseNoKey(t *testing.T) {
 	q := workqueue.New(workqueue.Options[int]{Order: broken{}, Metrics: broken{}})

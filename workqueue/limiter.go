@@ -8,8 +8,8 @@ import (
 )
 
 // RateLimiter says how long a key waits before it is tried again. Limiters are
-// called by many workers at once and outside the queue's lock. A panic is noted in the
-// Status of the queue; the key then waits for a second. They must not end the goroutine.
+// called by many workers at once and outside the queue's lock. A panic or a
+// runtime.Goexit is noted in the Status of the queue; the key then waits for a second.
 type RateLimiter[K comparable] interface {
 	// When counts a failure of the key and returns how long to wait.
 	When(key K) time.Duration

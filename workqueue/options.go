@@ -69,10 +69,10 @@ type Waiting[K comparable] struct {
 // the queue never pushes a key that the order has.
 //
 // The queue calls its order under a lock, one call at a time. So an order needs no
-// lock of its own and must be quick. It must not call the queue nor end its
-// goroutine, which would leave the queue locked for ever. A panic is noted in the
-// Status, and the queue hands out the key that has waited longest. The queue itself
-// knows which one that is; see Options.FairEvery.
+// lock of its own and must be quick. It must not call the queue, which would leave
+// it locked for ever. A panic or a runtime.Goexit is noted in the Status, and the queue
+// hands out the key that has waited longest. The queue itself knows which one that is;
+// see Options.FairEvery.
 type Order[K comparable] interface {
 	// Push adds a key that begins to wait.
 	Push(w Waiting[K])
@@ -96,13 +96,14 @@ type Order[K comparable] interface {
 // are wanted; only durations are pushed. See package metrics for Prometheus.
 type Metrics interface {
 	// Register is called once by New. The status function may be called at
-	// any time, from any goroutine, also after Unregister.
+	// any time, from any goroutine, also after Unregister. Where Register panics or
+	// calls runtime.Goexit, the Status says so and the queue has no recorder.
 	Register(name string, status func() Status) Recorder
 }
 
 // Recorder receives the durations of one queue. Its methods are called by the
-// workers, outside the queue's lock and concurrently. A panic is noted in the Status
-// of the queue. They must not end the goroutine.
+// workers, outside the queue's lock and concurrently. A panic or a runtime.Goexit is
+// noted in the Status of the queue.
 type Recorder interface {
 	// QueueDuration is how long a key waited from the Add, or from the moment
 	// when its delay was over, to the Get.

@@ -60,7 +60,7 @@ type Queue[K comparable] struct {
 	counts  counts
 }
 
-// New creates a queue. It starts no goroutine. Shut a queue down before you drop it if
+// New creates a queue. Shut a queue down before you drop it if
 // it has metrics or delayed adds; otherwise it is garbage like any other value.
 func New[K comparable](opts Options[K]) *Queue[K] {
 	q := &Queue[K]{
@@ -85,9 +85,7 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	}
 	q.alarm.ring = q.ring
 	if opts.Metrics != nil {
-		if r := opts.Metrics.Register(q.name, q.Status); r != nil {
-			q.recorder = &recording{recorder: r, failed: q.hookFailed}
-		}
+		q.register(opts.Metrics)
 	}
 	return q
 }

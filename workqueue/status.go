@@ -51,11 +51,11 @@ type Status struct {
 	// Dropped is how many adds came after ShutDown or Drain, and how many
 	// waiting or delayed keys these threw away.
 	Dropped uint64
-	// OrderFaults is how often the Order named a key that did not wait, or
-	// panicked. Any number but zero is a bug in the Order.
+	// OrderFaults is how often the Order named a key that did not wait, panicked
+	// or called runtime.Goexit. Any number but zero is a bug in the Order.
 	OrderFaults uint64
-	// HookFailure is what the Order, the Recorder or the RateLimiter panicked with
-	// last; empty if they never did.
+	// HookFailure is the last panic or runtime.Goexit of the Order, the Metrics, the
+	// Recorder or the RateLimiter; empty if there was none.
 	HookFailure string `json:",omitempty"`
 
 	// OldestWaiting is how long the key that waits longest has waited.
