@@ -64,7 +64,7 @@ type Event struct {
 // counts as one more.
 //
 // To record blocks nobody and fails for nobody. What cannot be sent is tried again
-// for 10 minutes, with pauses of up to a minute. What is dropped is counted and
+// for 10 minutes after it was recorded last, with pauses of up to a minute. What is dropped is counted and
 // logged. Its methods may be called from any goroutine.
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 type Events struct {
@@ -113,13 +113,13 @@ type eventKey struct {
 // eventSeries is one event and its repetitions. It is guarded by Events.mu, but for
 // event, which does not change while it waits.
 type eventSeries struct {
-	key      eventKey
-	event    *eventsv1.Event // as it is created
-	recorded time.Time
-	count    int32
-	told     int32 // the count that the server has; 0 before it has the event
-	last     time.Time
-	place    int // in Events.sent
+	key   eventKey
+	event *eventsv1.Event // as it is created
+	since time.Time       // recorded last while it waits, or renewed: it is tried for eventPatience from then on
+	count int32
+	told  int32 // the count that the server has; 0 before it has the event
+	last  time.Time
+	place int // in Events.sent
 }
 
 // NewEvents returns a recorder of events in the name of a controller, such as
@@ -202,6 +202,8 @@ func (r *Events) record(h happening, event *eventsv1.Event, now time.Time) (why 
 		s.last = now
 		if s.told > 0 {
 			r.sent.touch(s)
+		} else {
+			s.since = now
 		}
 		return ""
 	case len(r.waiting) >= r.opts.Limit:
@@ -210,7 +212,7 @@ func (r *Events) record(h happening, event *eventsv1.Event, now time.Time) (why 
 	if again { // a series that is over, and was not forgotten yet
 		r.forget(s)
 	}
-	s = &eventSeries{key: key, event: event, recorded: now, count: 1, last: now}
+	s = &eventSeries{key: key, event: event, since: now, count: 1, last: now}
 	r.known[key] = s
 	if !key.rest {
 		r.notes[h]++

@@ -308,6 +308,33 @@ func TestAnEventThatWaitsForLongerThanASeriesLasts(t *testing.T) {
 	})
 }
 
+// An event that waits and is recorded again is as new as its last record.
+func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		e.Start(events)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		for _, name := range []string{"a", "b", "c", "d"} { // so many that the server is down
+			events.Recordf(pod(name), "", "Happened", "Act", "note")
+		}
+		e.Settle(9 * time.Minute)
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Settle(5 * time.Minute)
+		require.Equal(e, controller.EventStatus{Waiting: 1, Kept: 1, Failed: 3}, events.Status())
+		e.Settle(10 * time.Minute)
+		require.Equal(e, controller.EventStatus{Failed: 4}, events.Status())
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Settle(9 * time.Minute)
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Settle(5 * time.Minute)
+		e.Server.Faults().Clear()
+		e.Settle(3 * time.Minute)
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 1)
+		require.EqualValues(e, 2, all[0].Series.Count)
+	})
+}
+
 // At most Limit events wait also while some are sent to a server that does not answer, and
 // what is too old makes room.
 func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {

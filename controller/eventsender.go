@@ -19,7 +19,7 @@ import (
 const (
 	eventRefresh   = time.Minute      // between two writes of one series
 	eventTimeout   = 10 * time.Second // of one write
-	eventPatience  = 10 * time.Minute // from the record of an event until it is no longer tried
+	eventPatience  = 10 * time.Minute // from the last record of an event until it is no longer tried
 	firstEventWait = time.Second      // after a write that failed; doubled up to lastEventWait
 	lastEventWait  = time.Minute
 )
@@ -162,7 +162,7 @@ func (r *Events) createFirst(ctx context.Context) error {
 			r.mu.Unlock()
 		}
 		return nil
-	case refused(err), time.Since(s.recorded) > eventPatience:
+	case refused(err), time.Since(s.since) > eventPatience:
 		r.status.Failed++
 		r.forget(s)
 		r.mu.Unlock()
@@ -252,7 +252,7 @@ func (r *Events) renew(s *eventSeries) {
 	event := s.event.DeepCopy()
 	event.Name = eventName(event.Regarding.Name)
 	event.Series = &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
-	s.event, s.told, s.recorded = event, 0, time.Now()
+	s.event, s.told, s.since = event, 0, time.Now()
 	r.waiting = append(r.waiting, s)
 	select {
 	case r.wake <- struct{}{}:
@@ -292,7 +292,7 @@ func (r *Events) giveUp(now time.Time) {
 	var old []*eventSeries
 	r.mu.Lock()
 	r.waiting = slices.DeleteFunc(r.waiting, func(s *eventSeries) bool {
-		if now.Sub(s.recorded) <= eventPatience {
+		if now.Sub(s.since) <= eventPatience {
 			return false
 		}
 		r.status.Failed++
