@@ -54,6 +54,7 @@ func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.Lis
 	list := source.List[object.Object]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Object, error) bool) {
 		empty := 0
+		token := "" // that led to some earlier page
 		for pages := 1; ; pages++ {
 			page, items, err := s.page(ctx, opts, yield)
 			if empty++; items > 0 {
@@ -74,10 +75,16 @@ func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.Lis
 			case opts.Continue:
 				yield(nil, fmt.Errorf("list %s: page %d leads to itself: the source gave the continue token that it was asked with", s, pages))
 				return
+			case token:
+				yield(nil, fmt.Errorf("list %s: page %d leads back to an earlier one: the source gave a continue token again", s, pages))
+				return
 			}
 			if empty >= maxEmptyPages {
 				yield(nil, fmt.Errorf("list %s: %d pages in a row held nothing, and the source promises more", s, empty))
 				return
+			}
+			if pages&(pages-1) == 0 {
+				token = page.GetContinue() // at powers of two: a circle is found within three rounds
 			}
 			// The token stands for the resource version of the first page.
 			opts.Continue = page.GetContinue()

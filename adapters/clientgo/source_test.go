@@ -164,6 +164,11 @@ func TestAListWhosePagesLeadNowhereEnds(t *testing.T) {
 			l.Continue = "x"
 			return l
 		}, "page 2 leads to itself"},
+		"in a circle": {func(asked int) *corev1.PodList {
+			l := podList("7", versioned("a", "5"))
+			l.Continue = fmt.Sprint(asked % 3)
+			return l
+		}, "leads back to an earlier one"},
 		"to pages of nothing": {func(asked int) *corev1.PodList {
 			l := podList("7")
 			l.Continue = fmt.Sprint(asked)
