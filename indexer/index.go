@@ -134,6 +134,42 @@ func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	}
 }
 
+// HeadsOfAny yields the objects that have any of the values, each once, as of the moment at
+// which the iteration begins. It opens nothing.
+func (i *Index[T, V]) HeadsOfAny(values []V) iter.Seq[object.Head] {
+	if i.x == nil {
+		return i.closed.HeadsOfAny(values)
+	}
+	return func(yield func(object.Head) bool) {
+		seen := make(map[object.Key]struct{})
+		for _, view := range i.views(values) {
+			for o := range view.All() {
+				key := object.KeyOf(o)
+				if _, twice := seen[key]; twice {
+					continue
+				}
+				seen[key] = struct{}{}
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// views returns the objects of each value, all as of one moment.
+func (i *Index[T, V]) views(values []V) []View[T] {
+	i.x.mu.RLock()
+	defer i.x.mu.RUnlock()
+	var views []View[T]
+	for _, v := range values {
+		if b := i.buckets.get(v); b != nil {
+			views = append(views, b.view())
+		}
+	}
+	return views
+}
+
 // Len is how many objects have the value v.
 func (i *Index[T, V]) Len(v V) int {
 	if i.x == nil {

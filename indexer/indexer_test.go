@@ -112,6 +112,23 @@ func TestIterationSeesTheMomentItBegan(t *testing.T) {
 	require.Equal(t, 4, x.Reader().Len())
 }
 
+// Who asks for several values gets what has any of them at one moment, and each object once.
+func TestSeveralValuesAreOfOneMoment(t *testing.T) {
+	x := New[meta]()
+	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "db"), obj("n", "both", 1, "web", "db"), obj("n", "none", 1))
+	byApp, _ := AddIndex(x, "app", apps)
+	var seen []string
+	for o := range byApp.HeadsOfAny([]string{"web", "db", "absent"}) {
+		set(x, obj("n", "a", 2), obj("n", "b", 2, "web")) // b moves to what was read
+		seen = append(seen, o.GetName()+"@"+o.GetResourceVersion())
+	}
+	require.ElementsMatch(t, []string{"a@1", "b@1", "both@1"}, seen)
+	require.Empty(t, slices.Collect(byApp.HeadsOfAny(nil)))
+	for range byApp.HeadsOfAny([]string{"web", "db"}) {
+		break
+	}
+}
+
 func TestReplaceTellsTheDifference(t *testing.T) {
 	x := New[meta]()
 	gone, kept, changed := obj("n", "gone", 1), obj("n", "kept", 2), obj("n", "changed", 3)

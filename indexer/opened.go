@@ -1,6 +1,8 @@
 package indexer
 
 import (
+	"iter"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
@@ -125,6 +127,7 @@ type anyClosed[T object.Head, V comparable] interface {
 	Remove()
 	Len(v V) int
 	Values() []V
+	HeadsOfAny(values []V) iter.Seq[object.Head]
 	with(v V) closedView[T]
 	heads(v V) closedView[object.Head]
 }

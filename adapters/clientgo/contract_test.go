@@ -615,6 +615,39 @@ func TestAStoreMayBeReadWhileItChanges(t *testing.T) {
 	})
 }
 
+// Who looks up several values sees an object that moves from one to the other, once.
+func TestALookupOfSeveralValuesIsOfOneMoment(t *testing.T) {
+	onBoth(t, func(r *rig) {
+		for n := range 100 {
+			r.put(pod(fmt.Sprint("other-", n)))
+		}
+		i := r.pods(0)
+		require.NoError(r, i.AddIndexers(cache.Indexers{"app": func(o any) ([]string, error) {
+			return strings.Split(o.(*corev1.Pod).Labels["app"], "_"), nil
+		}}))
+		r.label("a", "db")
+		r.run(i)
+		wanted := pod("wanted")
+		wanted.Labels["app"] = "web_db"
+		var reader sync.WaitGroup
+		var moved atomic.Bool
+		reader.Go(func() {
+			for !moved.Load() {
+				if found, err := i.GetIndexer().Index("app", wanted); err != nil || len(found) != 101 {
+					r.Errorf("found %d, %v", len(found), err)
+					return
+				}
+			}
+		})
+		for range 200 {
+			r.label("a", "web")
+			r.label("a", "db")
+		}
+		moved.Store(true)
+		reader.Wait()
+	})
+}
+
 func TestAFactoryWaitsForWhatItStarted(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.srv.Faults().Add(apiserver.Fault{Resource: "nodes", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})

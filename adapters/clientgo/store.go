@@ -116,9 +116,10 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the heads of the objects that have a value.
+// finder finds the heads of the objects that have a value, as of one moment each time.
 type finder interface {
 	Heads(value string) iter.Seq[object.Head]
+	HeadsOfAny(values []string) iter.Seq[object.Head]
 	Len(value string) int
 	Values() []string
 }
@@ -131,9 +132,14 @@ func (n namespaces) Heads(namespace string) iter.Seq[object.Head] {
 	if namespace != "" {
 		return n.Namespace(namespace)
 	}
+	return n.HeadsOfAny([]string{namespace})
+}
+
+// HeadsOfAny yields the objects of some namespaces.
+func (n namespaces) HeadsOfAny(of []string) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) {
 		for o := range n.All() {
-			if o.GetNamespace() == "" && !yield(o) {
+			if slices.Contains(of, o.GetNamespace()) && !yield(o) {
 				return
 			}
 		}
@@ -267,22 +273,7 @@ func (r *reads) Index(name string, o any) ([]any, error) {
 	if len(values) == 1 {
 		return r.having(i, values[0])
 	}
-	var found []any
-	seen := make(map[object.Key]struct{})
-	for _, v := range values {
-		for head := range i.found.Heads(v) {
-			if _, twice := seen[object.KeyOf(head)]; twice {
-				continue
-			}
-			o, err := opened(r.informer.Open(head))
-			if err != nil {
-				return nil, err
-			}
-			seen[object.KeyOf(head)] = struct{}{}
-			found = append(found, o)
-		}
-	}
-	return found, nil
+	return r.opened(nil, i.found.HeadsOfAny(values))
 }
 
 func (r *reads) ByIndex(name, value string) ([]any, error) {
@@ -328,8 +319,12 @@ func (r *reads) GetIndexers() cache.Indexers {
 
 // having returns the objects that have a value, in a slice of the caller's.
 func (r *reads) having(i *index, value string) ([]any, error) {
-	objects := make([]any, 0, i.found.Len(value))
-	for head := range i.found.Heads(value) {
+	return r.opened(make([]any, 0, i.found.Len(value)), i.found.Heads(value))
+}
+
+// opened appends the objects of heads.
+func (r *reads) opened(objects []any, heads iter.Seq[object.Head]) ([]any, error) {
+	for head := range heads {
 		o, err := opened(r.informer.Open(head))
 		if err != nil {
 			return nil, err
