@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -65,6 +66,10 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 // uncompressed asks for bodies as they are, where a transport would ask for
 // compressed ones by itself.
 type uncompressed struct{ http.RoundTripper }
+
+// CloseIdleConnections is called by http.Client's method of the same name. Other clients of
+// client-go may have the same connections, and open them again when they need them.
+func (u uncompressed) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(u.RoundTripper) }
 
 // RoundTrip implements http.RoundTripper.
 func (u uncompressed) RoundTrip(req *http.Request) (*http.Response, error) {

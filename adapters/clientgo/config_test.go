@@ -1,7 +1,11 @@
 package clientgo_test
 
 import (
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +31,25 @@ func TestNoErrorQuotesAnAddress(t *testing.T) {
 			require.NotContains(t, err.Error(), "s3cr3t", name)
 		}
 	}
+}
+
+// client-go puts its own transports around the one with the connections.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	var opened atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	c, err := clientgo.FromConfig(&clientrest.Config{Host: s.URL, BearerToken: "t0ken"})
+	require.NoError(t, err)
+	for range 2 {
+		_, err := c.Raw(t.Context(), "/version")
+		require.NoError(t, err)
+		c.CloseIdleConnections()
+	}
+	require.EqualValues(t, 2, opened.Load())
 }

@@ -171,8 +171,14 @@ func advise(err error) error {
 	return err
 }
 
-// CloseIdleConnections is called by http.Client's method of the same name.
-func (t *authTransport) CloseIdleConnections() { t.network.CloseIdleConnections() }
+// CloseIdleConnections is called by http.Client's method of the same name. What
+// Config.WrapTransport returned may have connections of its own.
+func (t *authTransport) CloseIdleConnections() {
+	t.network.CloseIdleConnections()
+	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
 
 // replay returns a request with the body as it was before it was sent. It is
 // not ok if that cannot be had.

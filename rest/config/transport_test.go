@@ -336,6 +336,39 @@ func TestTransportReplacesConnectionsOnlyWhenFilesChange(t *testing.T) {
 	})
 }
 
+// What WrapTransport returns may go another way than by the RoundTripper that it is given.
+func TestConnectionsOfAWrapperAreClosed(t *testing.T) {
+	var opened atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	for name, wrap := range map[string]func(http.RoundTripper) http.RoundTripper{
+		"own":  func(http.RoundTripper) http.RoundTripper { return &http.Transport{} },
+		"none": nil,
+		"without the method": func(next http.RoundTripper) http.RoundTripper {
+			return struct{ http.RoundTripper }{next}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened.Store(0)
+			client, base, err := (&Config{Host: s.URL, WrapTransport: wrap}).HTTPClient()
+			require.NoError(t, err)
+			for range 2 {
+				_, body, err := fetchWith(t, client, base.String())
+				require.NoError(t, err)
+				require.Equal(t, "hello", body)
+				client.CloseIdleConnections()
+			}
+			require.EqualValues(t, 2, opened.Load())
+		})
+	}
+}
+
 // BenchmarkTransportStream reads a body of 64 MiB over TLS and HTTP/2 on the
 // loopback interface, written in pieces of 32 KiB.
 func BenchmarkTransportStream(b *testing.B) {
