@@ -67,6 +67,7 @@ func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
 					q.AddAfter(2, time.Second)
 				}()
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				require.Len(t, worked, 6)
 				require.Subset(t, worked, []int{0, 1, 2})
 				require.Equal(t, name+" called runtime.Goexit, as FailNow of a test does", q.Status().HookFailure)
