@@ -146,17 +146,8 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	if c.session != nil {
 		return nil, fmt.Errorf("controller %s: %w", c.name, ErrRunning)
 	}
-	if len(c.sources) == 0 {
-		return nil, fmt.Errorf("controller %s: %w", c.name, ErrNoSource)
-	}
-	var misuse []error
-	for _, s := range c.sources {
-		if err := c.misuse(s); err != nil {
-			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
-		}
-	}
-	if misuse != nil {
-		return nil, errors.Join(misuse...)
+	if err := c.err(); err != nil {
+		return nil, err
 	}
 	c.session = newSession(ctx, c)
 	c.state, c.since = Waiting, time.Now()
@@ -164,6 +155,28 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 		c.session.begin(s)
 	}
 	return c.session, nil
+}
+
+// Err says why the controller can never run with the sources that it has, or with none:
+// Run fails with it. It is nil if the controller may run.
+func (c *Controller) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err()
+}
+
+// err is Err, under mu.
+func (c *Controller) err() error {
+	if len(c.sources) == 0 {
+		return fmt.Errorf("controller %s: %w", c.name, ErrNoSource)
+	}
+	var misuse []error
+	for _, s := range c.sources {
+		if err := c.misuse(s); err != nil {
+			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
+		}
+	}
+	return errors.Join(misuse...)
 }
 
 // end waits for all that belongs to a session.

@@ -47,10 +47,23 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	if v := reflect.ValueOf(c.run); err == nil && v.Kind() == reflect.Pointer && v.IsNil() {
 		err = fmt.Errorf("New returned a %T that is nil: return nil itself to decline", c.run)
 	}
-	if sharer, ok := c.run.(interface{ Share() shard.Share }); err == nil && ok && m.share != nil && sharer.Share() == nil {
-		err = errors.New("it works on everything, and would do so in every process that shares the work: let it ask for what it reconciles with ClientOf, or add it to a controllermanager.Manager without Options.Shard")
+	if err == nil && m.share != nil {
+		err = unshared(c.run)
 	}
 	return c, err
+}
+
+// unshared says why a controller works on everything where the processes share the work, nil
+// if it does not. One that can never run is told so.
+func unshared(run manager.Runnable) error {
+	sharer, ok := run.(interface{ Share() shard.Share })
+	if !ok || sharer.Share() != nil {
+		return nil
+	}
+	if c, ok := run.(interface{ Err() error }); ok && c.Err() != nil {
+		return c.Err()
+	}
+	return errors.New("it works on everything, and would do so in every process that shares the work: let it ask for what it reconciles with ClientOf, by a key for which Options.Shard gives a share, or add it to a controllermanager.Manager without Options.Shard")
 }
 
 // call runs the controller and makes an error of a panic and of a runtime.Goexit. Its

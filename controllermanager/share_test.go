@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
@@ -62,6 +63,21 @@ func TestWorkOnEverythingIsNotShared(t *testing.T) {
 
 		_, err = controllermanager.New(all, e.Factory, controllermanager.Options{Shard: func(shard.Key) shard.Scope { panic("no") }})
 		require.ErrorContains(e, err, "Shard panicked")
+	})
+}
+
+// A kind that bypasses the cache has no share, and is no informer's: ClientOf is not to blame.
+func TestAKindThatIsNotCachedIsNotShared(t *testing.T) {
+	namespaces := object.GVK{Version: "v1", Kind: "Namespace"}
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{namespaces}}}, func(e *controllertest.Env) {
+		all := registry(t, controllermanager.Descriptor{Name: "labeller", New: func(c *controllermanager.Context) (manager.Runnable, error) {
+			return label(c, controllermanager.ClientOf[*corev1.Namespace](c, shard.ByUID()))
+		}})
+		m, err := controllermanager.New(all, e.Factory, controllermanager.Options{Shard: half})
+		require.NoError(e, err)
+		err = m.Run(e.Context())
+		require.ErrorContains(e, err, "factory.Options.DisableFor")
+		require.NotContains(e, err.Error(), "ClientOf")
 	})
 }
 
