@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,9 @@ import (
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // userShare is all of the slots, by a user's Share that fails.
@@ -85,6 +88,38 @@ func TestAShareThatFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// nobodys is a share that cannot be told from others.
+type nobodys struct {
+	shard.Share
+	_ []int
+}
+
+// A share that can be nobody's is the fault of the source that has it, and of no other.
+func TestAShareThatIsNobodysIsNamedOnce(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		holding := func(share shard.Share) *sharedinformer.Informer[*corev1.Pod] {
+			return sharedinformer.New(rest.ResourceFor[*corev1.Pod](e.Client), sharedinformer.Options{Shard: shard.Scope{Share: share}})
+		}
+		fine := shard.Ordinal(0, 1)
+		good, bad := holding(fine), holding(nobodys{Share: fine})
+		one := func(p *corev1.Pod) []controller.Request { return []controller.Request{controller.RequestFor(p)} }
+		for name, sources := range map[string][]controller.Source{
+			"of a map":         {controller.For(good), controller.MapFunc(bad, one), controller.MapFunc(good, one)},
+			"to be reconciled": {controller.For(bad), controller.MapFunc(good, one)},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c, err := controller.New("x", &journal{}, controller.Options{})
+				require.NoError(t, err)
+				for _, source := range sources {
+					c.Watch(source)
+				}
+				require.Equal(t, 1, strings.Count(c.Err().Error(), "source"), "%v", c.Err())
+				require.ErrorContains(t, c.Err(), "a controller_test.nobodys is no shard.Share that can be told from others")
+			})
+		}
+	})
 }
 
 // A key that fails where a worker asks for it takes no worker along.

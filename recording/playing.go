@@ -82,24 +82,26 @@ func (p *playing) rest() error {
 
 // wait waits for a moment of the recording.
 func (p *playing) wait(at time.Duration) error {
-	if err := p.ctx.Err(); err != nil {
-		return context.Cause(p.ctx)
-	}
-	timer := time.NewTimer(p.left(at))
-	defer timer.Stop()
 	for {
 		select {
-		case <-timer.C:
-		case <-p.ctx.Done():
-			return context.Cause(p.ctx)
 		case <-p.closed:
 			return errStopped
+		default:
+		}
+		if p.ctx.Err() != nil {
+			return context.Cause(p.ctx)
 		}
 		left := p.left(at) // another answer may be late by now
 		if left <= 0 {
 			return nil
 		}
-		timer.Reset(left)
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-p.ctx.Done():
+		case <-p.closed:
+		}
+		timer.Stop()
 	}
 }
 
