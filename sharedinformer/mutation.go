@@ -37,7 +37,7 @@ func (e *MutationError) Error() string {
 // once.
 type mutationDetector[T object.Object] struct {
 	every  time.Duration
-	holds  string // the Go type of the objects that are cached; empty for that of what is watched
+	typeOf func(T) string // the Go type of a cached object
 	report func(*failure.Failure)
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
@@ -57,8 +57,23 @@ type original[T object.Object] struct {
 	reported bool
 }
 
+// altered finds where the object has changed.
+func (o *original[T]) altered() (d difference, differ bool) {
+	return firstDifference(inside(o.copy), inside(o.shared))
+}
+
+// inside returns what users see of an object: a source may put one around each that it has, and
+// take it off again, as that of adapters/clientgo does where objects have no version.
+func inside(o any) any {
+	if around, ok := o.(interface{ Inside() object.Object }); ok {
+		return around.Inside()
+	}
+	return o
+}
+
 func newMutationDetector[T object.Object](every time.Duration, report func(*failure.Failure)) *mutationDetector[T] {
-	return &mutationDetector[T]{every: every, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
+	typeOf := func(o T) string { return fmt.Sprintf("%T", inside(o)) }
+	return &mutationDetector[T]{every: every, typeOf: typeOf, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
 }
 
 // mutations is what a core asks of a detector.
@@ -105,7 +120,7 @@ func (m *mutationDetector[T]) watch(key object.Key, o T) {
 // checkLeft looks for what was changed while it was in the cache.
 func (m *mutationDetector[T]) checkLeft(left []*original[T]) {
 	for _, o := range left {
-		if _, differ := firstDifference(o.copy, o.shared); differ {
+		if _, differ := o.altered(); differ {
 			m.mu.Lock()
 			m.left = append(m.left, o)
 			m.mu.Unlock()
@@ -122,7 +137,7 @@ func (m *mutationDetector[T]) look(shared T, handler string) {
 	if !ok {
 		return
 	}
-	if _, differ := firstDifference(o.copy, o.shared); differ {
+	if _, differ := o.altered(); differ {
 		m.mu.Lock()
 		if !o.noticed {
 			o.noticed, o.handler = true, handler
@@ -162,7 +177,7 @@ type mutation[T object.Object] struct {
 func (m *mutationDetector[T]) checkAll() {
 	var changed []mutation[T]
 	for _, o := range m.unreported() {
-		if d, differ := firstDifference(o.copy, o.shared); differ {
+		if d, differ := o.altered(); differ {
 			changed = append(changed, mutation[T]{o, d})
 		}
 	}
@@ -186,7 +201,7 @@ func (m *mutationDetector[T]) checkAll() {
 		}
 		m.report(&failure.Failure{
 			Phase: failure.PhaseCache, Key: c.key, Handler: c.handler,
-			Err: &MutationError{Type: cmp.Or(m.holds, fmt.Sprintf("%T", c.shared)), Path: c.path, Others: n - 1},
+			Err: &MutationError{Type: m.typeOf(c.shared), Path: c.path, Others: n - 1},
 		})
 	}
 }

@@ -1,7 +1,9 @@
 package sharedinformer
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -37,16 +39,21 @@ func newOpenedMutations[T object.Object](every time.Duration, report func(*failu
 		cached:           make(map[object.Key]packedHead[T]),
 		early:            make(map[*wire.Packed[T]]*original[T]),
 	}
-	m.heads.holds = reflect.TypeFor[T]().String()
+	m.heads.typeOf = func(head *metav1.PartialObjectMetadata) string {
+		return cmp.Or(head.Kind, reflect.TypeFor[T]().String())
+	}
 	return m
 }
 
 // headOf returns what of the head of o could be changed. Where the object is kept as it is
-// the head is a part of it.
+// the head is a part of it. Its kind is the Go type of the object.
 func headOf[T object.Object](o *wire.Packed[T]) *metav1.PartialObjectMetadata {
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	if !o.Kept() {
 		head.Labels, head.OwnerReferences, head.DeletionTimestamp = o.GetLabels(), o.GetOwnerReferences(), o.GetDeletionTimestamp()
+		if bare, ok := o.Bare(); ok {
+			head.Kind = fmt.Sprintf("%T", bare)
+		}
 	}
 	return head
 }

@@ -19,7 +19,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -150,6 +152,24 @@ func TestAChangeOfACachedObjectIsReported(t *testing.T) {
 		settle(2 * time.Second)
 		s, _ := clientgo.Status(i)
 		require.ErrorContains(r, s.Failure, "shop/a: *v1.Pod in the cache was changed at .Spec.NodeName")
+	})
+}
+
+// Where a cache is packed, what heads share is named as what it is a part of.
+func TestAChangeOfACachedHeadIsReported(t *testing.T) {
+	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "true")
+	on(t, stock, func(r *rig) {
+		r.put(pod("a"))
+		i := clientgo.NewInformerFor(resource[object.Object](r), clientgo.ResourceOptions{Store: sharedinformer.Packed})
+		r.run(i)
+		heads, ok := clientgo.HeadsOf(i)
+		require.True(r, ok)
+		head, ok := heads.Get(object.Key{Namespace: "shop", Name: "a"})
+		require.True(r, ok)
+		head.GetLabels()["app"] = "mine"
+		settle(2 * time.Second)
+		s, _ := clientgo.Status(i)
+		require.ErrorContains(r, s.Failure, "shop/a: *v1.Pod in the cache was changed at .ObjectMeta.Labels[app]")
 	})
 }
 

@@ -41,6 +41,9 @@ type numbered struct {
 // GetResourceVersion returns the number.
 func (n *numbered) GetResourceVersion() string { return n.version }
 
+// Inside is for a mutation detector, which tells of the object as users know it.
+func (n *numbered) Inside() object.Object { return n.Object }
+
 // DeepCopyObject keeps the number.
 func (n *numbered) DeepCopyObject() runtime.Object {
 	return &numbered{n.Object.DeepCopyObject().(object.Object), n.version}

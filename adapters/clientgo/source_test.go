@@ -226,6 +226,18 @@ func TestTheVersionsOfAFakesObjectsMeanNothing(t *testing.T) {
 	})
 }
 
+// An object that was given a version is told of as the one that users see.
+func TestAChangeOfAFakesObjectIsReported(t *testing.T) {
+	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "true")
+	h := &handmade{list: podList("7", versioned("a", "50"))}
+	bubbleOf(t, h, fakeClient{h}, &corev1.Pod{}, func(i cache.SharedIndexInformer, _ *diary) {
+		i.GetStore().List()[0].(*corev1.Pod).Labels["app"] = "mine"
+		settle(2 * time.Second)
+		s, _ := clientgo.Status(i)
+		require.ErrorContains(t, s.Failure, "shop/a: *v1.Pod in the cache was changed at .ObjectMeta.Labels[app]")
+	})
+}
+
 func TestVersionsThatAreZero(t *testing.T) {
 	h := &handmade{list: podList("0", versioned("a", "0"))}
 	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
