@@ -34,3 +34,16 @@ func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 		stop()
 	})
 }
+
+// In a synctest bubble, Go's race detector may crash where several goroutines make timers that
+// are due already. Here a resync is due whenever handlers that block are looked for.
+func TestNoTimerOfAResyncIsDueWhenItIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 16 {
+			i := informerOf(newFixed(thing("a", 1, 5)), Options{})
+			i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error { return nil }), HandlerOptions{Resync: lookEvery})
+			defer runFor(t, i)()
+		}
+		time.Sleep(500 * lookEvery)
+	})
+}
