@@ -114,12 +114,12 @@ func (c *Controller) misuse(s *subscription) error {
 		return err
 	}
 	share, h := shareOf(c.sources), s.source.holding
-	for _, of := range append(slices.Clone(c.sources), s) {
-		if h := of.source.holding; h != nil && h.scope.Err() != nil {
-			return h.scope.Err()
-		}
+	if h != nil && h.scope.Err() != nil {
+		return h.scope.Err()
 	}
 	switch {
+	case (shard.Scope{Share: share}).Err() != nil: // the other source is told so
+		return nil
 	case s.source.role == other && (h == nil || share == nil), h == nil && share == nil:
 		return nil
 	case h == nil:

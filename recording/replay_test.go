@@ -361,3 +361,22 @@ func TestAFileThatIsClosedWhileItPlays(t *testing.T) {
 		require.ErrorIs(t, <-waited, ErrClosed)
 	})
 }
+
+// What is due at once is not played to who has gone.
+func TestAClosedAnswerPlaysNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for range 20 {
+				told(t, r.RoundTripper(serve(200, part{0, "0123456789", nil}), nil), get(t, pods))
+			}
+		})
+		replay := f.Replay(ReplayOptions{Speed: math.Inf(1)})
+		for range 20 {
+			resp, err := replay.RoundTrip(get(t, pods))
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			_, err = resp.Body.Read(make([]byte, 1))
+			require.ErrorIs(t, err, errStopped)
+		}
+	})
+}
