@@ -98,7 +98,7 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 	x.calling.began.Store(time.Now().UnixNano())
 	defer x.calling.entry.Store(nil)
 	batch(Writer[T]{to: x})
-	x.show() // before the lock is let go: who has read the objects finds no older figures
+	x.show() // before the lock is let go, so that whoever has read the objects finds no older figures
 	failures := x.failures
 	x.failures = nil
 	return failures

@@ -112,7 +112,7 @@ func TestIterationSeesTheMomentItBegan(t *testing.T) {
 	require.Equal(t, 4, x.Reader().Len())
 }
 
-// Who asks for several values gets what has any of them at one moment, and each object once.
+// A lookup of several values finds what has any of them at one moment, and each object once.
 func TestSeveralValuesAreOfOneMoment(t *testing.T) {
 	x := New[meta]()
 	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "db"), obj("n", "both", 1, "web", "db"), obj("n", "none", 1))

@@ -362,7 +362,7 @@ func TestAFileThatIsClosedWhileItPlays(t *testing.T) {
 	})
 }
 
-// What is due at once is not played to who has gone.
+// What is due at once is not played to a client that has gone.
 func TestAClosedAnswerPlaysNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {

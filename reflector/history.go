@@ -21,7 +21,9 @@ const muteWatch = 2 * time.Minute
 // whether the history went back. Without an answer it is not known to have gone back: whatever
 // is wrong, the next watch meets it too. It must not come before the server wants it to.
 func (r *Reflector[T]) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
-	if !(fail == nil && r.mute >= muteWatch || fail != nil && errors.Is(fail.Err, ErrDeaf)) {
+	mute := fail == nil && r.mute >= muteWatch
+	deaf := fail != nil && errors.Is(fail.Err, ErrDeaf)
+	if !mute && !deaf {
 		return next, fail
 	}
 	r.mute = 0

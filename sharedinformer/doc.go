@@ -90,9 +90,9 @@
 // under none of these; under it, only its coalescer's is. No lock is held while a
 // handler or a hook runs. Index functions run under core.join and the indexer's
 // lock and must be pure. Nobody waits for one under core.mu, so that whoever needs no
-// more than that is not kept by one that blocks: Status, the waits, and who closes a
-// registration. Who adds a handler or an index, changes the namespaces, or reads what is being
-// changed, waits for it.
+// more than that is not kept by one that blocks: Status, the waits, and whoever closes a
+// registration. Whoever adds a handler or an index, changes the namespaces, or reads what is
+// being changed, waits for it.
 //
 // # Failure
 //

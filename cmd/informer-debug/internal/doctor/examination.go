@@ -141,11 +141,11 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 	if i.Reflector.Unordered {
 		x.add(levelWarning, name, "do not rely on waiting for a version", "the versions of the server do not grow over all objects")
 	}
-	if i.QueueAge >= longBehind {
+	switch {
+	case i.Blocked != "":
+		x.add(levelProblem, name, "make the function depend on the object alone, and return soon", "%s; %d changes wait", i.Blocked, i.QueueDepth)
+	case i.QueueAge >= longBehind:
 		x.add(levelWarning, name, "see whether an index function is slow", "%d changes wait for the cache, the oldest for %s", i.QueueDepth, terminal.Duration(i.QueueAge))
-	}
-	if i.Blocked != "" {
-		x.add(levelProblem, name, "make the function depend on the object alone, and return soon", "%s", i.Blocked)
 	}
 	for _, h := range i.Handlers {
 		about := name + ", handler " + h.Name + " (" + h.Place + ")"
