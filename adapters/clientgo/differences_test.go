@@ -161,12 +161,14 @@ func TestAChangeOfACachedHeadIsReported(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		r.put(pod("a"))
 		i := clientgo.NewInformerFor(resource[object.Object](r), clientgo.ResourceOptions{Store: sharedinformer.Packed})
-		r.run(i)
 		heads, ok := clientgo.HeadsOf(i)
 		require.True(r, ok)
-		head, ok := heads.Get(object.Key{Namespace: "shop", Name: "a"})
-		require.True(r, ok)
-		head.GetLabels()["app"] = "mine"
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+			head, _ := heads.Get(object.Key{Namespace: "shop", Name: "a"})
+			head.GetLabels()["app"] = "mine"
+		}})
+		require.NoError(r, err)
+		r.run(i)
 		settle(2 * time.Second)
 		s, _ := clientgo.Status(i)
 		require.ErrorContains(r, s.Failure, "shop/a: *v1.Pod in the cache was changed at .ObjectMeta.Labels[app]")

@@ -231,7 +231,8 @@ func TestAChangeOfAFakesObjectIsReported(t *testing.T) {
 	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "true")
 	h := &handmade{list: podList("7", versioned("a", "50"))}
 	bubbleOf(t, h, fakeClient{h}, &corev1.Pod{}, func(i cache.SharedIndexInformer, _ *diary) {
-		i.GetStore().List()[0].(*corev1.Pod).Labels["app"] = "mine"
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) { o.(*corev1.Pod).Labels["app"] = "mine" }})
+		require.NoError(t, err)
 		settle(2 * time.Second)
 		s, _ := clientgo.Status(i)
 		require.ErrorContains(t, s.Failure, "shop/a: *v1.Pod in the cache was changed at .ObjectMeta.Labels[app]")
