@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/rest/config"
@@ -38,13 +39,30 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 	p.Step(host, stepConnection)
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
 	sending.Stop() // until there is a connection
+	// A request that gets another's connection leaves its own dial behind, which goes on and is
+	// not waited for. On HTTP/2 that is so for all but one of those that begin together.
+	var mu sync.Mutex // guards connected; a lock of p is taken under it
+	connected := false
+	dial := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !connected {
+			p.Step(host, what)
+		}
+	}
+	connect := func(yes bool, what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		connected = yes
+		p.Step(host, what)
+	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:           func(string) { p.Step(host, stepConnection) },
-		DNSStart:          func(httptrace.DNSStartInfo) { p.Step(host, stepLookup) },
-		ConnectStart:      func(string, string) { p.Step(host, stepConnect) },
-		TLSHandshakeStart: func() { p.Step(host, stepHandshake) },
+		GetConn:           func(string) { connect(false, stepConnection) },
+		DNSStart:          func(httptrace.DNSStartInfo) { dial(stepLookup) },
+		ConnectStart:      func(string, string) { dial(stepConnect) },
+		TLSHandshakeStart: func() { dial(stepHandshake) },
 		GotConn: func(httptrace.GotConnInfo) {
-			p.Step(host, stepSend)
+			connect(true, stepSend)
 			sending.Reset(limit)
 		},
 		GotFirstResponseByte: func() { sending.Stop() },
@@ -64,7 +82,11 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 		return err // it names what it waited for already
 	}
 	if ctx.Err() != nil || timedOut(err) {
-		if stuck := p.Waiting(withCause(ctx, err)); stuck != nil {
+		reason := withCause(ctx, err)
+		if context.Cause(ctx) == errUnread {
+			reason = errUnread // on HTTP/2, err is that the context was canceled, as if the caller had done it
+		}
+		if stuck := p.Waiting(reason); stuck != nil {
 			return stuck
 		}
 	}

@@ -6,7 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +99,62 @@ func TestARequestThatIsNeverRead(t *testing.T) {
 			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for "+want+" (sending the request): it is not read to its end")
 		})
 	}
+}
+
+// http2Server serves on HTTP/2, over pipes that dialled is called for.
+func http2Server(t *testing.T, cfg config.Config, dialled func(), h http.HandlerFunc) *Client {
+	t.Helper()
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	s := &httptest.Server{Listener: l, EnableHTTP2: true, Config: &http.Server{Handler: h}}
+	s.StartTLS()
+	cfg.Host, cfg.TLS.Insecure = "https://api.example.com", true
+	cfg.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		dialled()
+		near, far := net.Pipe()
+		l.conns <- far
+		return near, nil
+	}
+	c := clientOf(t, &cfg)
+	t.Cleanup(func() {
+		c.CloseIdleConnections()
+		s.Config.Close()
+	})
+	return c
+}
+
+func TestARequestThatIsNeverReadOnHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := http2Server(t, config.Config{Timeout: 2 * time.Second}, func() {}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		big := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+			Data:       map[string]string{"a": strings.Repeat("x", 8<<20)},
+		}
+		_, err := ResourceFor[*corev1.ConfigMap](c).Create(t.Context(), big, metav1.CreateOptions{})
+		require.EqualError(t, err, "create configmaps in namespace default: no answer from api.example.com for 2s (sending the request): it is not read to its end")
+		require.NotErrorIs(t, err, context.Canceled)
+	})
+}
+
+// Of two requests that begin together, both are sent over the connection that is there first.
+// The other one is still dialled, and nobody waits for it.
+func TestADialThatIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		c := http2Server(t, config.Config{}, func() { time.Sleep(time.Duration(dials.Add(1)) * time.Second) }, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				_, err := ResourceFor[*corev1.Pod](c).Get(ctx, key, metav1.GetOptions{})
+				if want := "get pods default/a: no answer from api.example.com for 4s (the request is sent): context deadline exceeded"; err == nil || err.Error() != want {
+					t.Errorf("%v, want %s", err, want)
+				}
+			})
+		}
+		both.Wait()
+		require.EqualValues(t, 2, dials.Load())
+	})
 }
 
 func TestABodyThatNeverEnds(t *testing.T) {
