@@ -24,7 +24,7 @@ func (r Result) Lines() []string { return strings.Split(strings.TrimSuffix(r.Out
 // Invoke runs one verb, the first of args.
 func Invoke(t *testing.T, command func(terminal.Streams) *cobra.Command, args ...string) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var stdout, stderr Transcript
 	s := Onto(&stdout, &stderr)
