@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/internal/selector"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
@@ -49,7 +50,7 @@ func misuse[T object.Object](e *entry, want For[T], id identity) error {
 	return nil
 }
 
-// nothing stands for a selector that selects nothing, whose text is that of everything.
+// nothing stands for a selector that selects nothing, whose text is that of more.
 const nothing = "\x00"
 
 // identify returns the same identity for all requests that mean the same: the kind of
@@ -72,11 +73,11 @@ func identify[T object.Object](client *rest.Client, want For[T], namespaces []st
 		id.key, id.share = s.Key.String(), s.Share
 	}
 	if s := want.Scope.Labels; s != nil {
-		if id.labels = s.String(); id.labels == "" && !s.Empty() {
+		if id.labels = s.String(); selector.NoLabels(s) {
 			id.labels = nothing
 		}
 	}
-	if s := want.Scope.Fields; s != nil && !s.Empty() && s.String() == "" {
+	if s := want.Scope.Fields; selector.NoFields(s) {
 		id.fields = nothing
 	} else if s != nil {
 		var parts []string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/internal/selector"
 )
 
 // Initial says how the initial state is read.
@@ -144,8 +145,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Timing.WatchTimeout < time.Second {
 		errs = append(errs, fmt.Errorf("Timing.WatchTimeout is %s: the API counts in seconds, want at least 1s", o.Timing.WatchTimeout))
 	}
-	if !o.LabelSelector.Empty() && o.LabelSelector.String() == "" || !o.FieldSelector.Empty() && o.FieldSelector.String() == "" {
-		errs = append(errs, errors.New("a selector that selects nothing: a server would read it as everything; leave the informer out"))
+	if selector.NoLabels(o.LabelSelector) || selector.NoFields(o.FieldSelector) {
+		errs = append(errs, errors.New("a selector that selects nothing: a server would read it as one that selects more; leave the informer out"))
 	}
 	if o.PageSize < 0 {
 		errs = append(errs, fmt.Errorf("PageSize is %d: want 0 or more", o.PageSize))

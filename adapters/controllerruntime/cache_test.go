@@ -101,6 +101,18 @@ func TestFieldIndexes(t *testing.T) {
 	})
 }
 
+// What has a selector of nothing among others cannot be told from the others by their fields.
+func TestNoFieldsAndMoreAreRefused(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"))
+		c := r.cache(cache.Options{})
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "app", appOf))
+		r.start(c)
+		none := fields.AndSelectors(fields.Nothing(), fields.OneTermEqualSelector("app", "web"))
+		require.ErrorContains(r, c.List(r.ctx, &corev1.PodList{}, client.MatchingFieldsSelector{Selector: none}), "only exact matches")
+	})
+}
+
 // L15: what an index loses by a panic, a reader that combines it with another
 // does not find either, and does not panic.
 func TestL15_AnIndexThatPanicsIsNoReadersPanic(t *testing.T) {
@@ -257,10 +269,12 @@ func TestASelectorOfNothingIsNotOneOfEverything(t *testing.T) {
 	pods := func(o cache.ByObject) map[client.Object]cache.ByObject {
 		return map[client.Object]cache.ByObject{&corev1.Pod{}: o}
 	}
+	nothingAndMore := fields.AndSelectors(fields.Nothing(), fields.OneTermEqualSelector("metadata.name", "a"))
 	narrow := map[string]cache.Config{"shop": {FieldSelector: fields.Nothing()}}
 	for where, opts := range map[string]cache.Options{
 		"cache.Options: a selector":                                   {DefaultLabelSelector: nothing},
 		"cache.Options: a selector that":                              {DefaultFieldSelector: fields.Nothing()},
+		"cache.Options: a selector that selects":                      {DefaultFieldSelector: nothingAndMore},
 		`cache.Options: namespace "shop": a selector`:                 {DefaultNamespaces: narrow},
 		"cache.Options: ByObject of *v1.Pod: a selector":              {ByObject: pods(cache.ByObject{Label: nothing})},
 		"cache.Options: ByObject of *v1.Pod: a selector that":         {ByObject: pods(cache.ByObject{Field: fields.Nothing()})},

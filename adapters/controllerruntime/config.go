@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/millrace-dev/millrace/internal/selector"
 )
 
 // configs say how the objects of each kind are cached.
@@ -58,10 +60,10 @@ func newConfigs(opts cache.Options) (configs, error) {
 }
 
 // selective fails where a selector of an option, or of a namespace in it, selects nothing.
-// Such a selector has no text, and without one a server sends everything.
+// The text of such a selector, which is all that a server is sent, selects more.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
-	if byLabel != nil && !byLabel.Empty() && byLabel.String() == "" || byField != nil && !byField.Empty() && byField.String() == "" {
-		return fmt.Errorf("%s: a selector that selects nothing: a server would read it as everything; leave it out, and do not read the kind", option)
+	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
+		return fmt.Errorf("%s: a selector that selects nothing: a server would read it as one that selects more; leave it out, and do not read the kind", option)
 	}
 	for namespace, config := range namespaces {
 		if err := selective(fmt.Sprintf("%s: namespace %q", option, namespace), config.LabelSelector, config.FieldSelector, nil); err != nil {

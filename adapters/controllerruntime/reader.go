@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/internal/selector"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -206,12 +207,12 @@ func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptio
 }
 
 // findByFields takes what the index of the first field has. The other fields are to be seen.
-func findByFields(heads clientgo.Heads, store toolscache.Indexer, selector fields.Selector, namespace string) (iter.Seq[object.Head], requirements, error) {
-	required := selector.Requirements()
-	if len(required) == 0 || slices.ContainsFunc(required, func(r fields.Requirement) bool {
+func findByFields(heads clientgo.Heads, store toolscache.Indexer, by fields.Selector, namespace string) (iter.Seq[object.Head], requirements, error) {
+	required := by.Requirements()
+	if len(required) == 0 || selector.NoFields(by) || slices.ContainsFunc(required, func(r fields.Requirement) bool {
 		return r.Operator != selection.Equals && r.Operator != selection.DoubleEquals
 	}) {
-		return nil, nil, fmt.Errorf("field selector %q: only exact matches are supported by the cache", selector)
+		return nil, nil, fmt.Errorf("field selector %q: only exact matches are supported by the cache", by)
 	}
 	found, err := heads.ByIndex(indexOf(required[0].Field), valueIn(namespace, required[0].Value))
 	if err != nil || len(required) == 1 {

@@ -486,11 +486,16 @@ func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
 	})
 }
 
-// The text of a selector that selects nothing is that of one that selects everything.
+// The text of a selector that selects nothing is that of one that selects everything, or more.
 func TestL25_NothingIsNotEverything(t *testing.T) {
 	nothing, err := metav1.LabelSelectorAsSelector(nil)
 	require.NoError(t, err)
-	for name, scope := range map[string]podScope{"labels": {Labels: nothing}, "fields": {Fields: fields.Nothing()}} {
+	secret := fields.OneTermEqualSelector("metadata.name", "secret")
+	for name, scope := range map[string]struct{ none, all podScope }{
+		"labels":          {podScope{Labels: nothing}, podScope{}},
+		"fields":          {podScope{Fields: fields.Nothing()}, podScope{}},
+		"fields and more": {podScope{Fields: fields.AndSelectors(fields.Nothing(), secret)}, podScope{Fields: secret}},
+	} {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, first %v", name, first), func(t *testing.T) {
 				inBubble(t, apiserver.Options{}, func(r *rig) {
@@ -499,11 +504,11 @@ func TestL25_NothingIsNotEverything(t *testing.T) {
 					defer stop()
 					var none, all podsCache
 					if first {
-						none = factory.InformerWith(f, forPods{Scope: scope})
+						none = factory.InformerWith(f, forPods{Scope: scope.none})
 					}
-					all = factory.Informer[*corev1.Pod](f)
+					all = factory.InformerWith(f, forPods{Scope: scope.all})
 					if !first {
-						none = factory.InformerWith(f, forPods{Scope: scope})
+						none = factory.InformerWith(f, forPods{Scope: scope.none})
 					}
 					require.NoError(r, all.WaitForSync(r.ctx))
 					require.Equal(r, []string{"secret"}, namesOf(all))
