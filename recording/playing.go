@@ -2,12 +2,13 @@ package recording
 
 import (
 	"context"
-
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // playing is the answer to one request as it is played. It is the body of the response.
@@ -56,6 +57,9 @@ func (p *playing) answer(req *http.Request) (*http.Response, error) {
 // good order.
 func (p *playing) ended(e *ending, at time.Duration) error {
 	if e.Left {
+		if err := p.deaf(at); err != nil {
+			return err
+		}
 		return p.rest()
 	}
 	if err := p.wait(at); err != nil {
@@ -66,6 +70,20 @@ func (p *playing) ended(e *ending, at time.Duration) error {
 		return err
 	}
 	return io.EOF
+}
+
+// deaf tells the client at a moment at which it had left a watch that this is deaf, if it then asked
+// where the server is: somebody else knew of it.
+func (p *playing) deaf(at time.Duration) error {
+	recall := jitter.RecallOf(p.ctx)
+	if probed, _ := recall.Probed(); !probed || !p.request.Watch() {
+		return nil
+	}
+	if err := p.wait(at); err != nil {
+		return err
+	}
+	recall.Deaf()
+	return nil
 }
 
 // rest waits for the client to leave: there is nothing more to be played.

@@ -61,8 +61,9 @@ const maxSpeed = 100_000
 // A request that comes early waits for its moment. Where one comes late, all that follows comes
 // later by as much: there is one clock for all answers, and the times between their parts are
 // those of the recording. An informer of this library is told when it came back then, after a
-// failure for example, and comes back at that moment if its options allow it. When all was played
-// that an informer was given, it hears nothing more.
+// failure for example, and comes back at that moment if its options allow it. It is told too where
+// it had been told that its watch was deaf, but not by what. When all was played that an informer
+// was given, it hears nothing more.
 //
 // It is safe for concurrent use, and has no goroutines.
 type Replay struct {
@@ -197,6 +198,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 		r.began = time.Now()
 	}
 	recall.Tell(time.Time{}, 0)
+	recall.TellProbed(false, false)
 	if closed != nil {
 		r.note()
 		return nil, nil, closed
@@ -245,14 +247,16 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 // played is why there is no answer to what was recorded less often than it is asked for.
 const played = "all that was recorded of it has been played"
 
-// tell tells a client when it came for what follows, and for how long it meant to stay; mu is
-// held.
+// tell tells a client when it came for what follows, whether that was a probe, and for how long it
+// meant to stay; mu is held.
 func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
+	goesOn := at+1 < len(s.requests)
+	recall.TellProbed(goesOn && s.requests[at+1].probe(), goesOn)
 	if math.IsInf(r.opts.Speed, 1) {
 		return
 	}
 	var next time.Time
-	if at+1 < len(s.requests) {
+	if goesOn {
 		next = time.Now().Add(r.until(s.requests[at+1].At))
 	}
 	seconds, _ := strconv.ParseUint(s.requests[at].parameter("timeoutSeconds"), 10, 31)

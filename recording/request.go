@@ -165,6 +165,11 @@ func (q *Request) Watch() bool { return q.parameter("watch") == "true" || q.para
 // initial reports whether it is for the whole state and not for changes since.
 func (q *Request) initial() bool { return !q.Watch() || q.parameter("sendInitialEvents") == "true" }
 
+// probe reports whether it is for where the server is: a consistent list of one object.
+func (q *Request) probe() bool {
+	return !q.Watch() && q.parameter("limit") == "1" && q.parameter("resourceVersion") == "" && q.parameter("continue") == ""
+}
+
 func (q *Request) parameter(name string) string {
 	query, _ := url.ParseQuery(q.Query) // which fill has read
 	return query.Get(name)

@@ -21,7 +21,11 @@ const muteWatch = 2 * time.Minute
 // whether the history went back. Without an answer it is not known to have gone back: whatever
 // is wrong, the next watch meets it too. It must not come before the server wants it to.
 func (r *Reflector[T]) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
-	mute := fail == nil && r.mute >= muteWatch
+	mute := r.mute >= muteWatch
+	if probed, known := r.pace.recall.Probed(); known {
+		mute = probed // a recording may play at another speed
+	}
+	mute = mute && fail == nil
 	deaf := fail != nil && errors.Is(fail.Err, ErrDeaf)
 	if !mute && !deaf {
 		return next, fail

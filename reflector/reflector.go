@@ -77,6 +77,7 @@ type Queue[T object.Head] interface {
 func New[T object.Head](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
 	r := &Reflector[T]{source: from, queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {
 		r.invalid = err

@@ -174,7 +174,12 @@ func disturb(r *rig, rng *rand.Rand) {
 // run has an informer run while something happens, and notes what came of it.
 func (o *observed) run(t testing.TB, client *rest.Client, initial reflector.Initial, namespaces []string, meanwhile func(ctx context.Context)) {
 	t.Helper()
-	i := newInformer(rest.ResourceFor[*corev1.Pod](client).Sharing(wire.NewPool()), o.options(initial, namespaces))
+	o.watch(t, newInformer(rest.ResourceFor[*corev1.Pod](client).Sharing(wire.NewPool()), o.options(initial, namespaces)), meanwhile)
+}
+
+// watch is run for an informer that was made.
+func (o *observed) watch(t testing.TB, i *sharedinformer.Informer[*corev1.Pod], meanwhile func(ctx context.Context)) {
+	t.Helper()
 	o.Began = time.Now()
 	h := record(t, i)
 	i.AddHandler(h)
@@ -191,13 +196,18 @@ func (o *observed) run(t testing.TB, client *rest.Client, initial reflector.Init
 
 // replayed plays a recording to another informer.
 func (o *observed) replayed(t *testing.T, path string, initial reflector.Initial, namespaces []string) {
+	o.replayedAt(t, 1, path, initial, namespaces)
+}
+
+// replayedAt is replayed at a speed.
+func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial reflector.Initial, namespaces []string) {
 	synctest.Test(t, func(t *testing.T) {
 		defer jitter.Longest()()
 		file, err := recording.Open(path)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, file.Close()) }()
 		require.NoError(t, file.Damage)
-		replay := file.Replay(recording.ReplayOptions{})
+		replay := file.Replay(recording.ReplayOptions{Speed: speed})
 		client, err := rest.NewClient(&config.Config{Replay: replay}, sharedScheme())
 		require.NoError(t, err)
 		o.run(t, client, initial, namespaces, func(ctx context.Context) { require.NoError(t, replay.Wait(ctx)) })
@@ -258,5 +268,56 @@ func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
 		require.Contains(t, was.States[len(was.States)-2].Text, "BackingOff")
 		requireSame(t, was.States, is.States)
 		requireSame(t, was.Failures, is.Failures)
+	}
+}
+
+// A watch that others knew to be deaf, or that was mute, ends in a replay as it did, and the server
+// is asked then where it is, whether its history went back or not.
+func TestD02_AWatchThatWasDeaf(t *testing.T) {
+	for name, c := range map[string]struct{ deaf, back bool }{
+		"deaf":                {true, false},
+		"deaf, and went back": {true, true},
+		"mute, and went back": {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pods.recording")
+			var was observed
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				recorder, err := recording.Create(path, recording.Options{})
+				require.NoError(r, err)
+				r.config.Recorder = recorder
+				r.connect()
+				r.put(pod("a"))
+				r.backup = r.srv.Snapshot()
+				r.fill(20)
+				i := newInformer(r.source().Sharing(wire.NewPool()), was.options(reflector.Auto, []string{"shop"}))
+				was.watch(r, i, func(context.Context) {
+					time.Sleep(time.Minute)
+					if c.back {
+						r.restore() // a watch waits for versions to come
+					}
+					time.Sleep(3 * time.Second)
+					if c.deaf {
+						i.Reconnect(reflector.ErrDeaf)
+					}
+					time.Sleep(time.Hour)
+					r.put(pod("c"))
+					time.Sleep(time.Minute)
+				})
+				require.NoError(r, recorder.Close())
+			})
+			require.NotEmpty(t, was.Failures)
+			for _, speed := range []float64{1, 4} {
+				var is observed
+				is.replayedAt(t, speed, path, reflector.Auto, []string{"shop"})
+				require.Equal(t, was.Final, is.Final)
+				require.Equal(t, was.RV, is.RV)
+				if speed == 1 {
+					requireSame(t, was.Failures, is.Failures)
+					requireSame(t, was.States, is.States)
+					requireSame(t, was.Events, is.Events)
+				}
+			}
+		})
 	}
 }
