@@ -129,23 +129,25 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 
 // run records until ctx is done, --duration is over, or nothing more can be recorded.
 func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
+	ctx, cancel := f.limited(ctx)
+	defer cancel()
+	began := time.Now()
+	if err := f.resolve(ctx, cfg, types, c); err != nil {
+		if err = f.ended(ctx, err, false); err == nil {
+			c.State(time.Now(), "%-12s  nothing: the end came before the server's answer", "recorded")
+		}
+		return err
+	}
 	recorder, err := recording.Create(f.file, recording.Options{MaxSize: f.size, IncludeSecrets: f.secrets, Relist: true})
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	began := time.Now()
 	cfg.Recorder = recorder
-	ctx, cancel := f.limited(ctx)
-	defer cancel()
 	failed := f.watch(ctx, cfg, types, c, recorder)
 	closed := recorder.Close()
 	status := recorder.Status()
 	f.summary(status, time.Since(began), c)
-	if status.Requests > 0 || !errors.Is(context.Cause(ctx), exit.ErrDuration) {
-		failed = endedWell(ctx, failed)
-	} else if failed != nil {
-		failed = &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, failed)}
-	}
+	failed = f.ended(ctx, failed, status.Requests > 0)
 	switch {
 	case failed != nil:
 		return failed
@@ -153,6 +155,25 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "what came before is in the file"}
 	}
 	return allLeftOut(status, "--max-size", "record with a greater one, for a shorter time, or fewer objects")
+}
+
+// resolve fails where a TYPE is none of the cluster's, before a file is touched. What is asked for
+// here is asked for again when it is recorded, since a replay asks for it.
+func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
+	targets, err := f.sight.TargetsOf(ctx, cfg, types, c)
+	for _, t := range targets {
+		t.Client.CloseIdleConnections()
+	}
+	return err
+}
+
+// ended drops an error that is only that somebody wanted an end. An end before anything is recorded
+// is one of its own.
+func (f *recordFlags) ended(ctx context.Context, err error, recorded bool) error {
+	if err != nil && !recorded && errors.Is(context.Cause(ctx), exit.ErrDuration) {
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, err)}
+	}
+	return endedWell(ctx, err)
 }
 
 // attached takes the recording of a process.

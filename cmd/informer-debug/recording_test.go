@@ -161,6 +161,20 @@ func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
 	}
 }
 
+// A TYPE that the cluster does not serve costs nobody the recording before, and the one before that.
+func TestRecordOfAnUnknownTypeTouchesNoFile(t *testing.T) {
+	_, server := debugtest.Cluster(t, apiserver.Options{})
+	path := filepath.Join(t.TempDir(), "bug.recording")
+	require.NoError(t, os.WriteFile(path, []byte("kept"), 0o600))
+	r := invoke(t, "record", "pods,sheep", "-o", path, server)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, "sheep")
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(content))
+	require.NoFileExists(t, path+".previous")
+}
+
 // A recording is looked at as a cluster or a process is: with what there was at its end.
 func TestGetOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,7 +51,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 	r = invoke(t, "record", "pods", "-o", file, "--duration=1500ms", "--server="+at)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
 	require.Contains(t, r.ErrOut, "--duration of 1.5s is over, and nothing is recorded: ")
-	require.NoError(t, os.Remove(file))
+	require.NoFileExists(t, file)
 
 	begun := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Millrace-Debug", "v1")
