@@ -48,7 +48,25 @@ func main() {
 			os.Exit(1)
 		}
 	}
-	write(os.Stdout, all)
+	commit, err := revision()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "table: the revision: %v\n", err)
+		os.Exit(1)
+	}
+	write(os.Stdout, all, commit)
+}
+
+// revision is the commit, with a plus sign if files have been changed since.
+func revision() (string, error) {
+	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "", err
+	}
+	changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output()
+	if len(changes) > 0 {
+		return string(bytes.TrimSpace(commit)) + "+", err
+	}
+	return string(bytes.TrimSpace(commit)), err
 }
 
 // event is a line of go test -json.
@@ -106,7 +124,7 @@ func (c *column) play() error {
 }
 
 // write prints the page.
-func write(w io.Writer, all []*column) {
+func write(w io.Writer, all []*column, revision string) {
 	fmt.Fprintf(w, `# Conformance
 
 What informers and work queues of six stacks do with the same %d cases, played against the same
@@ -116,9 +134,9 @@ they are played. This page was made by
 
     make conformance
 
-with %s on %s.
+with %s on %s, at revision %s.
 
-`, len(conformance.Cases()), runtime.Version(), time.Now().UTC().Format(time.DateOnly))
+`, len(conformance.Cases()), runtime.Version(), time.Now().UTC().Format(time.DateOnly), revision)
 	table(w, all)
 	fmt.Fprint(w, `
 Each cell has how many cases were kept, of those that could be played. A case cannot be played
