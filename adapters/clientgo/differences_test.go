@@ -161,9 +161,8 @@ func TestAChangeOfACachedHeadIsReported(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		r.put(pod("a"))
 		i := clientgo.NewInformerFor(resource[object.Object](r), clientgo.ResourceOptions{Store: sharedinformer.Packed})
-		heads, ok := clientgo.HeadsOf(i)
-		require.True(r, ok)
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+			heads, _ := clientgo.HeadsOf(i)
 			head, _ := heads.Get(object.Key{Namespace: "shop", Name: "a"})
 			head.GetLabels()["app"] = "mine"
 		}})
