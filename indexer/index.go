@@ -47,6 +47,7 @@ type Index[T object.Head, V comparable] struct {
 // anyIndex is what the writer needs of an index of whatever value type. All
 // methods are called under the write lock.
 type anyIndex[T object.Head] interface {
+	called() *string
 	insert(e *entry[T])
 	update(e *entry[T], old T) // e holds the new object
 	remove(e *entry[T])
@@ -72,6 +73,7 @@ func newIndex[T object.Head, V comparable](x *Indexer[T], name string, values fu
 	}
 	failures := x.Write(func(Writer[T]) {
 		for _, e := range x.objects {
+			x.calling.note(i.called(), e)
 			i.insert(e)
 		}
 		x.indexes = append(x.indexes, i)
@@ -96,6 +98,9 @@ func (i *Index[T, V]) Remove() {
 
 // Name returns the name given to AddIndex.
 func (i *Index[T, V]) Name() string { return i.name }
+
+// called is where the name is.
+func (i *Index[T, V]) called() *string { return &i.name }
 
 // Get yields the objects that have the value v, in no particular order, as of
 // the moment at which the iteration begins. Nothing is copied; the objects
@@ -328,10 +333,7 @@ func (i *Index[T, V]) take(v V, e *entry[T]) {
 // valuesOf calls the index function. An object on which it panics has no
 // values; that is reported once, when the object comes in.
 func (i *Index[T, V]) valuesOf(e *entry[T], o T, report bool) (values []V) {
-	i.x.calling.entry.Store(e)
-	i.x.calling.index.Store(&i.name)
 	defer func() {
-		i.x.calling.index.Store(nil)
 		if p := recover(); p != nil {
 			values = nil
 			if report {

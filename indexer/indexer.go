@@ -53,11 +53,29 @@ type figures struct {
 	rvs     map[string]string // by namespace, where that is more than rv says
 }
 
-// calling is the call of an index function in progress.
+// calling is the call of an index function in progress. Only who writes changes it.
 type calling[T object.Head] struct {
-	began atomic.Int64             // when the Write of it did, in nanoseconds since 1970
-	index atomic.Pointer[string]   // the name of the index, nil while there is no call
-	entry atomic.Pointer[entry[T]] // nil between two Writes
+	noted bool                     // the write in progress has called one
+	began atomic.Int64             // when it called the first, in nanoseconds since 1970
+	index atomic.Pointer[string]   // the name of the index
+	entry atomic.Pointer[entry[T]] // nil while there is no call
+}
+
+// note says what is called now.
+func (c *calling[T]) note(index *string, e *entry[T]) {
+	if !c.noted {
+		c.noted = true
+		c.began.Store(time.Now().UnixNano())
+	}
+	c.index.Store(index)
+	c.entry.Store(e)
+}
+
+// end says that nothing is called any more.
+func (c *calling[T]) end() {
+	if c.noted {
+		c.entry.Store(nil)
+	}
 }
 
 // namespace is the list of the objects in a namespace. Its name is in no memory
@@ -95,8 +113,8 @@ func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x: x} }
 func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.calling.began.Store(time.Now().UnixNano())
-	defer x.calling.entry.Store(nil)
+	x.calling.noted = false
+	defer x.calling.end()
 	batch(Writer[T]{to: x})
 	x.show() // before the lock is let go, so that whoever has read the objects finds no older figures
 	failures := x.failures
@@ -117,17 +135,17 @@ func (x *Indexer[T]) show() {
 type Call struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
-	Since time.Time // when the Write or AddIndex that makes it began
+	Since time.Time // when the Write or AddIndex that makes it made its first
 }
 
 // Calling returns the call of an index function that is in progress, if there is one. As long
 // as it lasts, the cache does not change, and what has changed cannot be read.
 func (x *Indexer[T]) Calling() (c Call, ok bool) {
-	index, e := x.calling.index.Load(), x.calling.entry.Load()
-	if index == nil || e == nil {
+	e := x.calling.entry.Load()
+	if e == nil {
 		return c, false
 	}
-	return Call{Index: *index, Key: e.key(), Since: time.Unix(0, x.calling.began.Load())}, true
+	return Call{Index: *x.calling.index.Load(), Key: e.key(), Since: time.Unix(0, x.calling.began.Load())}, true
 }
 
 // Writer changes the cache. It is valid during the Write that handed it out.
@@ -220,9 +238,7 @@ func (x *Indexer[T]) add(key object.Key, o T) {
 	e := &entry[T]{name: strings.Clone(key.Name), object: o, namespace: in, generation: x.generation}
 	e.at, e.inNamespace = x.all.push(e), in.push(e)
 	x.objects[e.key()] = e
-	for _, index := range x.indexes {
-		index.insert(e)
-	}
+	x.index(e, func(i anyIndex[T]) { i.insert(e) })
 }
 
 func (x *Indexer[T]) change(e *entry[T], o T) {
@@ -230,9 +246,16 @@ func (x *Indexer[T]) change(e *entry[T], o T) {
 	e.object = o
 	x.all.set(e.at)
 	e.namespace.set(e.inNamespace)
-	for _, index := range x.indexes {
-		index.update(e, old)
+	x.index(e, func(i anyIndex[T]) { i.update(e, old) })
+}
+
+// index has act bring each index up to date about e.
+func (x *Indexer[T]) index(e *entry[T], act func(anyIndex[T])) {
+	for _, i := range x.indexes {
+		x.calling.note(i.called(), e)
+		act(i)
 	}
+	x.calling.end()
 }
 
 // Delete removes what is under key, if anything, and returns it.
@@ -256,9 +279,7 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 	if e.namespace.len() == 0 {
 		x.namespaces.delete(e.namespace.name)
 	}
-	for _, index := range x.indexes {
-		index.remove(e)
-	}
+	x.index(e, func(i anyIndex[T]) { i.remove(e) })
 }
 
 // SetRV records up to which resource version the cache is complete.
