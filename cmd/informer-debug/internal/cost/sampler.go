@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -146,7 +146,7 @@ func (s *sample) take(ctx context.Context, n int) error {
 			return fmt.Errorf("the next object has more than the %s that are left of %s", terminal.Bytes(int64(room)), terminal.Bytes(mostSampled))
 		}
 		p := page{contentType, body, 0}
-		if p.objects, err = s.pass(p.contentType, strings.NewReader(string(body))); err != nil {
+		if p.objects, err = s.pass(p.contentType, bytes.NewReader(body)); err != nil {
 			return err
 		}
 		s.pages = append(s.pages, p)
