@@ -53,7 +53,7 @@ type figures struct {
 	rvs     map[string]string // by namespace, where that is more than rv says
 }
 
-// calling is the call of an index function in progress. Only who writes changes it.
+// calling is the call of an index function in progress. The one that writes changes it.
 type calling[T object.Head] struct {
 	noted bool                     // the write in progress has called one
 	began atomic.Int64             // when it called the first, in nanoseconds since 1970
