@@ -47,7 +47,7 @@ type Index[T object.Head, V comparable] struct {
 // anyIndex is what the writer needs of an index of whatever value type. All
 // methods are called under the write lock.
 type anyIndex[T object.Head] interface {
-	called() *string
+	called() *string // the name, where it is kept
 	insert(e *entry[T])
 	update(e *entry[T], old T) // e holds the new object
 	remove(e *entry[T])

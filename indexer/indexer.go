@@ -135,7 +135,7 @@ func (x *Indexer[T]) show() {
 type Call struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
-	Since time.Time // when the Write or AddIndex that makes it made its first
+	Since time.Time // when the Write or AddIndex that makes it called the first
 }
 
 // Calling returns the call of an index function that is in progress, if there is one. As long
