@@ -194,5 +194,6 @@ func TestModulesAtATime(t *testing.T) {
 	require.Equal(t, []failure{{"b TestBad", "example.com/x/b", "TestBad"}, {"c TestBad", "example.com/x/c", "TestBad"}}, tally.failed)
 	require.Equal(t, 2, strings.Count(out.String(), "it is broken"), out.String())
 	require.Contains(t, out.String(), "ran 3 packages in 0s;")
+	require.Contains(t, out.String(), "\nslowest tests: a TestGood 0s\n")
 	require.True(t, strings.HasSuffix(out.String(), "\n\n1 passed, 2 failed, 1 skipped\n"), out.String())
 }

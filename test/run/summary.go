@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slowest is how many packages are named with their time.
-const slowest = 5
+// told is how many packages, and how many tests, are named with their time.
+const told = 10
 
 // summary prints what ran, what was skipped and why, and what failed. The last
 // line is the count.
@@ -22,15 +22,13 @@ func (t *tally) summary(took time.Duration, without []string) {
 			tested = append(tested, p)
 		}
 	}
-	slices.SortStableFunc(tested, func(a, b *pkg) int { return cmp.Compare(b.seconds, a.seconds) })
 	t.print(fmt.Sprintf("\nran %d packages in %s; %d have no test files\n", len(tested), took.Round(time.Second), len(untried)))
-	var times []string
-	for _, p := range tested[:min(slowest, len(tested))] {
-		times = append(times, fmt.Sprintf("%s %.0fs", p.name, p.seconds))
+	var packages []timing
+	for _, p := range tested {
+		packages = append(packages, timing{p.name, p.seconds})
 	}
-	if len(times) > 0 {
-		t.print("slowest: " + strings.Join(times, ", ") + "\n")
-	}
+	t.slowest("packages", packages)
+	t.slowest("tests", t.tests)
 	if len(without) > 0 {
 		t.print("modules without tests: " + strings.Join(without, ", ") + "\n")
 	}
@@ -42,6 +40,18 @@ func (t *tally) summary(took time.Duration, without []string) {
 	}
 	t.list("failed", failed)
 	t.print(fmt.Sprintf("\n%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(t.skipped)))
+}
+
+// slowest names what took longest.
+func (t *tally) slowest(what string, all []timing) {
+	slices.SortStableFunc(all, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
+	var times []string
+	for _, one := range all[:min(told, len(all))] {
+		times = append(times, fmt.Sprintf("%s %.0fs", one.what, one.seconds))
+	}
+	if len(times) > 0 {
+		t.print("slowest " + what + ": " + strings.Join(times, ", ") + "\n")
+	}
 }
 
 func (t *tally) list(title string, lines []string) {

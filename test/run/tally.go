@@ -17,6 +17,7 @@ type tally struct {
 	ended   []*pkg
 	passed  int
 	failed  []failure
+	tests   []timing // that passed, without their parts
 	skipped []string // each skip with its reason
 	// unsteady are tests that failed and then passed alone: see again.
 	unsteady []string
@@ -34,6 +35,12 @@ type pkg struct {
 	untried bool     // it has no test files
 }
 
+// timing is how long something took.
+type timing struct {
+	what    string
+	seconds float64
+}
+
 // test is a test that has begun.
 type test struct {
 	output []string
@@ -49,6 +56,7 @@ func newTally(out io.Writer, prefix string) *tally {
 func (t *tally) add(o *tally) {
 	t.ended = append(t.ended, o.ended...)
 	t.passed += o.passed
+	t.tests = append(t.tests, o.tests...)
 	t.failed = append(t.failed, o.failed...)
 	t.skipped = append(t.skipped, o.skipped...)
 	t.unsteady = append(t.unsteady, o.unsteady...)
@@ -98,6 +106,9 @@ func (t *tally) takeTest(e event) {
 	case "pass":
 		one.ended = true
 		t.passed++
+		if !strings.Contains(e.Test, "/") {
+			t.tests = append(t.tests, timing{p.name + " " + e.Test, e.Elapsed})
+		}
 	case "skip":
 		one.ended = true
 		t.skipped = append(t.skipped, fmt.Sprintf("%s %s: %s", p.name, e.Test, reason(one.output)))
