@@ -8,3 +8,8 @@ func Judge(t *testing.T, c Case, build func(Server) Stack) Result {
 	inBubble(t, c, build, &r, func() {})
 	return r
 }
+
+// JudgeKnown plays c as Informers does.
+func JudgeKnown(t *testing.T, c Case, build func(Server) Stack, known Known) {
+	judge(t, c, build, &known)
+}

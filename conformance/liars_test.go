@@ -349,6 +349,35 @@ func TestLiarsAreFound(t *testing.T) {
 	}
 }
 
+// What breaks by chance is played until it breaks, and not for ever.
+func TestWhatBreaksSometimesIsPlayedAgain(t *testing.T) {
+	i := slices.IndexFunc(conformance.Cases(), func(c conformance.Case) bool { return c.String() == "L15/an index finds what a scan finds" })
+	require.GreaterOrEqual(t, i, 0)
+	empty := func(i *informer) conformance.Informer { return noIndex{i} }
+	for _, tt := range []struct {
+		name      string
+		sometimes bool
+		breaks    int // the play that breaks
+		want      int // plays
+	}{
+		{"at once", true, 1, 1},
+		{"later", true, 5, 5},
+		{"never", true, 0, 20},
+		{"always", false, 1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			played := 0
+			conformance.JudgeKnown(t, conformance.Cases()[i], func(s conformance.Server) conformance.Stack {
+				if played++; played == tt.breaks {
+					return liar{lie{informer: empty}, stack{s}}
+				}
+				return stack{s}
+			}, conformance.Known{Story: "by chance", Sometimes: tt.sometimes})
+			assert.Equal(t, tt.want, played)
+		})
+	}
+}
+
 // A stack that does not come back from a call is named, and the call with it.
 func TestWhatDoesNotReturnIsNamed(t *testing.T) {
 	cases := map[string]conformance.Case{}

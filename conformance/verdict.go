@@ -23,11 +23,13 @@ type Known struct {
 	// expect instead. Empty means that no line says anything.
 	Says string
 
-	// Sometimes says that it depends on timing, so that the case may also be kept.
+	// Sometimes says that it depends on chance, so that the case may also be kept. It is
+	// played up to 20 times, until it breaks.
 	Sometimes bool
 }
 
-// Result is the verdict on one case, as the attribute "conformance" has it.
+// Result is the verdict on one case, as the attribute "conformance" has it. Of a case that is
+// played several times the last one counts.
 type Result struct {
 	Law     string  `json:"law"`
 	Case    string  `json:"case"`

@@ -145,7 +145,8 @@ Millrace behind client-go keeps client-go's work queue.
 
 ## What breaks
 
-Each break below was seen in this run, and its test fails on the day on which it is gone. That a
+Each break below was seen in this run, and its test fails on the day on which it is gone. Where
+it depends on chance the case was played until it broke, and may go unseen in another run. That a
 sentence is broken does not mean that it was promised: at the end of each stands the line of the
 stack's documentation that says what to expect, or that there is none.
 
@@ -254,7 +255,11 @@ func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 			fmt.Fprintf(w, "### %s\n\n", c.title)
 			first = false
 		}
-		fmt.Fprintf(w, "- **%s** %s. %s %s\n", r.Law, r.Case, r.Known.Story, said(k, r.Known))
+		chance := ""
+		if r.Known.Sometimes {
+			chance = " By chance."
+		}
+		fmt.Fprintf(w, "- **%s** %s. %s%s %s\n", r.Law, r.Case, r.Known.Story, chance, said(k, r.Known))
 	}
 	if !first {
 		fmt.Fprintln(w)
