@@ -1,12 +1,17 @@
 package main
 
+import "strings"
+
+// clientGoVersion is the release whose own suites are run.
+const clientGoVersion = "v0.37.2"
+
 // clientGo is a suite of client-go's informers.
 func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
 	choose.imports = append(choose.imports, `"github.com/millrace-dev/millrace/adapters/clientgo"`)
 	return &suite{
 		name:     "client-go " + name,
 		module:   "k8s.io/client-go",
-		version:  "v0.37.2",
+		version:  clientGoVersion,
 		packages: []string{pkg},
 		chosen:   "`" + chosen + "`",
 		edits:    edits,
@@ -32,6 +37,22 @@ func sharedInformerChoice() []edit {
 	return at("tools/cache/shared_informer.go",
 		"func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {\n",
 		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
+}
+
+// chosenSharedInformers is the choice of the adapter's informers, counted.
+func chosenSharedInformers() choice {
+	return choice{
+		imports: []string{
+			`chosenruntime "k8s.io/apimachinery/pkg/runtime"`,
+			`chosencache "k8s.io/client-go/tools/cache"`,
+			`"github.com/millrace-dev/millrace/adapters/clientgo"`,
+		},
+		code: strings.TrimSpace(`
+	chosencache.Chosen = func(lw chosencache.ListerWatcher, example chosenruntime.Object, options chosencache.SharedIndexInformerOptions) chosencache.SharedIndexInformer {
+		countChosen()
+		return clientgo.NewInformerWithOptions(lw, example, options)
+	}`),
+	}
 }
 
 func sharedInformers() *suite {

@@ -1,7 +1,5 @@
 package main
 
-import "strings"
-
 // integrations are the suites of Kubernetes' integration tests.
 func integrations() (all []*suite) {
 	for _, name := range []string{
@@ -33,18 +31,7 @@ func integration(name string) *suite {
 		once:         true,
 		programs:     []string{"etcd"},
 		dependencies: []dependency{{"k8s.io/client-go", "v0.37.0", sharedInformerChoice()}},
-		choose: choice{
-			imports: []string{
-				`chosenruntime "k8s.io/apimachinery/pkg/runtime"`,
-				`chosencache "k8s.io/client-go/tools/cache"`,
-				`"github.com/millrace-dev/millrace/adapters/clientgo"`,
-			},
-			code: strings.TrimSpace(`
-	chosencache.Chosen = func(lw chosencache.ListerWatcher, example chosenruntime.Object, options chosencache.SharedIndexInformerOptions) chosencache.SharedIndexInformer {
-		countChosen()
-		return clientgo.NewInformerWithOptions(lw, example, options)
-	}`),
-		},
+		choose:       chosenSharedInformers(),
 		env: []string{
 			// As Kubernetes' own script has them.
 			"KUBE_CACHE_MUTATION_DETECTOR=true",

@@ -12,7 +12,7 @@ var suites = slices.Concat([]*suite{
 	sharedInformers(),
 	dynamicInformers(),
 	metadataInformers(),
-}, integrations(), clusterAPIs())
+}, integrations(), clusterAPIs(), []*suite{certManager()})
 
 // controllerRuntime is a suite of controller-runtime with Millrace's cache where no other
 // one is chosen, and its queue.
