@@ -80,7 +80,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 	}
 	if s.once {
 		if r.Chosen, err = size(chosen); err != nil {
-			return nil, fmt.Errorf("nothing of Millrace was chosen: %w", err)
+			return nil, fmt.Errorf("nothing of Millrace was chosen; did the tests begin? see %s: %w", filepath.Join(home, fileName(s.name)+".millrace.log"), err)
 		}
 	}
 	r.count()

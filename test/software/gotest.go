@@ -90,7 +90,7 @@ func (s *suite) running(dir, pkg string) []string {
 	if s.once {
 		return []string{"tool", "test2json", "-t", s.program(dir, pkg), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + patience}
 	}
-	return []string{"test", "-mod=mod", "-json", "-count=1", "-vet=off", "-timeout=" + patience, pkg, "-args"}
+	return []string{"test", "-mod=mod", "-trimpath=false", "-json", "-count=1", "-vet=off", "-timeout=" + patience, pkg, "-args"}
 }
 
 // program is where compile puts the tests of a package.
@@ -98,10 +98,11 @@ func (s *suite) program(dir, pkg string) string {
 	return filepath.Join(dir, pkg, "millrace_choice.test")
 }
 
-// compile makes the programs of the tests of a suite that is compiled once.
+// compile makes the programs of the tests of a suite that is compiled once. Some find their files
+// by the path of their source, which must be in them.
 func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	for _, p := range s.packages {
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-mod=mod", "-vet=off", "-ldflags=-s -w", "-o", s.program(dir, p), p)
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-mod=mod", "-trimpath=false", "-vet=off", "-ldflags=-s -w", "-o", s.program(dir, p), p)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s: %w", cmd, err)
