@@ -32,7 +32,8 @@ type Budget struct {
 	Memory        int // in bytes, allocated in all, also what is garbage already
 	MemoryPerByte int
 
-	Time        time.Duration // by the clock; zero is a second
+	// By the clock, and ten times that with the race detector.
+	Time        time.Duration // zero is a second
 	TimePerByte time.Duration // zero is 10 µs: 16 MiB in less than three minutes
 }
 
@@ -49,7 +50,8 @@ func (b Budget) Within(t testing.TB, n int, read func()) {
 	if b.TimePerByte == 0 {
 		b.TimePerByte = 10 * time.Microsecond
 	}
-	memory, patience := uint64(b.Memory)+uint64(b.MemoryPerByte)*uint64(n), b.Time+b.TimePerByte*time.Duration(n)
+	memory := uint64(b.Memory) + uint64(b.MemoryPerByte)*uint64(n)
+	patience := slowness * (b.Time + b.TimePerByte*time.Duration(n))
 	allocated, took := cost(roughly, read)
 	for range tries {
 		if allocated <= memory && took <= patience {

@@ -23,7 +23,7 @@ func (f *failures) Errorf(format string, args ...any) {
 var sink []byte
 
 func TestABudgetIsOfMemoryAndTime(t *testing.T) {
-	b := Budget{Memory: 1 << 20, MemoryPerByte: 10, Time: time.Second, TimePerByte: time.Millisecond}
+	b := Budget{Memory: 1 << 20, MemoryPerByte: 10, Time: time.Second / slowness, TimePerByte: time.Millisecond / slowness}
 	for name, c := range map[string]struct {
 		n    int
 		read func()

@@ -1,0 +1,6 @@
+//go:build race
+
+package hostile
+
+// slowness is how many times longer the race detector makes everything.
+const slowness = 10
