@@ -56,6 +56,7 @@ func (t *throne) sit(ctx context.Context) error {
 type candidates struct {
 	throne
 	electors []*leaderelection.Elector
+	clients  []*rest.Client // one each
 	cancel   context.CancelFunc
 	all      sync.WaitGroup
 }
@@ -69,7 +70,7 @@ func newCandidates(w *world) *candidates {
 		require.NoError(w.t, err)
 		e, err := leaderelection.New(client, lease("torture", fmt.Sprint("candidate-", n)))
 		require.NoError(w.t, err)
-		c.electors = append(c.electors, e)
+		c.electors, c.clients = append(c.electors, e), append(c.clients, client)
 		c.all.Go(func() {
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {

@@ -43,6 +43,7 @@ const quota = 96 << 20
 type cluster struct {
 	t       *testing.T
 	etcd    *envtest.Server
+	disk    disk // of etcd
 	servers [2]*envtest.Server
 	dirs    [2]string // of the servers, with their keys
 	store   [2]*link  // between each server and etcd
@@ -59,7 +60,9 @@ type cluster struct {
 // newCluster starts everything.
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, files: t.TempDir()}
-	c.etcd = envtest.Start(t, envtest.Options{OnlyEtcd: true, Quota: quota})
+	dir := t.TempDir()
+	c.disk = mountDisk(t, filepath.Join(dir, "etcd"))
+	c.etcd = envtest.Start(t, envtest.Options{Dir: dir, OnlyEtcd: true, Quota: quota})
 	at, err := url.Parse(c.etcd.URL)
 	require.NoError(t, err)
 	var hosts [2]string

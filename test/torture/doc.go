@@ -31,10 +31,15 @@
 // candidate of three leads, and no goroutine, connection or memory is left. There is
 // never more than one leader.
 //
+// # What takes rights, or a build
+//
+// Package clock steps the wall clock of this process, and so of all clients, in a build with
+// -tags clocksteps -ldflags=-checklinkname=0, which make torture chooses. The disk that is full is a
+// file system of etcd's own, for which Linux wants CAP_SYS_ADMIN. Without, these kinds are not
+// played, and the output says so.
+//
 // # What is not there
 //
-// The clock of the clients is not changed, which needs a machine of its own: a
-// certificate that is not valid yet stands for it. No byte is changed between
-// kube-apiserver and etcd, where nothing would find it and what is stored would be
-// another thing. A full disk is etcd's quota.
+// No byte is changed between kube-apiserver and etcd, where nothing would find it and what is
+// stored would be another thing.
 package torture

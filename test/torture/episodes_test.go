@@ -57,7 +57,7 @@ func (w *world) through(do misdeed, during func()) {
 // broken is what a client says of a connection that breaks.
 const broken = `EOF|connection reset|broken pipe|connection lost|GOAWAY|use of closed`
 
-// episodes are all kinds.
+// episodes are the kinds that can be played everywhere.
 var episodes = []episode{
 	{"connections are reset", false, func(w *world, _ context.Context) {
 		// A watch that has just ended in good order has nothing to tell, and what net/http asks again
@@ -289,15 +289,20 @@ func (w *world) gadgetsSay(words string) {
 func fill(w *world, ctx context.Context) {
 	revisions := rest.ResourceFor[*appsv1.ControllerRevision](w.direct[0]).Namespace("default")
 	for n := 0; ; n++ {
-		large := fmt.Appendf(nil, `{"x": %q}`, strings.Repeat("x", 1<<20))
-		_, err := revisions.Create(ctx, &appsv1.ControllerRevision{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "large-"}, Data: runtime.RawExtension{Raw: large}, Revision: int64(n),
-		}, metav1.CreateOptions{})
+		_, err := revisions.Create(ctx, large(n), metav1.CreateOptions{})
 		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
 			return
 		}
 		w.must(err)
 		require.Less(w.t, n, 2*quota>>20, "etcd takes more than its quota")
+	}
+}
+
+// large is an object of a megabyte.
+func large(revision int) *appsv1.ControllerRevision {
+	data := fmt.Appendf(nil, `{"x": %q}`, strings.Repeat("x", 1<<20))
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "large-"}, Data: runtime.RawExtension{Raw: data}, Revision: int64(revision),
 	}
 }
 

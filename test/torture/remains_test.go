@@ -2,6 +2,7 @@ package torture
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,8 +24,8 @@ func (w *world) left() remains {
 	for _, f := range w.subjects {
 		f.settle()
 	}
-	for _, client := range w.clients {
-		client.CloseIdleConnections()
+	for _, client := range slices.AppendSeq(slices.Clone(w.candidates.clients), maps.Values(w.clients)) {
+		client.CloseIdleConnections() // of which there are more after a clock has stepped: net/http then takes them for old
 	}
 	runtime.GC()
 	runtime.GC()
@@ -36,7 +37,14 @@ func (w *world) left() remains {
 // nothingIsLeft compares with what was in use before. Dead connections are found in
 // less than a minute, and idle ones of a manager that is gone are closed in two.
 func (w *world) nothingIsLeft(before remains) {
-	answer := until(patience, func() string {
+	began, late := time.Now(), false
+	answer := until(patience, func() (answer string) {
+		defer func() {
+			if time.Since(began) > slow && answer != "" && !late {
+				late = true
+				fmt.Printf("     %v after that: %s\n", slow, answer)
+			}
+		}()
 		now := w.left()
 		switch {
 		case now.goroutines > before.goroutines+8:

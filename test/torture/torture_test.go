@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace-dev/millrace/test/torture/clock"
 )
 
 var (
@@ -25,7 +27,7 @@ func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
 	}
-	kinds := slices.DeleteFunc(slices.Clone(episodes), func(e episode) bool {
+	kinds := slices.DeleteFunc(slices.Concat(episodes, clockEpisodes, diskEpisodes), func(e episode) bool {
 		return !strings.Contains(e.kind, *only) || e.slow && *duration < 5*time.Minute && *only == ""
 	})
 	if *duration <= 0 || len(kinds) == 0 {
@@ -38,7 +40,10 @@ func TestTorture(t *testing.T) {
 	fmt.Printf("seed %d: started in %.1fs, all the same after %.1fs; %d goroutines, %d connections, %d MB\n",
 		*seed, time.Since(began).Seconds()-took.Seconds(), took.Seconds(), before.goroutines, before.connections, before.heap>>20)
 	tally := map[string]*results{}
-	cards := deck{random: w.random, from: kinds}
+	cards := deck{random: w.random, from: w.playable(kinds)}
+	if len(cards.from) == 0 {
+		t.Fatal("nothing that was chosen can be played here")
+	}
 	for n := 1; n == 1 || time.Since(began) < *duration; n++ {
 		e := cards.draw()
 		failures := w.failures()
@@ -53,6 +58,24 @@ func TestTorture(t *testing.T) {
 		w.complain("goroutines are left after everybody has stopped:\n%s", answer)
 	}
 	w.summary(tally, time.Since(began))
+}
+
+// playable leaves those out that this machine, or this build, does not allow, and says which.
+func (w *world) playable(kinds []episode) []episode {
+	lacks := map[string]error{} // by kind
+	note := func(kinds []episode, missing error) {
+		for _, e := range kinds {
+			lacks[e.kind] = missing
+		}
+	}
+	note(clockEpisodes, clock.Set(0))
+	note(diskEpisodes, w.disk.missing)
+	return slices.DeleteFunc(slices.Clone(kinds), func(e episode) bool {
+		if lacks[e.kind] != nil {
+			fmt.Printf("not played: %s: %v\n", e.kind, lacks[e.kind])
+		}
+		return lacks[e.kind] != nil
+	})
 }
 
 // results are those of one kind of episode.

@@ -1,0 +1,49 @@
+package torture
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/torture/clock"
+)
+
+// tolerated is by how much a clock may be wrong that nobody need notice: the certificates that
+// are made here are valid since an hour ago.
+const tolerated = 45 * time.Minute
+
+// clockEpisodes are those in which the wall clock of all clients is wrong, while those of the
+// servers are right.
+var clockEpisodes = []episode{
+	{"the clients' clock steps", false, func(w *world, _ context.Context) {
+		terms, managers, failed := w.candidates.terms.Load(), w.office.managers.Load(), w.failed.Load()
+		for range 2 + w.random.IntN(4) {
+			w.must(clock.Set(time.Duration(w.random.Int64N(int64(2*tolerated))) - tolerated))
+			w.hold(500*time.Millisecond, 2*time.Second)
+		}
+		// It stays wrong. Leases, timeouts and delays are measured by the other clock: what goes by this
+		// one shows within the time of a lease.
+		w.hold(7*time.Second, 9*time.Second)
+		if n := w.candidates.terms.Load() - terms; n != 0 {
+			w.complain("the clock stepped, and the election of three has %d more terms", n)
+		}
+		if n := w.office.managers.Load() - managers; n != 0 {
+			w.complain("the clock stepped, and %d managers have followed", n)
+		}
+		if n := w.failed.Load() - failed; n != 0 {
+			w.complain("the clock stepped, and %d failures are reported", n)
+		}
+	}},
+	{"the clients' clock is years off", false, func(w *world, _ context.Context) {
+		const year = 365 * 24 * time.Hour
+		off, words := 20*year, "is after"
+		if w.random.IntN(2) == 0 {
+			off, words = -50*year, "is before" // a battery was empty
+		}
+		w.must(clock.Set(off))
+		w.links((*link).cutAll)
+		w.informersSay(`certificate has expired or is not yet valid: current time \S+ ` + words)
+		w.lateSays(`configmaps: .*certificate has expired or is not yet valid: current time \S+ `+words, "front")
+		w.electorsSay(`certificate has expired or is not yet valid: current time \S+ ` + words)
+		w.must(clock.Set(0))
+	}},
+}
