@@ -17,6 +17,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -35,6 +36,12 @@ import (
 const (
 	answerPatience = 10 * time.Second // for the database's first answer
 	scanPatience   = 10 * time.Minute // for one module: the largest takes less than one
+)
+
+// What govulncheck says. When it panics, its exit code may be that of success.
+const (
+	vulnerable = 3 // exit code
+	clean      = "No vulnerabilities found."
 )
 
 func main() {
@@ -73,7 +80,9 @@ func scan(ctx context.Context, db, dir string, out io.Writer) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+tools, "govulncheck", "-db", db, "./...")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
+	var said bytes.Buffer
+	both := io.MultiWriter(out, &said)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, both, both
 	cmd.WaitDelay = time.Second // a child may hold the output open
 	fmt.Fprintf(out, "govulncheck %s\n", dir)
 	err = cmd.Run()
@@ -83,10 +92,14 @@ func scan(ctx context.Context, db, dir string, out io.Writer) error {
 	case failed != nil && failed.ExitCode() == 1 && reach(ctx, db) != nil:
 		fmt.Fprintln(out, "vulnerabilities: the database went away")
 		return nil
-	case failed != nil:
-		return fmt.Errorf("govulncheck, above, says what to update: %w", err)
+	case failed != nil && failed.ExitCode() == vulnerable:
+		return errors.New("it is vulnerable: govulncheck, above, says what to update")
+	case err == nil && !strings.Contains(said.String(), clean):
+		return errors.New("govulncheck ended in the middle, and gave no verdict: see above")
+	case err != nil:
+		return fmt.Errorf("govulncheck failed: see above: %w", err)
 	}
-	return err
+	return nil
 }
 
 // reach asks the database when it was changed last.

@@ -10,19 +10,37 @@ import (
 	"testing"
 )
 
+var vulnerableModule = map[string]string{
+	"go.mod":  "module example.com/m\n\ngo 1.26\n",
+	"main.go": "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.ToUpper(\"a\")) }\n",
+}
+
 // A module is vulnerable if it calls what is known to be, and not if it does not.
 func TestAVulnerableCallIsFound(t *testing.T) {
 	t.Chdir("..") // where the version of govulncheck is
-	module := tree(t, map[string]string{
-		"go.mod":  "module example.com/m\n\ngo 1.26\n",
-		"main.go": "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.ToUpper(\"a\")) }\n",
-	})
-	for symbol, found := range map[string]bool{"ToUpper": true, "ToLower": false} {
+	module := tree(t, vulnerableModule)
+	for symbol, want := range map[string]string{"ToUpper": module + ": it is vulnerable: ", "ToLower": ""} {
 		var out bytes.Buffer
-		err := scanAll(t.Context(), "file://"+filepath.ToSlash(database(t, symbol)), []string{module}, &out)
-		if got := err != nil && strings.Contains(out.String(), "GO-2026-9999"); got != found || strings.Contains(out.String(), "SKIPPED") {
-			t.Errorf("%s: got %v and\n%s", symbol, err, &out)
+		got := ""
+		if err := scanAll(t.Context(), "file://"+filepath.ToSlash(database(t, symbol, entry)), []string{module}, &out); err != nil {
+			got = err.Error()
 		}
+		if !strings.HasPrefix(got, want) || (got == "") != (want == "") || strings.Contains(out.String(), "SKIPPED") ||
+			strings.Contains(out.String(), "m.main calls strings."+symbol) != (want != "") {
+			t.Errorf("%s: got %q and\n%s", symbol, got, &out)
+		}
+	}
+}
+
+// Whatever else ends govulncheck is no verdict. It panics at what it prints of this entry, and
+// its exit code is then 2 or 0.
+func TestAPanicOfGovulncheckIsAFailure(t *testing.T) {
+	t.Chdir("..")
+	module := tree(t, vulnerableModule)
+	var out bytes.Buffer
+	err := scanAll(t.Context(), "file://"+filepath.ToSlash(database(t, "ToUpper", strings.Replace(entry, `"database_specific"`, `"x"`, 1))), []string{module}, &out)
+	if err == nil || !strings.Contains(err.Error(), "govulncheck ") || strings.Contains(err.Error(), "vulnerable") {
+		t.Errorf("got %v and\n%s", err, &out)
 	}
 }
 
@@ -43,16 +61,20 @@ func TestAnUnreachableDatabaseIsSaid(t *testing.T) {
 	}
 }
 
-// database returns a directory in the form of a database in which one function of
-// package strings is vulnerable. https://go.dev/security/vuln/database
-func database(t *testing.T, symbol string) string {
-	const entry = `{"id":"GO-2026-9999","modified":"2026-01-01T00:00:00Z"`
+// entry is one of a database: SYMBOL of package strings is vulnerable.
+const entry = `{"id":"GO-2026-9999","modified":"2026-01-01T00:00:00Z","schema_version":"1.3.1",` +
+	`"database_specific":{"url":"https://example.com"},"affected":[{"package":{"name":"stdlib","ecosystem":"Go"},` +
+	`"ranges":[{"type":"SEMVER","events":[{"introduced":"0"}]}],"ecosystem_specific":{"imports":[{"path":"strings","symbols":["SYMBOL"]}]}}]}`
+
+// database returns a directory in the form of a database with one entry.
+// https://go.dev/security/vuln/database
+func database(t *testing.T, symbol, entry string) string {
+	const head = `{"id":"GO-2026-9999","modified":"2026-01-01T00:00:00Z"}`
 	return tree(t, map[string]string{
-		"index/db.json":      `{"modified":"2026-01-01T00:00:00Z"}`,
-		"index/modules.json": `[{"path":"stdlib","vulns":[` + entry + `}]}]`,
-		"index/vulns.json":   `[` + entry + `}]`,
-		"ID/GO-2026-9999.json": entry + `,"schema_version":"1.3.1","affected":[{"package":{"name":"stdlib","ecosystem":"Go"},` +
-			`"ranges":[{"type":"SEMVER","events":[{"introduced":"0"}]}],"ecosystem_specific":{"imports":[{"path":"strings","symbols":["` + symbol + `"]}]}}]}`,
+		"index/db.json":        `{"modified":"2026-01-01T00:00:00Z"}`,
+		"index/modules.json":   `[{"path":"stdlib","vulns":[` + head + `]}]`,
+		"index/vulns.json":     `[` + head + `]`,
+		"ID/GO-2026-9999.json": strings.Replace(entry, "SYMBOL", symbol, 1),
 	})
 }
 
