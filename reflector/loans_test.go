@@ -1,0 +1,91 @@
+package reflector
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// repeater is a source that gives each object twice.
+type repeater struct{ source.ListerWatcher[partial] }
+
+func (r repeater) Reusing(known wire.Known[partial]) source.ListerWatcher[partial] {
+	return repeater{r.ListerWatcher.(source.Reuser[partial]).Reusing(known)}
+}
+
+func (r repeater) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+	list := r.ListerWatcher.List(ctx, o)
+	return source.List[partial]{Meta: list.Meta, Items: func(yield func(partial, error) bool) {
+		for item, err := range list.Items {
+			for range 2 {
+				if !yield(item, err) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+func (r repeater) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return r.ListerWatcher.Watch(ctx, o)
+}
+
+// A source may give a known object back more than once. It is in use each time.
+func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
+	have := obj("same", 1)
+	from := repeater{&keeper{script: &script{lists: []answer{{items: []partial{obj("same", 1)}, rv: "5"}}}}}
+	transformed := Transformed(from, func(o partial) (partial, error) {
+		o.Labels = map[string]string{"seen": "true"}
+		return o, nil
+	}).(source.Reuser[partial]).Reusing(func(object.Key) (partial, bool) { return have, true })
+	n := 0
+	for item, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
+		require.NoError(t, err)
+		require.Same(t, have, item)
+		require.Empty(t, item.Labels)
+		n++
+	}
+	require.Equal(t, 2, n)
+}
+
+// A watch whose first events say that all has changed holds nothing of what was known
+// before, however long it lasts.
+func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
+	const many, size = 1000, 64 << 10
+	have := map[object.Key]partial{}
+	var events []wire.Event[partial]
+	for n := range many {
+		o := obj(strings.Repeat("x", 1+n), 1)
+		o.Annotations = map[string]string{"large": strings.Repeat("x", size)}
+		have[object.KeyOf(o)] = o
+		events = append(events, change(watch.Added, o.Name, 2))
+	}
+	from := &keeper{script: &script{watches: []answer{{events: events}}}}
+	transformed := Transformed(from, func(o partial) (partial, error) { return o, nil }).(source.Reuser[partial]).Reusing(
+		func(key object.Key) (partial, bool) { o, ok := have[key]; return o, ok })
+	changes, err := transformed.Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	next, stop := iter.Pull2(changes)
+	defer stop()
+	for range many - 1 { // it lasts
+		e, err, ok := next()
+		require.True(t, ok)
+		require.NoError(t, err)
+		delete(have, object.KeyOf(e.Object)) // as the cache does, which has the new one
+	}
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	require.Less(t, m.HeapAlloc, uint64(many*size/2))
+}
