@@ -9,6 +9,7 @@
 //   - at every call of a handler: pairing, order, identity, the final state, the cache ahead
 //     of the call, no call after it has left, no resync before it is synced, and that the
 //     object is whole (L01, L03 to L05, L07, L11, L18, W01)
+//   - at every call of a transform: that the object is new, and in nobody else's hands (L16)
 //   - at every failure and state that an informer tells of: that it waits as it should, longer
 //     each time, lists again only for a reason, and is in no state for too long (L19, L20),
 //     and that its status shows what it told (L22)

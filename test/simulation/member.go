@@ -77,6 +77,9 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	if form.Selected {
 		opts.LabelSelector = even
 	}
+	if form.Transformed {
+		from = reflector.Transformed(from, newTransform(m).call)
+	}
 	m.Informer = sharedinformer.New(from, opts)
 	m.addIndex()
 	return m
@@ -337,7 +340,7 @@ func (m *member[T]) settled() (wrong []string) {
 	cached := map[object.Key]string{}
 	for o := range m.Cache().All() {
 		cached[object.KeyOf(o)] = version(o)
-		if err := whole(m.form.Of, o); err != nil {
+		if err := whole(m.form, o); err != nil {
 			wrong = append(wrong, fmt.Sprintf("W01: %s: cached %s: %v", m.called, object.KeyOf(o), err))
 		}
 	}

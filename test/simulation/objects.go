@@ -84,17 +84,20 @@ func widget(kind object.GVK, key object.Key, content int) *unstructured.Unstruct
 }
 
 // whole reports what of o is not as its content says.
-func whole(of Kind, o object.Object) error {
+func whole(form Form, o object.Object) error {
 	content, ok := o.GetLabels()["content"]
 	if !ok {
 		return fmt.Errorf("it has no content: labels %v", o.GetLabels())
+	}
+	if has := o.GetAnnotations()[marking] != ""; has != form.Transformed {
+		return fmt.Errorf("it has been transformed: %v", has)
 	}
 	var hasNode, hasImage string
 	switch o := o.(type) {
 	case *corev1.Pod:
 		hasNode = o.Spec.NodeName
 		hasImage = image(content)
-		if of == Pods {
+		if form.Of == Pods {
 			if len(o.Spec.Containers) != 1 {
 				return fmt.Errorf("it has %d containers", len(o.Spec.Containers))
 			}

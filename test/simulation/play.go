@@ -62,6 +62,7 @@ type play struct {
 	goal   uint64             // what caches have to reach in the end
 
 	restored atomic.Int32 // how often the server's data went back
+	healed   atomic.Bool  // nothing goes wrong any more
 	events   atomic.Int64
 	began    time.Time
 
@@ -153,15 +154,19 @@ var sharedScheme = sync.OnceValue(scheme.New)
 func (p *play) member(called string, f Form) informer {
 	of := p.process(f.CBOR)
 	c := of.client
+	pool := p.pool
+	if f.Transformed {
+		pool = nil // what it changes must be its own
+	}
 	switch f.Of {
 	case Metadata:
-		return newMember(p, f, called, of, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(p.pool)), p.pods)
+		return newMember(p, f, called, of, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(pool)), p.pods)
 	case Kept:
 		return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName"))), p.pods)
 	case Widgets:
 		return newMember(p, f, called, of, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, p.shape.GVK())), p.widgets)
 	}
-	return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(p.pool)), p.pods)
+	return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(pool)), p.pods)
 }
 
 // step plays one step and looks at everything.
@@ -278,6 +283,7 @@ func (p *play) requests() (n int) {
 
 // heal ends all that goes wrong.
 func (p *play) heal() {
+	p.healed.Store(true)
 	for _, f := range p.fronts {
 		f.Faults().Clear()
 		f.Up()

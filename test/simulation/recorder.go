@@ -211,7 +211,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		number(now.GetResourceVersion()) < number(e.Object.GetResourceVersion()) {
 		complain("L05", "and the cache is at %s", version(now))
 	}
-	if err := whole(r.member.form.Of, e.Object); err != nil {
+	if err := whole(r.member.form, e.Object); err != nil {
 		complain("W01", "%v", err)
 	}
 }

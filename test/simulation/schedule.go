@@ -52,6 +52,7 @@ type Form struct {
 	Slow          time.Duration // how long its owner takes to hear of a state
 	Selected      bool          // only objects whose label "half" is "even"
 	Packed        bool          // the cache has bytes
+	Transformed   bool          // objects go through a function that changes them, and fails now and then
 	Namespaces    int           // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
 }
 
