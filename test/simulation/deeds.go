@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"os"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,12 +190,38 @@ func (p *play) fault(s Step) {
 // toggle stops an informer or starts it, or interrupts it.
 func (p *play) toggle(s Step) {
 	p.eachOf(s, func(m informer) {
-		if s.N%4 == 0 {
+		switch {
+		case s.N%4 == 0:
 			p.interrupt(s, m)
-		} else {
-			m.toggle()
+		case m.runs() && m.made().Snapshot && s.N%3 == 0:
+			p.kill(m)
+		case m.runs():
+			m.stop()
+		case m.made().Snapshot:
+			p.succeed(s, m)
+		default:
+			m.start()
 		}
 	})
+}
+
+// kill stops an informer that writes nothing any more.
+func (p *play) kill(m informer) {
+	dir := p.directory(m.name()).Path()
+	there := os.Rename(dir, dir+".before") == nil
+	m.stop()
+	_ = os.RemoveAll(dir) // what it wrote at its end, if anything
+	if there {
+		_ = os.Rename(dir+".before", dir)
+	}
+}
+
+// succeed has another process take the place of one that has ended.
+func (p *play) succeed(s Step, m informer) {
+	next := p.member(m.name(), m.made())
+	p.members[slices.Index(p.members, m)] = next
+	next.join(s)
+	next.start()
 }
 
 func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }

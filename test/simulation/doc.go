@@ -21,6 +21,8 @@
 //     L13), that lookups equal scans (L15), and that an informer runs for as long as it has
 //     users, and no longer (L25)
 //   - whenever a wait for a resource version ends: that it was reached (L14)
+//   - when an informer of a new process has synced: that it has what the server had when it began,
+//     whatever its snapshot said (L18, C02)
 //   - at every reconcile: that no other of its key is under way (L26), and that what failed
 //     or asked for another time comes back in time (L29)
 //   - at every key of the work queue: that nobody else has it, that it was asked for and is

@@ -83,6 +83,7 @@ func Draw(seed uint64) Schedule {
 	transformed := rand.New(rand.NewPCG(seed, 3))
 	for i := range s.World.Informers {
 		s.World.Informers[i].Transformed = transformed.IntN(4) == 0
+		s.World.Informers[i].Snapshot = transformed.IntN(3) == 0
 	}
 	here := slices.DeleteFunc(slices.Clone(lots), func(l lot) bool { return l.in != nil && !l.in(s.World) })
 	for range 20 + random.IntN(30) {

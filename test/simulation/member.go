@@ -20,7 +20,8 @@ import (
 // informer is an informer of any type in a play.
 type informer interface {
 	name() string
-	toggle()              // stops it if it runs, starts it if not
+	runs() bool
+	made() Form
 	stop()                // does nothing if it does not run
 	start()               // does nothing if it runs
 	join(Step)            // adds a handler
@@ -45,7 +46,9 @@ type member[T object.Object] struct {
 	heard   []*recorder[T]
 	pace    *pace
 	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show
-	spaces  int            // those that it watches, as in Form.Namespaces; 0 is none
+	ran     bool
+	begun   uint64 // where the server was when the first run began; 0 once it has synced
+	spaces  int    // those that it watches, as in Form.Namespaces; 0 is none
 }
 
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher[T], h *history) *member[T] {
@@ -70,6 +73,9 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	}
 	if form.Packed {
 		opts.Store = sharedinformer.Packed
+	}
+	if form.Snapshot {
+		opts.Snapshot, opts.TransformVersion = p.directory(called), "1"
 	}
 	if form.Namespaces != 0 {
 		opts.Namespaces = namespacesOf(form.Namespaces)
@@ -101,13 +107,8 @@ func (m *member[T]) addIndex() {
 
 func (m *member[T]) name() string { return m.called }
 
-func (m *member[T]) toggle() {
-	if m.end == nil {
-		m.start()
-	} else {
-		m.stop()
-	}
-}
+func (m *member[T]) runs() bool { return m.end != nil }
+func (m *member[T]) made() Form { return m.form }
 
 func (m *member[T]) start() {
 	if m.end != nil {
@@ -116,6 +117,9 @@ func (m *member[T]) start() {
 	m.play.say(m.called, "starts")
 	m.pace.began(m.form.Slow > 0)
 	m.process.manners.forget()
+	if m.begun = 0; !m.ran { // another run goes on from where the last one was
+		m.begun, m.ran = number(m.play.srv.RV()), true
+	}
 	ctx, cancel := context.WithCancel(m.play.ctx)
 	ended := make(chan error, 1)
 	m.play.runs.Go(func() { ended <- m.Run(ctx) })
@@ -135,7 +139,11 @@ func (m *member[T]) stop() {
 		m.play.breaks("L23: %s: Run ended with %v", m.called, err)
 	}
 	m.end = nil
-	if took := time.Since(began); free && took > time.Second {
+	atMost := time.Second
+	if m.form.Snapshot {
+		atMost = 12 * time.Second // it asks which cluster it is, and writes
+	}
+	if took := time.Since(began); free && took > atMost {
 		m.play.breaks("L23: %s took %s to stop", m.called, took)
 	}
 	for _, r := range m.heard {
@@ -212,6 +220,12 @@ func (m *member[T]) check() {
 		}
 	}
 	synced := m.HasSynced()
+	if rv := m.Cache().RV(); synced && m.begun > 0 {
+		if len(promises) > 0 && number(rv) < m.begun && m.play.restored.Load() == 0 && !m.play.lags() {
+			m.play.breaks("L18: %s has synced at rv %s, and the server was at %d when it began", m.called, rv, m.begun)
+		}
+		m.begun = 0
+	}
 	objects, _ := m.Cache().Snapshot()
 	held := map[object.Key]T{}
 	for o := range objects {

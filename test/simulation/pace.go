@@ -56,7 +56,7 @@ func (c *pace) failed(f *failure.Failure) {
 	case failure.PhaseHandler:
 		c.handlers++
 		return
-	case failure.PhaseIndex, failure.PhaseCache, failure.PhaseHook:
+	case failure.PhaseIndex, failure.PhaseCache, failure.PhaseHook, failure.PhaseSnapshot:
 		return
 	}
 	if !c.single {

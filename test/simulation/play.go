@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/test/network"
@@ -45,6 +48,7 @@ type play struct {
 	ctx    context.Context
 	runs   sync.WaitGroup // what the play started
 
+	dir       string // of snapshots, "" where there are none
 	processes []*process
 	pool      *wire.Pool
 	pods      *history
@@ -148,6 +152,18 @@ func (p *play) open() {
 	}
 }
 
+// directory is where an informer has its snapshots.
+func (p *play) directory(called string) *snapshot.Directory {
+	if p.dir == "" {
+		dir, err := os.MkdirTemp("", "simulation-")
+		if err != nil {
+			panic(err)
+		}
+		p.dir = dir
+	}
+	return snapshot.In(filepath.Join(p.dir, called), snapshot.Options{Interval: 40 * time.Second})
+}
+
 var sharedScheme = sync.OnceValue(scheme.New)
 
 // member makes an informer. One of widgets is of the version that they have now.
@@ -240,6 +256,11 @@ func (p *play) close() {
 	}
 	for _, f := range slices.Backward(p.fronts) {
 		f.Close()
+	}
+	if p.dir != "" {
+		if err := os.RemoveAll(p.dir); err != nil {
+			panic(err)
+		}
 	}
 }
 

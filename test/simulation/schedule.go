@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +53,14 @@ type Form struct {
 	Slow          time.Duration // how long its owner takes to hear of a state
 	Selected      bool          // only objects whose label "half" is "even"
 	Packed        bool          // the cache has bytes
+	Snapshot      bool          // it is another process whenever it starts again, which begins with the file of the one before
 	Transformed   bool          // objects go through a function that changes them, and fails now and then
 	Namespaces    int           // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
+}
+
+// lags reports whether a server may be behind, which a first list need not notice.
+func (s Schedule) lags() bool {
+	return s.World.Fronts > 0 || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "lag" })
 }
 
 // Kind is what an informer is of.

@@ -90,6 +90,7 @@ func shrinkWorld(s Schedule, fails func(Schedule) bool) Schedule {
 			func(w *World) { w.Informers[n].CBOR = false },
 			func(w *World) { w.Informers[n].Selected = false },
 			func(w *World) { w.Informers[n].Transformed = false },
+			func(w *World) { w.Informers[n].Snapshot = false },
 			func(w *World) { w.Informers[n].Namespaces = 0 },
 			func(w *World) { w.Informers[n].PageSize = 0 },
 			func(w *World) { w.Informers[n].Of = Pods },
