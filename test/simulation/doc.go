@@ -58,6 +58,7 @@
 //     that are idle: the next one then arrives some nanoseconds earlier or later.
 //   - A goroutine that has run for ten milliseconds of real time has to wait, in the middle of
 //     an instant. A busy machine makes that happen more often.
+//   - Whoever reads or writes a file, as informers with snapshots do, is waited for by nobody.
 //
 // Under the race detector the scheduler is random on purpose.
 //

@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	"github.com/millrace-dev/millrace/test/torture/clock"
@@ -30,7 +31,11 @@ var clockEpisodes = []episode{
 			w.complain("the clock stepped, and %d managers have followed", n)
 		}
 		if n := w.failed.Load() - failed; n != 0 {
-			w.complain("the clock stepped, and %d failures are reported", n)
+			all := ""
+			for _, f := range w.subjects {
+				all += "\n" + f.said(w.began(), regexp.MustCompile(`^never$`))
+			}
+			w.complain("the clock stepped, and %d failures are reported: %s", n, all)
 		}
 	}},
 	{"the clients' clock is years off", false, func(w *world, _ context.Context) {

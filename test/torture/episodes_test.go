@@ -135,6 +135,7 @@ var episodes = []episode{
 			w.hold(3*time.Second, 6*time.Second)
 			w.anybodySays(`EOF|INTERNAL_ERROR|stream error|closed before its end|closed the watch at once`)
 			w.gateway.limit.Store(0)
+			w.front.cutAll() // or a watch that has begun ends in the next episode
 		})
 	}},
 	{"the certificate is not valid yet", false, func(w *world, _ context.Context) {
