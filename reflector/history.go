@@ -66,13 +66,17 @@ func (r *Reflector[T]) backTo(rv string) bool {
 // of an earlier state are known as long as there is no other.
 func (r *Reflector[T]) asked() source.ListerWatcher[T] {
 	reuser, ok := r.source.(source.Reuser[T])
+	var again source.ListerWatcher[T] // nil also where the source has no other
 	switch {
 	case ok && r.anew:
-		return reuser.Reusing(func(object.Key) (none T, ok bool) { return none, false })
+		again = reuser.Reusing(func(object.Key) (none T, ok bool) { return none, false })
 	case ok && r.earlier != nil && r.earlier.spent:
-		return reuser.Reusing(r.earlier.knows())
+		again = reuser.Reusing(r.earlier.knows())
 	}
-	return r.source
+	if again == nil {
+		return r.source
+	}
+	return again
 }
 
 // older reports whether a is known to be an earlier resource version than b.

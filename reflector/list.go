@@ -63,7 +63,7 @@ func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv st
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", r.listFailed(ctx, ctx.Err())
-	case list.Meta.ResourceVersion == "":
+	case list.Meta == nil || list.Meta.ResourceVersion == "":
 		return nil, "", &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
 	}
 	return items, list.Meta.ResourceVersion, nil

@@ -39,6 +39,9 @@ func (l *loans[T]) lend(key object.Key) (T, bool) {
 		l.out = make(map[uint64][]weak.Pointer[byte])
 	}
 	hash, lent := maphash.Comparable(seed, object.KeyOf(o)), weak.Make(at)
+	if n := len(l.out[hash]); n >= 4 && n&(n-1) == 0 { // now and then, for those who ask of every event
+		l.out[hash] = slices.DeleteFunc(l.out[hash], func(lent weak.Pointer[byte]) bool { return lent.Value() == nil })
+	}
 	if !slices.Contains(l.out[hash], lent) {
 		l.out[hash] = append(l.out[hash], lent)
 	}

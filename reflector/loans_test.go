@@ -89,3 +89,20 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 	runtime.ReadMemStats(&m)
 	require.Less(t, m.HeapAlloc, uint64(many*size/2))
 }
+
+// A source that asks for each event what is known of it, in a watch of one object that
+// changes. What is noted of states that are gone goes too: each look walks over all of it.
+func TestAWatchNotesNothingOfStatesThatAreGone(t *testing.T) {
+	const many = 20000
+	l := &loans[partial]{known: func(object.Key) (partial, bool) { return obj("a", 1), true }}
+	for n := range many {
+		if l.lend(object.Key{Name: "a"}); n%1000 == 0 {
+			runtime.GC()
+		}
+	}
+	noted := 0
+	for _, lent := range l.out {
+		noted += len(lent)
+	}
+	require.Less(t, noted, many/2, "of one object")
+}

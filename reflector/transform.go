@@ -43,8 +43,8 @@ func (e *TransformError) Unwrap() error { return e.Err }
 
 // Transformed returns a source whose objects have gone through transform, to
 // make them smaller for example. The function owns the object that it is given
-// and may change it in place, which is why from must not share parts between
-// its objects (see rest.Resource.Sharing). An error, a panic, a nil result or another key
+// and may change it in place, which is why Transformed panics where from shares parts
+// between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or another key
 // ends the list or watch with a *TransformError: a reflector then does not
 // count the change as seen and asks for it again after a back-off. UID and
 // resource version are put back where transform removed them. Bookmarks do not
@@ -62,10 +62,13 @@ func TransformedBy[T object.Object, F any](from source.ListerWatcher[T], transfo
 	return &transformed[T]{source: from, transform: transform, place: placeOf(calls)}
 }
 
-// refuseNil panics with the place of the call of its caller.
+// refuseNil and what cannot be transformed: it panics with the place of the call of its caller.
 func refuseNil[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) {
 	if from == nil || transform == nil {
 		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
+	}
+	if sharer, ok := from.(source.Sharer); ok && sharer.SharedParts() != nil {
+		panic(failure.Place(2) + ": the objects of " + source.NameOf(from) + " share parts, and a transform of one would change others: leave out Sharing")
 	}
 }
 
@@ -92,7 +95,7 @@ func (t *transformed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 // Choosing implements source.Chooser: what is not wanted is not transformed.
 func (t *transformed[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
 	choosing := *t
-	choosing.wanted = wanted
+	choosing.wanted = source.Both(choosing.wanted, wanted)
 	return &choosing
 }
 
@@ -123,7 +126,9 @@ func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
 	lent := &loans[T]{known: t.known}
 	from := t.source
 	if reuser, ok := from.(source.Reuser[T]); ok && t.known != nil {
-		from = reuser.Reusing(lent.lend)
+		if again := reuser.Reusing(lent.lend); again != nil {
+			from = again
+		}
 	}
 	from = source.Selecting(from, t.selection)
 	if t.wanted != nil {
@@ -188,6 +193,9 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 		return out, ErrNilTransform
 	case object.KeyOf(out) != key:
 		return out, ErrTransformKey
+	}
+	if (out.GetUID() != uid || out.GetResourceVersion() != rv) && any(out) != any(o) {
+		out = out.DeepCopyObject().(T) // it may be one that was returned before, and is in use
 	}
 	if out.GetUID() != uid {
 		out.SetUID(uid)

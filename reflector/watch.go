@@ -121,7 +121,7 @@ func (r *Reflector[T]) looksPast(f *failure.Failure) bool {
 // unreadable reports whether f is about a change that arrived whole and could
 // still not be used.
 func unreadable(f *failure.Failure) bool {
-	return (f.Phase == failure.PhaseDecode || f.Phase == failure.PhaseTransform) && !errors.Is(f.Err, io.ErrUnexpectedEOF)
+	return f.Phase == failure.PhaseTransform || f.Phase == failure.PhaseDecode && !errors.Is(f.Err, io.ErrUnexpectedEOF)
 }
 
 // follow opens a watch and reads it to its end. With initial not nil it first
@@ -219,7 +219,7 @@ func (r *Reflector[T]) waitForRoom(ctx context.Context, dog *watchdog) error {
 // watchFailed says where to go on after a watch failed to open or broke.
 func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err error) (State, *failure.Failure) {
 	next := Watching
-	if expired(err) {
+	if _, users := errors.AsType[*TransformError](err); expired(err) && !users {
 		r.expired = true
 		next = r.first()
 	}

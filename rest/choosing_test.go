@@ -60,3 +60,35 @@ func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
 	require.True(t, goOn)
 	require.Zero(t, list.empty)
 }
+
+func zzNot(name string) func(object.Head) bool {
+	return func(h object.Head) bool { return h.GetName() != name }
+}
+
+// What a source lacks already stays away, whatever is left out besides.
+func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
+	pods := ResourceFor[*corev1.Pod](podsServer(t))
+	t.Run("whole", func(t *testing.T) {
+		for o, err := range source.Choosing(pods.Choosing(zzNot("a")), zzNot("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
+			require.NoError(t, err)
+			require.NotEqual(t, "a", o.GetName())
+		}
+	})
+	t.Run("packed", func(t *testing.T) {
+		packed := source.Packing(pods.Choosing(zzNot("a")), wire.NewPacker[*corev1.Pod](nil))
+		for o, err := range source.Choosing[*wire.Packed[*corev1.Pod]](packed, zzNot("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
+			require.NoError(t, err)
+			require.NotEqual(t, "a", o.GetName())
+		}
+	})
+}
+
+// "Two sources whose origins agree in all but the function yield the same objects." A source
+// that leaves out what a function refuses cannot say so, and has no origin; else an informer
+// of all believes the snapshot of some, or the other way round.
+func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
+	pods := ResourceFor[*corev1.Pod](podsServer(t))
+	whole, _ := pods.Origin()
+	chosen, ok := source.OriginOf(pods.Choosing(zzNot("a")))
+	require.False(t, ok && whole.Scope == chosen.Scope, "%+v", chosen)
+}

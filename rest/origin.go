@@ -13,9 +13,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Origin implements source.Traced. A subresource has none.
+// Origin implements source.Traced. A subresource has none, and neither has what is chosen of a
+// resource: it is not told from the whole.
 func (r *Resource[T]) Origin() (source.Origin, bool) {
-	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" {
+	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" || r.wanted != nil {
 		return source.Origin{}, false
 	}
 	made := goType[T](r.codec.opts)

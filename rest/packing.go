@@ -48,7 +48,7 @@ func (p *packing[T]) Reusing(known wire.Known[*wire.Packed[T]]) source.ListerWat
 // Choosing implements source.Chooser.
 func (p *packing[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[*wire.Packed[T]] {
 	choosing := *p
-	choosing.wanted = wanted
+	choosing.wanted = source.Both(choosing.wanted, wanted)
 	return &choosing
 }
 

@@ -229,7 +229,7 @@ func (r *Resource[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 // Choosing implements source.Chooser: what is not wanted is not decoded.
 func (r *Resource[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
 	choosing := *r
-	choosing.wanted = wanted
+	choosing.wanted = source.Both(choosing.wanted, wanted)
 	return &choosing
 }
 

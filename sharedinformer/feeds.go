@@ -220,6 +220,9 @@ func (f *feeds[T]) in(namespace string) (source.ListerWatcher[T], error) {
 	if namespace == metav1.NamespaceAll {
 		return f.source, nil
 	}
+	if limited, ok := f.source.(source.Limited); ok && !limited.Reaches(namespace) {
+		return nil, fmt.Errorf("%s does not reach namespace %s: make the informer of a source of all namespaces", source.NameOf(f.source), namespace)
+	}
 	narrow, ok := f.source.(source.Namespacer[T])
 	if !ok {
 		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", source.NameOf(f.source))

@@ -192,6 +192,10 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 			return
 		}
 	}
+	if d.Type == deltafifo.Passed {
+		a.passed(w, d)
+		return
+	}
 	if d.Late && !a.takes(w, d) {
 		return
 	}
@@ -214,6 +218,17 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		a.lose(w, d)
 	case deltafifo.Bookmark: // its RV is the batch's
 		a.informer.marked(d.RV)
+	}
+}
+
+// passed lets go of an object that has left what the source chooses, of which only the version has
+// come.
+func (a *applier[T]) passed(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	left := d.Part.Away[0]
+	if have, cached := w.Get(d.Key); cached && !olderThan(left.RV, have) {
+		w.Delete(d.Key)
+		a.informer.gone.add(have, left.RV)
+		a.add(d, Event[T]{Type: Delete, Object: have, FinalStateUnknown: true})
 	}
 }
 

@@ -63,7 +63,17 @@ func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 func (n *narrowed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
 	events, err := n.ListerWatcher.Watch(ctx, opts)
 	n.learn(err)
-	return events, err
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		for e, err := range events {
+			n.learn(err)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
 }
 
 func (n *narrowed[T]) learn(err error) {
@@ -91,8 +101,9 @@ func (s *scoped[T]) List(ctx context.Context, opts metav1.ListOptions) source.Li
 	list := s.ListerWatcher.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(T, error) bool) {
+		var none T // which the reflector complains of
 		for item, err := range items {
-			if err == nil && !s.wants(item.GetNamespace()) {
+			if err == nil && any(item) != any(none) && !s.wants(item.GetNamespace()) {
 				err = errNamespaced
 			}
 			if !yield(item, err) {

@@ -369,7 +369,11 @@ func (s *snapshots[T]) cluster(ctx context.Context, patience time.Duration) (str
 // labelOf returns what a feed is of.
 func (s *snapshots[T]) labelOf(f *feed[T]) (snapshot.Label, error) {
 	l := s.label
-	from, err := s.informer.feeds.in(f.namespace)
+	var from source.ListerWatcher[T]
+	err := failure.Apart("the source's In", func() (err error) {
+		from, err = s.informer.feeds.in(f.namespace)
+		return err
+	})
 	if err != nil {
 		return l, err
 	}

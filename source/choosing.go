@@ -15,12 +15,12 @@ import (
 type Chooser[T object.Head] interface {
 	ListerWatcher[T]
 
-	// Choosing returns the same source without the objects that wanted refuses: its lists
-	// lack them, and in a watch their events have no object but its name (see
-	// wire.Event.Passed). It is asked for every object of a list, and for the object of
-	// every event but a bookmark, with the head of the object as the server has it, which
-	// it must not keep. It may be called from several goroutines at once, must not
-	// block, and may answer differently later.
+	// Choosing returns the same source without the objects that wanted refuses, and without
+	// those that it has left out before (see Both): its lists lack them, and in a watch
+	// their events have no object but its name (see wire.Event.Passed). It is asked for
+	// every object of a list, and for the object of every event but a bookmark, with the
+	// head of the object as the server has it, which it must not keep. It may be called
+	// from several goroutines at once, must not block, and may answer differently later.
 	Choosing(wanted func(object.Head) bool) ListerWatcher[T]
 }
 
@@ -33,6 +33,15 @@ func Choosing[T object.Head](from ListerWatcher[T], wanted func(object.Head) boo
 		}
 	}
 	return &choosing[T]{from, wanted}
+}
+
+// Both wants what before and wanted want. Where before is nil it is wanted: a Chooser that was
+// returned by Choosing leaves out more, and not other objects.
+func Both(before, wanted func(object.Head) bool) func(object.Head) bool {
+	if before == nil {
+		return wanted
+	}
+	return func(o object.Head) bool { return before(o) && wanted(o) }
 }
 
 // choosing leaves out objects that have been made.

@@ -17,7 +17,9 @@ import (
 // list or a watch with the error of p.
 func Packing[T object.Object](from ListerWatcher[T], p *wire.Packer[T]) Namespacer[*wire.Packed[T]] {
 	if packer, ok := from.(Packer[T]); ok {
-		return packer.Packing(p)
+		if packed := packer.Packing(p); packed != nil {
+			return packed
+		}
 	}
 	return &packing[T]{from: from, by: p}
 }
@@ -39,9 +41,20 @@ func (p *packing[T]) String() string { return NameOf(p.from) }
 func (p *packing[T]) reusing() ListerWatcher[T] {
 	from := Selecting(p.lending(), p.selection)
 	if p.wanted != nil {
-		return Choosing(from, p.wanted)
+		return Choosing(from, func(o object.Head) bool { return p.wanted(p.whole(o)) })
 	}
 	return from
+}
+
+// whole is the head of an object. What was lent, and has come back, is bare: the head is that of
+// the packed object behind it.
+func (p *packing[T]) whole(o object.Head) object.Head {
+	if bare, ok := o.(T); ok {
+		if have, ok := p.by.Behind(bare); ok {
+			return have
+		}
+	}
+	return o
 }
 
 func (p *packing[T]) lending() ListerWatcher[T] {
@@ -116,7 +129,7 @@ func (p *packing[T]) Reusing(known wire.Known[*wire.Packed[T]]) ListerWatcher[*w
 // Choosing implements Chooser: what is not wanted is not packed.
 func (p *packing[T]) Choosing(wanted func(object.Head) bool) ListerWatcher[*wire.Packed[T]] {
 	choosing := *p
-	choosing.wanted = wanted
+	choosing.wanted = Both(choosing.wanted, wanted)
 	return &choosing
 }
 

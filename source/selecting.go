@@ -45,6 +45,9 @@ type Selector[T object.Head] interface {
 
 // Selecting returns the source as one that asks its server to select, if it can.
 func Selecting[T object.Head](from ListerWatcher[T], s Selection) ListerWatcher[T] {
+	if s.Selector == "" && s.Answered == nil {
+		return from // whose own selection stays
+	}
 	if selector, ok := from.(Selector[T]); ok {
 		if selecting := selector.Selecting(s); selecting != nil {
 			return selecting

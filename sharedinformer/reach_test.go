@@ -1,0 +1,34 @@
+package sharedinformer_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// An informer of a source that is one namespace cannot be led to another one.
+func TestANamespaceThatTheSourceDoesNotReach(t *testing.T) {
+	srv := apiserver.New(apiserver.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Pipe()
+	require.NoError(t, err)
+	_, err = srv.Create(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}})
+	require.NoError(t, err)
+	scheme := runtime.NewScheme()
+	require.NoError(t, corev1.AddToScheme(scheme))
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}, scheme)
+	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	i := sharedinformer.New(rest.ResourceFor[*corev1.ConfigMap](client).Namespace("shop"), sharedinformer.Options{})
+	err = i.SetNamespaces([]string{"default"})
+	require.ErrorContains(t, err, "configmaps in namespace shop does not reach namespace default: make the informer of a source of all namespaces")
+	require.False(t, i.Watches("default"))
+}
