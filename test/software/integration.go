@@ -5,6 +5,8 @@ func integrations() (all []*suite) {
 	for _, name := range []string{
 		"replicaset", "deployment", "garbagecollector", "quota", "endpointslice", "disruption",
 		"namespace", "statefulset", "serviceaccount", "job", "cronjob", "podgc", "ttlcontroller", "volume",
+		"daemonset", "replicationcontroller", "evictions", "staleness", "scheduler", "scheduler/eventhandler", "scheduler/filters",
+		"scheduler/preemption", "scheduler/queueing",
 	} {
 		s := integration(name)
 		s.causes = differing[name]
