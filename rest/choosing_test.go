@@ -61,7 +61,7 @@ func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
 	require.Zero(t, list.empty)
 }
 
-func zzNot(name string) func(object.Head) bool {
+func allBut(name string) func(object.Head) bool {
 	return func(h object.Head) bool { return h.GetName() != name }
 }
 
@@ -69,14 +69,14 @@ func zzNot(name string) func(object.Head) bool {
 func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	t.Run("whole", func(t *testing.T) {
-		for o, err := range source.Choosing(pods.Choosing(zzNot("a")), zzNot("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
+		for o, err := range source.Choosing(pods.Choosing(allBut("a")), allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
 			require.NoError(t, err)
 			require.NotEqual(t, "a", o.GetName())
 		}
 	})
 	t.Run("packed", func(t *testing.T) {
-		packed := source.Packing(pods.Choosing(zzNot("a")), wire.NewPacker[*corev1.Pod](nil))
-		for o, err := range source.Choosing[*wire.Packed[*corev1.Pod]](packed, zzNot("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
+		packed := source.Packing(pods.Choosing(allBut("a")), wire.NewPacker[*corev1.Pod](nil))
+		for o, err := range source.Choosing[*wire.Packed[*corev1.Pod]](packed, allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
 			require.NoError(t, err)
 			require.NotEqual(t, "a", o.GetName())
 		}
@@ -89,6 +89,6 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	whole, _ := pods.Origin()
-	chosen, ok := source.OriginOf(pods.Choosing(zzNot("a")))
+	chosen, ok := source.OriginOf(pods.Choosing(allBut("a")))
 	require.False(t, ok && whole.Scope == chosen.Scope, "%+v", chosen)
 }
