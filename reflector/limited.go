@@ -13,8 +13,13 @@ func (t *transformed[T]) Kept() wire.Fields {
 	return wire.Fields{}
 }
 
-// Origin implements source.Traced as the source does.
-func (t *transformed[T]) Origin() (source.Origin, bool) { return source.OriginOf(t.source) }
+// Origin implements source.Traced as the source does. What is chosen of it has none.
+func (t *transformed[T]) Origin() (source.Origin, bool) {
+	if t.wanted != nil {
+		return source.Origin{}, false
+	}
+	return source.OriginOf(t.source)
+}
 
 // Altered implements source.Limited.
 func (t *transformed[T]) Altered() bool { return true }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -89,6 +90,14 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	whole, _ := pods.Origin()
-	chosen, ok := source.OriginOf(pods.Choosing(allBut("a")))
-	require.False(t, ok && whole.Scope == chosen.Scope, "%+v", chosen)
+	require.NotEmpty(t, whole.Server)
+	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
+	for name, from := range map[string]any{
+		"a resource":  pods.Choosing(allBut("a")),
+		"transformed": source.Choosing(reflector.Transformed[*corev1.Pod](pods, same), allBut("a")),
+		"packed":      source.Choosing[*wire.Packed[*corev1.Pod]](source.Packing(reflector.Transformed[*corev1.Pod](pods, same), wire.NewPacker[*corev1.Pod](nil)), allBut("a")),
+	} {
+		_, ok := source.OriginOf(from)
+		require.False(t, ok, name)
+	}
 }

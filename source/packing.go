@@ -163,8 +163,13 @@ func (p *packing[T]) Kept() wire.Fields {
 	return wire.Fields{}
 }
 
-// Origin implements Traced as the source does.
-func (p *packing[T]) Origin() (Origin, bool) { return OriginOf(p.from) }
+// Origin implements Traced as the source does. What is chosen of it has none.
+func (p *packing[T]) Origin() (Origin, bool) {
+	if p.wanted != nil {
+		return Origin{}, false
+	}
+	return OriginOf(p.from)
+}
 
 // Altered implements Limited as the source does.
 func (p *packing[T]) Altered() bool {
