@@ -99,7 +99,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
-				i.whole.nextResync()
+				i.whole.nextResync(time.Now())
 				ended <- i.WaitForSync(ctx)
 			}()
 			select {

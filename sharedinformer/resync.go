@@ -13,35 +13,36 @@ import (
 // for handlers that block.
 func (i *core[T]) resync(ctx context.Context) {
 	handlers := newAttendance[T]()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	look := time.Now().Add(lookEvery)
 	for {
-		timer := time.NewTimer(time.Until(i.nextResync()))
+		// One timer for both, and all that is due is done whatever woke the loop: in a synctest
+		// bubble the time does not pass before the next timer is made, which is not due then.
+		// A timer that is due when it is made or selected on crashes Go's race detector there.
+		timer := time.NewTimer(time.Until(i.nextResync(look)))
 		select {
 		case <-timer.C:
 		case <-i.tuned:
-		case <-look.C:
-			handlers.look(i)
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		}
 		timer.Stop()
-		// Whatever woke it. In a synctest bubble the time does not pass before the next timer,
-		// which is not due then: those that are due when they are made crash Go's race detector.
-		if i.markDue(time.Now()) {
+		now := time.Now()
+		if i.markDue(now) {
 			i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Sync})
+		}
+		if !now.Before(look) {
+			handlers.look(i)
+			look = now.Add(lookEvery)
 		}
 	}
 }
 
-// noResync is how long the loop sleeps while no handler wants a resync.
-const noResync = 24 * time.Hour
-
-func (i *core[T]) nextResync() time.Time {
+// nextResync returns when the next resync is due, or last where none is before that.
+func (i *core[T]) nextResync(last time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	next := time.Now().Add(noResync)
+	next := last
 	for _, d := range *i.handlers.Load() {
 		if d.opts.Resync > 0 && d.nextResync.Before(next) {
 			next = d.nextResync
