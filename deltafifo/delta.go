@@ -72,7 +72,7 @@ func (t Type) String() string {
 type Delta[T object.Head] struct {
 	Type   Type
 	Late   bool       // of Added, Updated and Deleted; see Outdates
-	Anew   bool       // of Replaced: the server's history went back, so that the same UID and version may have another content
+	Anew   bool       // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
 	Key    object.Key // of Object, or of what passed; for Replaced, Gained and Bookmark the namespace that they are about, empty for all
 	Object T          // for Deleted, the last state that the server told
 	Items  []T        // for Replaced and Gained, the whole set in list order

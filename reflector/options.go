@@ -64,8 +64,9 @@ type Options struct {
 	// behind, and a later one as a consistent read in pages of 500.
 	PageSize int64
 
-	// Consistent makes the first list a consistent read too. Set it where others may
-	// have read newer states of the same objects before.
+	// Consistent makes the first list a consistent read too, which takes back no known
+	// object. Set it where others have read the same objects before: their states may be
+	// newer, or of a history that was lost since.
 	Consistent bool
 
 	// Timing says how long to wait for a server and between attempts.

@@ -33,7 +33,7 @@ type Reflector[T object.Head] struct {
 	last           string        // that of the last change or bookmark, which is below rv if versions are not ordered
 	heard          uint64        // changes and bookmarks that watches have brought
 	mute           time.Duration // for how long watches have brought none
-	anew           bool          // the history went back behind rv: a list takes back no known object
+	anew           bool          // the history went back behind rv, or may have before the first list: a list takes back no known object
 	backs          int           // how often it did
 	expired        bool          // rv is of no use to the server: list with a consistent read
 	unpaged        bool          // a page's token expired: list in one response
@@ -76,7 +76,7 @@ type Queue[T object.Head] interface {
 // other are reported by Run, and in Status at once.
 func New[T object.Head](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
-	r := &Reflector[T]{source: from, queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r := &Reflector[T]{source: from, queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {

@@ -184,13 +184,14 @@ func (s *snapshots[T]) refuse(f *feed[T]) {
 	}
 }
 
-// replaced is told when a whole set has come from a feed. Anew means that the history went
-// back, and the file may be of the other one. It is called under join.
+// replaced is told when a whole set has come from a feed. Anew means that the history may have
+// gone back, and the file be of the other one. It is called under join.
 func (s *snapshots[T]) replaced(f *feed[T], anew bool) {
-	if anew {
+	resumed := f.reflector.Status().Resumed
+	if anew && !resumed {
 		s.refuse(f)
 	}
-	if !f.reflector.Status().Resumed {
+	if !resumed {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.saved, f)
