@@ -75,11 +75,14 @@ func (i *Informer) Which() Which {
 const longSilent = 2 * time.Minute
 
 // Trouble says what keeps changes from the cache, where something does at the moment now:
-// failures, or a watch that has brought nothing for two minutes, not even the bookmark that the API
-// server sends each minute. It is empty where changes wait for the cache instead.
+// failures, a transform that does not return, or a watch that has brought nothing for two minutes,
+// not even the bookmark that the API server sends each minute. It is empty where changes wait for the cache instead.
 func (i *Informer) Trouble(now time.Time) string {
-	if i.Reflector.Attempts > 0 {
-		return "no changes arrive: " + i.Reflector.Missing().Error()
+	switch r := &i.Reflector; {
+	case r.Attempts > 0:
+		return "no changes arrive: " + r.Missing().Error()
+	case r.Held():
+		return "no changes arrive: " + r.Waiting
 	}
 	return silent(&i.Status, now)
 }

@@ -281,7 +281,7 @@ func (i *inquiry) arriving(meant []one) {
 // late tells whether changes of an informer that has its list come late.
 func (i *inquiry) late(of one) {
 	s, name := of.status, describe(of)
-	if s.Synced && s.Reflector.Attempts > 0 {
+	if s.Synced && (s.Reflector.Attempts > 0 || s.Reflector.Held()) {
 		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
 	}
 	if silence := silent(&s, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {

@@ -30,6 +30,7 @@ type puzzle struct {
 	options    controller.Options
 	reconcile  func(ctx context.Context, name string) (controller.Result, error)
 	predicates []controller.Predicate[*corev1.Pod]
+	transform  func(*puzzle, *corev1.Pod) (*corev1.Pod, error) // nil for none
 	prepare    func(*puzzle)
 	happen     func(*puzzle)
 	election   *leaderelection.Status
@@ -182,6 +183,16 @@ func TestWhy(t *testing.T) {
 			happen: func(p *puzzle) { put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchSilent,
 			text: `^The informer of pods \(\*v1\.Pod\) is silent: its watch has brought nothing for 3m\d*s?, and no bookmark ever: .+ The cache is as of version \d+; informer-debug check compares it with the server\.$`,
 		},
+		"transform blocks": {
+			transform: func(p *puzzle, o *corev1.Pod) (*corev1.Pod, error) {
+				if o.Name == "p" {
+					<-p.Context().Done()
+				}
+				return o, nil
+			},
+			happen: func(p *puzzle) { put("other")(p); put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchFails,
+			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, since 3m\d+s\. The cache is as of version \d+\.$`,
+		},
 		"handler blocks": {
 			prepare: func(p *puzzle) {
 				p.pods.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(ctx context.Context, _ *corev1.Pod, _ bool) error {
@@ -210,9 +221,16 @@ func TestWhy(t *testing.T) {
 }
 
 func (p *puzzle) ask() {
-	p.pods = factory.Informer[*corev1.Pod](p.Factory)
+	var which factory.For[*corev1.Pod]
 	if p.narrow {
-		p.pods = factory.InformerWith(p.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: labels.SelectorFromSet(labels.Set{"app": "x"})}})
+		which.Scope.Labels = labels.SelectorFromSet(labels.Set{"app": "x"})
+	}
+	if p.transform != nil {
+		which.Transform = func(o *corev1.Pod) (*corev1.Pod, error) { return p.transform(p, o) }
+	}
+	p.pods = factory.InformerWith(p.Factory, which)
+	if p.narrow { // another informer has all
+		factory.Informer[*corev1.Pod](p.Factory)
 	}
 	reconciler := controller.Func(func(ctx context.Context, r controller.Request) (controller.Result, error) {
 		if p.reconcile == nil {

@@ -12,25 +12,30 @@ import (
 const lateAnswer = 10 * time.Second
 
 // ask returns a context for a request. What the request waits for shows in Status, and
-// after a while in the log, until answered is called.
+// after a while in the log, until answered is called. So does a transform, as long as the
+// request lasts.
 func (r *Reflector[T]) ask(ctx context.Context) (asking context.Context, answered func()) {
 	p := new(source.Progress)
 	r.asking.Store(p)
 	late := time.AfterFunc(lateAnswer, func() {
-		if stuck := p.Waiting(nil); stuck != nil && r.asking.Load() == p {
+		if stuck := p.Waiting(nil); stuck != nil && r.asking.Load() == p && !r.calls.running() {
 			r.opts.Logger.Warn("reflector request is late", "resource", r.Name(), "cause", stuck.Error())
 		}
 	})
-	return jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), func() {
+	return withCalls(jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), &r.calls), func() {
 		late.Stop()
 		r.asking.CompareAndSwap(p, nil)
 	}
 }
 
-// waiting says what the request under way waits for; empty if it has been answered, or
-// has waited for less than a second.
+// waiting says what the request under way waits for, or for which transform; empty if it has
+// been answered, and where that has taken less than a second.
 func (r *Reflector[T]) waiting() string {
-	if stuck := r.asking.Load().Waiting(nil); stuck != nil && stuck.For >= time.Second {
+	stuck := r.calls.waiting()
+	if stuck == nil {
+		stuck = r.asking.Load().Waiting(nil)
+	}
+	if stuck != nil && stuck.For >= time.Second {
 		return stuck.Error()
 	}
 	return ""

@@ -44,8 +44,11 @@ func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv st
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
+	dog.excuse(r.calls.running)
+
 	ctx, answered := r.ask(ctx)
 	defer answered()
+	defer r.calls.stop()
 	list := r.wanted(since).List(ctx, r.listOptions())
 	for item, err := range list.Items {
 		if err != nil {

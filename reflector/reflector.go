@@ -57,6 +57,7 @@ type Reflector[T object.Head] struct {
 
 	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since 1970; 0 is never
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
+	calls     calls                           // of transforms
 	unordered atomic.Bool                     // the consumer took a late change
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
@@ -77,6 +78,7 @@ type Queue[T object.Head] interface {
 func New[T object.Head](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
 	r := &Reflector[T]{source: from, queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {

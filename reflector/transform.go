@@ -141,11 +141,11 @@ func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
 func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	from, lent := t.lend()
 	list := from.List(ctx, opts)
-	items := list.Items
+	items, calls := list.Items, callsOf(ctx)
 	list.Items = func(yield func(T, error) bool) {
 		for item, err := range items {
 			if err == nil && !lent.back(item) {
-				item, err = t.apply(item)
+				item, err = t.apply(calls, item)
 			}
 			if !yield(item, err) || err != nil {
 				return
@@ -162,10 +162,11 @@ func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (it
 	if err != nil {
 		return nil, err
 	}
+	calls := callsOf(ctx)
 	return func(yield func(wire.Event[T], error) bool) {
 		for e, err := range events {
 			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !lent.back(e.Object) {
-				e.Object, err = t.apply(e.Object)
+				e.Object, err = t.apply(calls, e.Object)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -174,7 +175,7 @@ func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (it
 	}, nil
 }
 
-func (t *transformed[T]) apply(o T) (out T, err error) {
+func (t *transformed[T]) apply(calls *calls, o T) (out T, err error) {
 	if isNil(o) {
 		return o, nil // what the source did wrong is not the transform's to say
 	}
@@ -185,7 +186,7 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 			out, err = none, &TransformError{Transform: t.place, Key: key, Err: err}
 		}
 	}()
-	if out, err = t.call(key, o); err != nil {
+	if out, err = t.call(calls, key, o); err != nil {
 		return out, err
 	}
 	switch {
@@ -209,7 +210,9 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 // call calls the transform. A Goexit cannot be returned from here: it ends the goroutine.
 // It becomes a panic, so that who called the source hears of the transform and not of
 // the source alone.
-func (t *transformed[T]) call(key object.Key, o T) (out T, err error) {
+func (t *transformed[T]) call(calls *calls, key object.Key, o T) (out T, err error) {
+	calls.begin(t.place, key)
+	defer calls.end()
 	guard := failure.Guard{In: "transform"}
 	defer guard.End(&err, func(exit error) {
 		panic(&TransformError{Transform: t.place, Key: key, Err: exit})

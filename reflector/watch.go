@@ -144,7 +144,10 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	ctx, dog := startWatchdog(ctx, min(patience, lifetime+margin), ErrNoAnswer)
 	defer dog.stop()
 	defer r.watching(nil)
-	dog.excuse(func() bool { return r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout })
+	dog.excuse(func() bool {
+		return r.calls.running() || r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout
+	})
+	defer r.calls.stop()
 
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)

@@ -144,14 +144,16 @@ func together(a, b reflector.Status) reflector.Status {
 }
 
 // worse reports whether a is worse off than b: one that has no list yet than one
-// that has, then one that fails than one that does not, then one that has failed
-// for longer.
+// that has, then one that fails than one that does not, then one that waits, then one that
+// has failed for longer.
 func worse(a, b reflector.Status) bool {
 	switch {
 	case (a.RV == "") != (b.RV == ""):
 		return a.RV == ""
 	case (a.Attempts > 0) != (b.Attempts > 0):
 		return a.Attempts > 0
+	case (a.Waiting != "") != (b.Waiting != ""):
+		return a.Waiting != ""
 	}
 	return a.Attempts > 0 && a.Failure.Since.Before(b.Failure.Since)
 }
