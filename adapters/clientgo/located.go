@@ -24,6 +24,8 @@ type located[T object.Object] struct {
 	keep      wire.Fields
 	pool      *wire.Pool                // nil where nothing is shared
 	known     wire.Known[object.Object] // nil where every object is decoded
+	wanted    func(object.Head) bool    // nil where every object is wanted
+	selection source.Selection
 }
 
 // String names the source.
@@ -36,6 +38,34 @@ func (l *located[T]) Reusing(known wire.Known[object.Object]) source.ListerWatch
 	return &keeping
 }
 
+// Choosing implements source.Chooser.
+func (l *located[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[object.Object] {
+	choosing := *l
+	choosing.wanted = source.Both(choosing.wanted, wanted)
+	return &choosing
+}
+
+// Selecting implements source.Selector.
+func (l *located[T]) Selecting(s source.Selection) source.ListerWatcher[object.Object] {
+	selecting := *l
+	selecting.selection = s
+	return &selecting
+}
+
+// SharedParts implements source.Sharer.
+func (l *located[T]) SharedParts() *wire.Pool { return l.pool }
+
+// Kept implements source.Limited.
+func (l *located[T]) Kept() wire.Fields { return l.keep }
+
+// Altered implements source.Limited.
+func (l *located[T]) Altered() bool { return false }
+
+// Reaches implements source.Limited.
+func (l *located[T]) Reaches(namespace string) bool {
+	return l.namespace == "" || namespace == "" || l.namespace == namespace
+}
+
 // find returns the source with its kind.
 func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Object], error) {
 	m, err := l.client.Mapper().MappingForResource(ctx, l.resource)
@@ -45,11 +75,15 @@ func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Obje
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", l.resource, &source.ResolveError{Err: err})
 	}
+	var found source.ListerWatcher[object.Object]
 	objects := rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Keep(l.keep).Sharing(l.pool).Objects()
-	if l.known == nil {
-		return objects, nil
+	if found = objects; l.known != nil {
+		found = objects.Reusing(l.known)
 	}
-	return objects.Reusing(l.known), nil
+	if l.wanted != nil {
+		found = source.Choosing(found, l.wanted)
+	}
+	return source.Selecting(found, l.selection), nil
 }
 
 // List implements source.ListerWatcher.
@@ -63,6 +97,7 @@ func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) source.L
 		}
 		all := found.List(ctx, opts)
 		for item, err := range all.Items {
+			*list.Meta = *all.Meta
 			if !yield(item, err) || err != nil {
 				return
 			}
