@@ -36,19 +36,20 @@ type informer interface {
 // member is one informer with its handlers.
 type member[T object.Object] struct {
 	*sharedinformer.Informer[T]
-	play    *play
-	process *process
-	form    Form
-	called  string
-	history *history
-	halves  []*indexer.Index[T, string] // some of them added late
-	end     func() error                // nil while it does not run
-	heard   []*recorder[T]
-	pace    *pace
-	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show
-	ran     bool
-	begun   uint64 // where the server was when the first run began; 0 once it has synced
-	spaces  int    // those that it watches, as in Form.Namespaces; 0 is none
+	play      *play
+	process   *process
+	form      Form
+	called    string
+	history   *history
+	transform *transform[T]               // nil for none
+	halves    []*indexer.Index[T, string] // some of them added late
+	end       func() error                // nil while it does not run
+	heard     []*recorder[T]
+	pace      *pace
+	lowest    map[string]int // namespace, or "", to the earliest moment that its cache may show
+	ran       bool
+	begun     uint64 // where the server was when the first run began; 0 once it has synced
+	spaces    int    // those that it watches, as in Form.Namespaces; 0 is none
 }
 
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher[T], h *history) *member[T] {
@@ -84,7 +85,8 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 		opts.LabelSelector = even
 	}
 	if form.Transformed {
-		from = reflector.Transformed(from, newTransform(m).call)
+		m.transform = newTransform(m)
+		from = reflector.Transformed(from, m.transform.call)
 	}
 	m.Informer = sharedinformer.New(from, opts)
 	m.addIndex()
@@ -131,7 +133,7 @@ func (m *member[T]) stop() {
 		return
 	}
 	m.play.say(m.called, "stops")
-	began, free := time.Now(), m.form.Slow == 0 // nothing of ours holds it up
+	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // nothing of ours holds it up
 	for _, r := range m.heard {
 		free = free && r.in.Load() == 0 && !r.patient && r.next.Load() == int64(well)
 	}
@@ -261,8 +263,12 @@ func (m *member[T]) checkStatus() {
 	if !m.pace.single {
 		return
 	}
-	if longest, ok := m.longest()[st.Reflector.State]; ok && time.Since(st.Reflector.Since) > longest {
-		m.play.breaks("L20: %s is %s for %s, want %s at most", m.called, st.Reflector.State, time.Since(st.Reflector.Since), longest)
+	since := st.Reflector.Since
+	if until := m.transform.blockedUntil(); until.After(since) {
+		since = until // before that no server was to blame
+	}
+	if longest, ok := m.longest()[st.Reflector.State]; ok && time.Since(since) > longest && !m.transform.blocking() {
+		m.play.breaks("L20: %s is %s for %s, want %s at most", m.called, st.Reflector.State, time.Since(since), longest)
 	}
 }
 

@@ -4,18 +4,24 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/millrace-dev/millrace/object"
 )
 
 // transform is a function through which all objects of an informer go before they are cached. It
-// changes them in place, and now and then fails.
+// changes them in place, and now and then fails, or takes longer than a server may.
 type transform[T object.Object] struct {
 	member *member[T]
 
 	mu     sync.Mutex // guards random: each feed calls
 	random *rand.Rand
+
+	blocks  atomic.Int64 // calls that block
+	blocked atomic.Int64 // when the last one had, in nanoseconds since 1970; 0 for never
 }
 
 // marking is the annotation that the transform leaves in every object.
@@ -54,6 +60,8 @@ func (t *transform[T]) call(o T) (T, error) {
 		runtime.Goexit()
 	case 4:
 		o.SetName("another")
+	case 5:
+		t.block()
 	}
 	return o, nil
 }
@@ -62,4 +70,27 @@ func (t *transform[T]) draw(n int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.random.IntN(n)
+}
+
+// block takes longer than a server may be silent, and looks whether somebody says so. The feed that
+// calls may have left where there are several.
+func (t *transform[T]) block() {
+	t.blocks.Add(1)
+	defer t.blocks.Add(-1)
+	time.Sleep(70*time.Second + time.Duration(t.draw(30))*time.Second)
+	if st := t.member.Status().Reflector; t.member.pace.single && !strings.Contains(st.Waiting, "the transform") {
+		t.member.play.breaks("L22: %s has waited for its transform, and says that it is %s and waits for %q", t.member.called, st.State, st.Waiting)
+	}
+	t.blocked.Store(time.Now().UnixNano())
+}
+
+// blocking reports whether a call blocks. A nil transform never does.
+func (t *transform[T]) blocking() bool { return t != nil && t.blocks.Load() > 0 }
+
+// blockedUntil returns until when one did last; zero for never.
+func (t *transform[T]) blockedUntil() (until time.Time) {
+	if t != nil && t.blocked.Load() != 0 {
+		until = time.Unix(0, t.blocked.Load())
+	}
+	return until
 }
