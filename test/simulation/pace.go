@@ -22,6 +22,8 @@ type pace struct {
 
 	atLeast time.Duration // that a watch lasts which ends well; 0 if that is not known
 
+	blockedUntil func() time.Time // when its transform last returned that had blocked
+
 	mu       sync.Mutex // guards what follows
 	asked    time.Time  // when the last request was made
 	watching bool       // it was answered, and has not failed since
@@ -61,6 +63,9 @@ func (c *pace) failed(f *failure.Failure) {
 	}
 	if !c.single {
 		return
+	}
+	if c.listing && errors.Is(f.Err, reflector.ErrStalled) && time.Since(c.blockedUntil()) < time.Second {
+		c.play.breaks("L22: %s has waited for its transform, and says: %v", c.called, f)
 	}
 	c.heard++
 	c.last, c.watching, c.listing = f, false, false
