@@ -125,9 +125,15 @@ func (c *Client[T]) Cache() indexer.Reader[T] {
 
 // Read returns the object under key: the cached one, which is shared and must not be
 // changed, or, of a kind that bypasses the cache, the server's. Where there is none
-// it fails so that apierrors.IsNotFound says so, and where the cache is not synced,
-// and may therefore not have it yet, with sharedinformer.ErrNotSynced and why. A kind
-// that the server does not serve has no objects.
+// it fails so that apierrors.IsNotFound says so. It fails otherwise where it cannot know:
+//
+//   - with sharedinformer.ErrNotSynced and why, where the cache is not synced, and may not have
+//     the object yet;
+//   - with sharedinformer.ErrNotWatched, where the cache has other namespaces. It is Terminal;
+//   - with shard.ErrLost or shard.ErrMoved, where the objects are shared (factory.Scope.Shard), and
+//     ctx is that of a reconcile whose slot, or whose object, may be another process's by now.
+//
+// A kind that the server does not serve has no objects.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	var why error
 	if c.informer != nil && !c.informer.HasSynced() && !notServed(c.informer) {
@@ -137,7 +143,25 @@ func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	if err != nil && why != nil {
 		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, why)
 	}
+	if c.informer != nil && apierrors.IsNotFound(err) {
+		if why := c.unknown(ctx, key); why != nil {
+			return o, fmt.Errorf("read %s %s: %w", c, object.FormatKey(key), why)
+		}
+	}
 	return o, err
+}
+
+// unknown says why what a read in ctx did not find may be there all the same, nil if it is not. It
+// is asked after the read: what the cache lets go of it has let go of before.
+func (c *Client[T]) unknown(ctx context.Context, key object.Key) error {
+	if !c.informer.Watches(key.Namespace) {
+		return Terminal(sharedinformer.ErrNotWatched)
+	}
+	w := workOf(ctx)
+	if w == nil || c.informer.Scope().Share != w.share {
+		return nil
+	}
+	return w.lacks(ctx, c.informer, c.informer.Scope(), c.informer.Holds, key)
 }
 
 // read is Read from a cache that may be taken as it is.

@@ -92,7 +92,10 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 		p.order = slices.DeleteFunc(p.order, func(n *note) bool { return p.notes[n.req] != n })
 	}
 	now := time.Now()
-	for p.order[0].look.Before(now) {
+	if until.Before(now) {
+		until = now // of a patience that was over before it began
+	}
+	for left := len(p.order); left > 0 && p.order[0].look.Before(now); left-- {
 		old := p.order[0]
 		p.order[0] = nil
 		p.order = p.order[1:]
@@ -103,9 +106,6 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 		default:
 			old.look = until
 			p.order = append(p.order, old)
-		}
-		if len(p.order) == 0 {
-			return
 		}
 	}
 }

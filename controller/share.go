@@ -19,6 +19,7 @@ import (
 
 // holding is what the informer of a source holds, where that is a share.
 type holding struct {
+	of    any // the informer
 	scope shard.Scope
 	holds func(hash uint64) bool                   // all that is in its slot
 	find  func(object.Key) (hash uint64, has bool) // what has a name
@@ -30,7 +31,7 @@ func holdingOf[T object.Object](i *sharedinformer.Informer[T]) *holding {
 		return nil
 	}
 	scope := i.Scope()
-	return &holding{scope: scope, holds: i.Holds, find: func(key object.Key) (uint64, bool) {
+	return &holding{of: i, scope: scope, holds: i.Holds, find: func(key object.Key) (uint64, bool) {
 		head, has := i.Heads().Get(key)
 		if !has {
 			return 0, false
@@ -198,7 +199,7 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 			return nil, nil, nil
 		}
 	}
-	return working, leave, nil
+	return withWork(working, &work{share: share, token: token, hash: h.hash, key: req.Key, had: having(req, sources)}), leave, nil
 }
 
 // home returns where req belongs: where the cache has what it names, and where that was if it

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/millrace-dev/millrace/internal/handover"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -45,7 +46,7 @@ func (k *kind) lacking(ctx context.Context) error {
 	}
 	switch token, ours := w.share.Term(w.token.Slot); {
 	case !ours || token != w.token:
-		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, lossOf(ctx)))
+		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, handover.Loss(ctx)))
 	case !k.holds(w.hash):
 		return k.unreadable(errNotHeld)
 	}
@@ -65,12 +66,4 @@ func (k *kind) absent(ctx context.Context, key client.ObjectKey) error {
 
 func (k *kind) unreadable(err error) error {
 	return fmt.Errorf("unable to read %s: %w", k.gvk.Kind, err)
-}
-
-// lossOf is why a slot was lost.
-func lossOf(ctx context.Context) error {
-	if cause := context.Cause(ctx); errors.Is(cause, shard.ErrLost) {
-		return shard.ErrLost
-	}
-	return shard.ErrMoved
 }

@@ -63,6 +63,14 @@ func (w *Waits) Refused(share shard.Share, hash uint64) (time.Duration, bool) {
 	return w.Next(term), true
 }
 
+// Loss is why a slot in which ctx worked is no longer ours: shard.ErrLost or shard.ErrMoved.
+func Loss(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, shard.ErrLost) {
+		return shard.ErrLost
+	}
+	return shard.ErrMoved
+}
+
 // Over reports whether the work in a context ended because its slot is another's.
 func Over(ctx context.Context) bool {
 	cause := context.Cause(ctx)
