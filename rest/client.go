@@ -44,6 +44,7 @@ type Client struct {
 	mu      sync.Mutex // guards the rest
 	plain   map[object.GVR]bool
 	cluster *string // see Cluster; nil while it is not known
+	refused pause   // of Cluster
 }
 
 // NewClient returns a client for the server of cfg. It sends nothing: an

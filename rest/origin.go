@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,13 +48,19 @@ func (c *Client) address() string {
 }
 
 // Cluster returns the UID of the namespace kube-system, which lives as long as the cluster.
-// It is empty where the caller may not read it, or there is none. The server is asked once.
+// It is empty where the caller may not read it, or there is none. The server is asked once, and
+// again where it has failed: not before it wants to be, as long as ctx lasts.
 func (c *Client) Cluster(ctx context.Context) (string, error) {
 	c.mu.Lock()
-	known := c.cluster
+	known, refused := c.cluster, c.refused
 	c.mu.Unlock()
 	if known != nil {
 		return *known, nil
+	}
+	if wait := time.Until(refused.until); wait > 0 {
+		if err := sleep(ctx, wait); err != nil {
+			return "", fmt.Errorf("%w (%w)", refused.err, err)
+		}
 	}
 	namespaces := ResourceForKind[*metav1.PartialObjectMetadata](c, object.GVK{Version: "v1", Kind: "Namespace"})
 	system, err := namespaces.Get(ctx, object.Key{Name: metav1.NamespaceSystem}, metav1.GetOptions{})
@@ -61,10 +69,21 @@ func (c *Client) Cluster(ctx context.Context) (string, error) {
 	case err == nil:
 		uid = string(system.GetUID())
 	case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+		if wait, asked := source.RetryAfter(err); asked {
+			c.mu.Lock()
+			c.refused = pause{err: err, until: time.Now().Add(wait)}
+			c.mu.Unlock()
+		}
 		return "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cluster = &uid
 	return uid, nil
+}
+
+// pause is for how long a server that has refused wants not to be asked again.
+type pause struct {
+	err   error
+	until time.Time
 }
