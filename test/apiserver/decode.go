@@ -8,9 +8,14 @@ import (
 	"mime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	internalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace-dev/millrace/object"
@@ -48,20 +53,28 @@ func (c *call) bodyType() string {
 
 // bodyObject reads the object of a create or update.
 func (c *call) bodyObject() (object.Object, error) {
+	obj := c.coll.New()
+	return obj, c.bodyOf(c.coll.GVK(), obj)
+}
+
+// bodyOf reads a body of a kind into obj, for a create or update whose options are valid.
+func (c *call) bodyOf(kind object.GVK, obj object.Object) error {
 	body, err := c.body()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	obj := c.coll.New()
+	if err := c.checkWriteOptions(); err != nil {
+		return err
+	}
 	if err := c.decode(c.bodyType(), body, obj); err != nil {
-		return nil, err
+		return err
 	}
-	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() && gvk != c.coll.GVK() {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+	if is := obj.GetObjectKind().GroupVersionKind(); !is.Empty() && is != kind {
+		return apierrors.NewBadRequest(fmt.Sprintf(
 			"the API version in the data (%s, Kind=%s) does not match the expected API version (%s, Kind=%s)",
-			gvk.GroupVersion(), gvk.Kind, c.coll.GroupVersion(), c.coll.Kind))
+			is.GroupVersion(), is.Kind, kind.GroupVersion(), kind.Kind))
 	}
-	return obj, nil
+	return nil
 }
 
 // decode reads body into obj.
@@ -113,18 +126,62 @@ func decodeProto(body []byte, obj runtime.Object, into unmarshaler) error {
 	return nil
 }
 
-// deleteOptions reads the options of a delete from the body and the query.
+// queryOptions reads the query into opts.
+func (c *call) queryOptions(opts runtime.Object) error {
+	if err := internalscheme.ParameterCodec.DecodeParameters(c.r.URL.Query(), metav1.SchemeGroupVersion, opts); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// invalidOptions refuses options of a kind that have errs.
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+// checkWriteOptions checks the options of a create or an update, which are alike.
+func (c *call) checkWriteOptions() error {
+	var opts metav1.CreateOptions
+	if err := c.queryOptions(&opts); err != nil {
+		return err
+	}
+	kind := "CreateOptions"
+	if c.verb == "update" {
+		kind = "UpdateOptions"
+	}
+	return invalidOptions(kind, validation.ValidateCreateOptions(&opts))
+}
+
+func (c *call) checkPatchOptions(kind types.PatchType) error {
+	var opts metav1.PatchOptions
+	if err := c.queryOptions(&opts); err != nil {
+		return err
+	}
+	return invalidOptions("PatchOptions", validation.ValidatePatchOptions(&opts, kind))
+}
+
+func checkDeleteOptions(opts *metav1.DeleteOptions) error {
+	return invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
+}
+
+// deleteOptions reads the options of a delete from the body, or from the query where there
+// is no body. A query beside a body counts for nothing.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
-	opts := &metav1.DeleteOptions{}
 	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
+	opts := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		if err := c.decode(c.bodyType(), body, opts); err != nil {
-			return nil, err
-		}
+		err = c.decode(c.bodyType(), body, opts)
+	} else {
+		err = c.queryOptions(opts)
 	}
-	opts.DryRun = append(opts.DryRun, c.r.URL.Query()["dryRun"]...)
-	return opts, nil
+	if err != nil {
+		return nil, err
+	}
+	return opts, checkDeleteOptions(opts)
 }

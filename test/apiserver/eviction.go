@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,13 @@ func (c *call) evict() error {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	opts.DryRun = append(opts.DryRun, c.r.URL.Query()["dryRun"]...)
+	asked := c.r.URL.Query()["dryRun"]
+	switch {
+	case len(opts.DryRun) == 0:
+		opts.DryRun = asked
+	case len(asked) > 0 && !slices.Equal(asked, opts.DryRun):
+		return unclassified(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", asked, opts.DryRun))
+	}
 	if err := c.evictPod(opts); err != nil {
 		return err
 	}
@@ -57,6 +64,9 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 		}
 	}
 	// The budget is spent by now, also where this fails.
+	if err := checkDeleteOptions(opts); err != nil {
+		return err
+	}
 	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil || dry {
 		return err
 	}

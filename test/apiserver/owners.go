@@ -95,7 +95,7 @@ func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (ob
 	if err != nil {
 		return nil, err
 	}
-	obj, err := o.Apply(live, patch, c.manager(), c.r.URL.Query().Get("force") == "true")
+	obj, err := o.Apply(live, patch, c.manager(), boolParam(c.r, "force"))
 	if _, status := errors.AsType[*apierrors.StatusError](err); err != nil && !status {
 		return nil, unclassified(err.Error())
 	}

@@ -8,9 +8,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -59,19 +57,6 @@ func (c *call) unsupportedPatch() error {
 		types += ", application/strategic-merge-patch+json"
 	}
 	return unsupportedMediaType("the body of the request was in an unknown format - accepted media types include: " + types)
-}
-
-func (c *call) checkPatchOptions(kind types.PatchType) error {
-	query := c.r.URL.Query()
-	opts := &metav1.PatchOptions{FieldManager: query.Get("fieldManager"), DryRun: query["dryRun"]}
-	if query.Get("force") != "" {
-		force := query.Get("force") == "true"
-		opts.Force = &force
-	}
-	if errs := validation.ValidatePatchOptions(opts, kind); len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", errs)
-	}
-	return nil
 }
 
 // patched applies a patch to cur and gives the result.

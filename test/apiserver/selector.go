@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // selector is which objects of a resource a request is about.
@@ -48,9 +47,8 @@ func (c *call) listOptions() (*internalversion.ListOptions, *selector, error) {
 	streaming := c.server.opts.StreamingLists == StreamingListsOn
 	// A watch without a version, or from version 0, is a streaming list too.
 	internalversion.SetListOptionsDefaults(opts, streaming)
-	if errs := validation.ValidateListOptions(opts, streaming); len(errs) > 0 {
-		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}
-		return nil, nil, apierrors.NewInvalid(kind, "", errs)
+	if err := invalidOptions("ListOptions", validation.ValidateListOptions(opts, streaming)); err != nil {
+		return nil, nil, err
 	}
 	sel := &selector{labels: labels.Everything(), fields: fields.Everything()}
 	if c.namespace != "" {

@@ -1,11 +1,9 @@
 package apiserver
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -60,23 +58,6 @@ func (c *call) serveExtra() error {
 		return methodNotAllowed()
 	}
 	return c.sub.serve(c)
-}
-
-// bodyOf reads a body of a kind into obj.
-func (c *call) bodyOf(kind object.GVK, obj object.Object) error {
-	body, err := c.body()
-	if err != nil {
-		return err
-	}
-	if err := c.decode(c.bodyType(), body, obj); err != nil {
-		return err
-	}
-	if is := obj.GetObjectKind().GroupVersionKind(); !is.Empty() && is != kind {
-		return apierrors.NewBadRequest(fmt.Sprintf(
-			"the API version in the data (%s, Kind=%s) does not match the expected API version (%s, Kind=%s)",
-			is.GroupVersion(), is.Kind, kind.GroupVersion(), kind.Kind))
-	}
-	return nil
 }
 
 // sendBody answers with an object that is not stored.

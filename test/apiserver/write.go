@@ -40,8 +40,8 @@ func (c *call) get() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// dryRun reports whether nothing may be stored.
-func (c *call) dryRun() bool { return c.r.URL.Query().Get("dryRun") == metav1.DryRunAll }
+// dryRun reports whether a request with valid options may store nothing.
+func (c *call) dryRun() bool { return c.r.URL.Query().Has("dryRun") }
 
 func (c *call) create() error {
 	obj, err := c.bodyObject()

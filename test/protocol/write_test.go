@@ -187,3 +187,57 @@ func TestPreconditions(t *testing.T) {
 		}
 	})
 }
+
+// An option that the server does not know is refused, and nothing is written: a dry run above
+// all.
+func TestOptionsAreChecked(t *testing.T) {
+	forEach(t, func(s *session) {
+		s.pods("a")
+		s.must("POST", "configmaps", `{"metadata":{"name":"c"},"data":{"k":"v"}}`)
+		s.must("POST", "apps/v1/deployments", deployment(`{"containers":[{"name":"m","image":"i"}]}`))
+		before := s.must("GET", "configmaps/c", "").Metadata.ResourceVersion
+		dryRun := func(kind, value string) string {
+			return fmt.Sprintf(`422 Invalid %s.meta.k8s.io "" is invalid: dryRun: Unsupported value: [%q]: supported values: "All"`, kind, value)
+		}
+		for _, tc := range []struct{ method, path, body, want string }{
+			{"POST", "configmaps?dryRun=all", `{"metadata":{"name":"d"}}`, dryRun("CreateOptions", "all")},
+			{"POST", "configmaps?dryRun=", `{"metadata":{"name":"d"}}`, dryRun("CreateOptions", "")},
+			{"POST", "configmaps?dryRun=all", `{nonsense`, dryRun("CreateOptions", "all")},
+			{"POST", "configmaps?fieldValidation=foo", `{"metadata":{"name":"d"}}`,
+				`422 Invalid CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "foo": supported values: "", "Ignore", "Strict", "Warn"`},
+			{"POST", "configmaps?fieldManager=a%0ab", `{"metadata":{"name":"d"}}`,
+				`422 Invalid CreateOptions.meta.k8s.io "" is invalid: fieldManager: Invalid value: "a\nb": invalid character U+000A (at position 1)`},
+			{"PUT", "configmaps/c?dryRun=true", `{"metadata":{"name":"c"}}`, dryRun("UpdateOptions", "true")},
+			{"PATCH", "configmaps/c?dryRun=true", `{"data":{"k":"w"}}`, dryRun("PatchOptions", "true")},
+			{"PATCH", "configmaps/c?force=", `{"data":{"k":"w"}}`,
+				`422 Invalid PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch`},
+			{"DELETE", "configmaps/c?dryRun=", "", dryRun("DeleteOptions", "")},
+			{"DELETE", "configmaps/c", `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["foo"]}`, dryRun("DeleteOptions", "foo")},
+			{"DELETE", "configmaps/c?propagationPolicy=Foo", "",
+				`422 Invalid DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Foo": supported values: "Foreground", "Background", "Orphan", "nil"`},
+			{"DELETE", "configmaps?dryRun=foo", "", dryRun("DeleteOptions", "foo")},
+			{"POST", "pods/a/eviction?dryRun=foo", `{"metadata":{"name":"a"}}`, dryRun("CreateOptions", "foo")},
+			{"POST", "pods/a/eviction", `{"metadata":{"name":"a"},"deleteOptions":{"dryRun":["foo"]}}`, dryRun("DeleteOptions", "foo")},
+			{"POST", "pods/a/eviction?dryRun=All", `{"metadata":{"name":"a"},"deleteOptions":{"dryRun":["foo"]}}`,
+				`500  Non-matching dry-run options in request and content: [All] and [foo]`},
+			{"POST", "pods/a/binding?dryRun=foo", `{"metadata":{"name":"a"},"target":{"name":"n"}}`, dryRun("CreateOptions", "foo")},
+			{"PUT", "apps/v1/deployments/d/scale?dryRun=foo", `{"metadata":{"name":"d"},"spec":{"replicas":5}}`, dryRun("UpdateOptions", "foo")},
+		} {
+			header := []string{}
+			if tc.method == "PATCH" {
+				header = append(header, "Content-Type", mergePatch)
+			}
+			require.Equal(s.t, tc.want, s.refused(tc.method, tc.path, tc.body, header...), "%s %s %s", tc.method, tc.path, tc.body)
+		}
+		require.NotContains(s.t, s.list("configmaps").names(), "d")
+		require.Equal(s.t, before, s.must("GET", "configmaps/c", "").Metadata.ResourceVersion)
+		require.Empty(s.t, s.must("GET", "pods/a", "").Spec["nodeName"])
+		require.NotEqual(s.t, 5.0, s.must("GET", "apps/v1/deployments/d", "").Spec["replicas"])
+
+		s.must("POST", "configmaps?dryRun=All&dryRun=All", `{"metadata":{"name":"d"}}`)
+		require.NotContains(s.t, s.list("configmaps").names(), "d")
+		s.must("DELETE", "configmaps/c?dryRun=All", `{"kind":"DeleteOptions","apiVersion":"v1"}`)
+		code, _ := s.do("GET", "configmaps/c", "")
+		require.Equal(s.t, 404, code, "beside a body the query counts for nothing")
+	})
+}
