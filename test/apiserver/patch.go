@@ -142,10 +142,15 @@ func readPatch(body []byte) (*unstructured.Unstructured, error) {
 	return patch, nil
 }
 
+// applyNew creates what is applied, unless it has a UID: then it means an object that is gone.
 func (c *call) applyNew(patch *unstructured.Unstructured) error {
 	obj, err := c.applied(nil, patch)
 	if err != nil {
 		return err
+	}
+	if uid := obj.GetUID(); uid != "" {
+		return apierrors.NewConflict(c.coll.GroupResource(), c.name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	if err := c.checkPlace(obj); err != nil {
 		return err

@@ -269,6 +269,8 @@ func TestApplyRefusals(t *testing.T) {
 			{"another name", "configmaps/c?fieldManager=me", configMap("d", ``), 400, "the name of the object (d) does not match the name on the URL (c)"},
 			{"no name", "configmaps/c?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap"}`, 200, ""},
 			{"no name of a new one", "configmaps/d?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap"}`, 400, "the name of the object (d based on URL) was undeterminable: name must be provided"},
+			{"a UID of a new one", "configmaps/d?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"d","uid":"x"}}`, 409,
+				`Operation cannot be fulfilled on configmaps "d": uid mismatch: the provided object specified uid x, and no existing object was found`},
 			{"another namespace", "configmaps/c?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"x"}}`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
 			{"no YAML", "configmaps/c?fieldManager=me", "a: [", 400, "yaml: line 1: did not find expected node content"}, // before it each version has its own words
 		} {
