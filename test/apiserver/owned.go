@@ -7,6 +7,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
@@ -27,6 +29,8 @@ func owned() []Resource {
 	versioned := func(r Resource) Resource { r.needsVersion = true; return r }
 	ofCluster := func(r Resource) Resource { r.Namespaced = false; return r }
 	scaled := func(r Resource) Resource { r.Scale = scaleOfWorkload; return r }
+	label := func(r Resource) Resource { r.validName = validation.NameIsDNSLabel; return r }
+	anyName := func(r Resource) Resource { r.validName = path.ValidatePathSegmentName; return r }
 	handedBack := func(r Resource) Resource { r.returnsDeleted = true; return r }
 
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
@@ -36,16 +40,16 @@ func owned() []Resource {
 		handedBack(withStatus(of(core, "persistentvolumeclaims", "PersistentVolumeClaim", func() object.Object { return &corev1.PersistentVolumeClaim{} }, "pvc"))),
 		handedBack(withStatus(of(core, "resourcequotas", "ResourceQuota", func() object.Object { return &corev1.ResourceQuota{} }, "quota"))),
 		upserted(of(core, "limitranges", "LimitRange", func() object.Object { return &corev1.LimitRange{} }, "limits")),
-		inAll(scaled(counted(withStatus(of(apps, "statefulsets", "StatefulSet", func() object.Object { return &appsv1.StatefulSet{} }, "sts"))))),
+		label(inAll(scaled(counted(withStatus(of(apps, "statefulsets", "StatefulSet", func() object.Object { return &appsv1.StatefulSet{} }, "sts")))))),
 		inAll(counted(withStatus(of(apps, "daemonsets", "DaemonSet", func() object.Object { return &appsv1.DaemonSet{} }, "ds")))),
 		inAll(counted(withStatus(of(batch, "jobs", "Job", func() object.Object { return &batchv1.Job{} })))),
 		inAll(counted(withStatus(of(batch, "cronjobs", "CronJob", func() object.Object { return &batchv1.CronJob{} }, "cj")))),
 		counted(withStatus(of(networking, "ingresses", "Ingress", func() object.Object { return &networkingv1.Ingress{} }, "ing"))),
 		counted(of(networking, "networkpolicies", "NetworkPolicy", func() object.Object { return &networkingv1.NetworkPolicy{} }, "netpol")),
 		versioned(counted(withStatus(of(policy, "poddisruptionbudgets", "PodDisruptionBudget", func() object.Object { return &policyv1.PodDisruptionBudget{} }, "pdb")))),
-		upserted(of(rbac, "roles", "Role", func() object.Object { return &rbacv1.Role{} })),
-		upserted(of(rbac, "rolebindings", "RoleBinding", func() object.Object { return &rbacv1.RoleBinding{} })),
-		upserted(ofCluster(of(rbac, "clusterroles", "ClusterRole", func() object.Object { return &rbacv1.ClusterRole{} }))),
-		upserted(ofCluster(of(rbac, "clusterrolebindings", "ClusterRoleBinding", func() object.Object { return &rbacv1.ClusterRoleBinding{} }))),
+		anyName(upserted(of(rbac, "roles", "Role", func() object.Object { return &rbacv1.Role{} }))),
+		anyName(upserted(of(rbac, "rolebindings", "RoleBinding", func() object.Object { return &rbacv1.RoleBinding{} }))),
+		anyName(upserted(ofCluster(of(rbac, "clusterroles", "ClusterRole", func() object.Object { return &rbacv1.ClusterRole{} })))),
+		anyName(upserted(ofCluster(of(rbac, "clusterrolebindings", "ClusterRoleBinding", func() object.Object { return &rbacv1.ClusterRoleBinding{} })))),
 	}
 }

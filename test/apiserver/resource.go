@@ -9,6 +9,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -65,6 +67,7 @@ type Resource struct {
 	pods                bool // binding, eviction and log
 	defaults            func(object.Object)
 	fieldNames          fields.Set
+	validName           validation.ValidateNameFunc // of new objects; nil for that of a DNS subdomain
 }
 
 // GVK returns the kind of the resource's objects.
@@ -100,6 +103,9 @@ func (r *Resource) complete() error {
 		}
 	}
 	r.needsVersion = r.needsVersion || r.custom()
+	if r.validName == nil {
+		r.validName = validation.NameIsDNSSubdomain
+	}
 	return nil
 }
 
@@ -172,6 +178,7 @@ func Builtin() []Resource {
 
 	services := core("services", "Service", true, func() object.Object { return &corev1.Service{} }, "svc")
 	services.Status, services.createsOnUpdate, services.returnsDeleted = true, true, true
+	services.validName = validation.NameIsDNSLabel
 	services.Categories = []string{"all"}
 	services.Fields = func(o object.Object) fields.Set {
 		s := o.(*corev1.Service)
@@ -193,7 +200,7 @@ func Builtin() []Resource {
 	namespaces.Fields = func(o object.Object) fields.Set {
 		return fields.Set{"status.phase": string(o.(*corev1.Namespace).Status.Phase)}
 	}
-	namespaces.defaults = namespaceDefaults
+	namespaces.defaults, namespaces.validName = namespaceDefaults, validation.ValidateNamespaceName
 
 	nodes := core("nodes", "Node", false, func() object.Object { return &corev1.Node{} }, "no")
 	nodes.Status, nodes.keepsStatusOnCreate = true, true
@@ -202,7 +209,7 @@ func Builtin() []Resource {
 	}
 
 	events := core("events", "Event", true, func() object.Object { return &corev1.Event{} }, "ev")
-	events.Fields, events.createsOnUpdate = eventFields, true
+	events.Fields, events.createsOnUpdate, events.validName = eventFields, true, path.ValidatePathSegmentName
 
 	return append([]Resource{
 		pods, services, secrets, namespaces, nodes, events,

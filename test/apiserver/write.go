@@ -106,7 +106,7 @@ func (c *call) storeNew(obj object.Object) (*version, error) {
 	if prefix := obj.GetGenerateName(); obj.GetName() == "" && prefix != "" {
 		obj.SetName(s.generateName(prefix))
 	}
-	errs := validation.ValidateObjectMetaAccessor(obj, c.coll.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validation.ValidateObjectMetaAccessor(obj, c.coll.Namespaced, c.coll.validName, field.NewPath("metadata"))
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(c.coll.GVK().GroupKind(), obj.GetName(), errs)
 	}

@@ -88,6 +88,39 @@ func TestCreateUpdateDelete(t *testing.T) {
 	})
 }
 
+// Most names are those of DNS. Some kinds take whatever a path can have, and some no dots.
+func TestNames(t *testing.T) {
+	forEach(t, func(s *session) {
+		const rbac, edit = "rbac.authorization.k8s.io/v1/", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"edit"}`
+		event := `"involvedObject":{"namespace":"` + s.ns + `"}`
+		for _, tc := range []struct {
+			path, name, rest string
+			code             int
+		}{
+			{rbac + "roles", "system:thing", `"rules":[]`, 201},
+			{rbac + "roles", "a%b", `"rules":[]`, 422},
+			{rbac + "roles", "a/b", `"rules":[]`, 422},
+			{rbac + "roles", "..", `"rules":[]`, 422},
+			{rbac + "rolebindings", "Leader", edit, 201},
+			{"/apis/" + rbac + "clusterroles", s.ns + ":A", `"rules":[]`, 201},
+			{"/apis/" + rbac + "clusterrolebindings", s.ns + ":A", edit, 201},
+			{"events", "System:thing.17a", event, 201},
+			{"events", "a%b", event, 422},
+			{"configmaps", "a.b", `"data":{}`, 201},
+			{"configmaps", "a:b", `"data":{}`, 422},
+			{"services", "a.b", `"spec":{"ports":[{"port":1}]}`, 422},
+			{"/api/v1/namespaces", "a.b", `"spec":{}`, 422},
+			{"apps/v1/statefulsets", "a.b", `"spec":{"serviceName":"s","selector":{"matchLabels":{"a":"b"}},
+				"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"m","image":"i"}]}}}`, 422},
+		} {
+			code, raw := s.do("POST", tc.path, fmt.Sprintf(`{"metadata":{"name":%q},%s}`, tc.name, tc.rest))
+			require.Equal(s.t, tc.code, code, "%s %s: %s", tc.path, tc.name, raw)
+		}
+		code, raw := s.do("GET", rbac+"roles/system:thing", "")
+		require.Equal(s.t, 200, code, "%s", raw)
+	})
+}
+
 func TestStatusSubresource(t *testing.T) {
 	forEach(t, func(s *session) {
 		made := s.must("POST", "example.com/v1/widgets", widget("w"))
