@@ -99,7 +99,11 @@ func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 
 func decodeJSON(body []byte, obj runtime.Object) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		if err := u.UnmarshalJSON(body); err != nil {
+		err := u.UnmarshalJSON(body)
+		if err == nil { // its metadata has types, too
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &metav1.PartialObjectMetadata{})
+		}
+		if err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 		return nil

@@ -1,8 +1,8 @@
 package apiserver
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace-dev/millrace/object"
@@ -71,45 +73,83 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	var after []byte
+	after, err := applyPatch(kind, before, body, empty())
+	if err != nil {
+		return nil, err
+	}
+	obj := empty()
+	if err := decodeJSON(after, obj); err != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())})
+	}
+	if kind != types.StrategicMergePatchType { // which overlooks the kind
+		if err := checkKind(is, obj); err != nil {
+			return nil, err
+		}
+	}
+	return obj, c.checkPlace(obj)
+}
+
+// applyPatch changes an object in JSON. A patch that cannot be read is a bad request, and
+// one that does not fit the object is invalid.
+func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) (after []byte, err error) {
 	switch kind {
 	case types.JSONPatchType:
-		after, err = applyJSONPatch(before, body)
+		var ops []struct{ Op, Path, From string } // of which the library looks at one after the other
+		if err := json.Unmarshal(body, &ops); err != nil {
+			return nil, unreadablePatch(err)
+		}
+		patch, err := jsonpatch.DecodePatch(body)
+		if err != nil {
+			return nil, unreadablePatch(err)
+		}
+		if after, err = patch.Apply(before); err != nil {
+			return nil, unfitPatch()
+		}
+		return after, nil
 	case types.MergePatchType:
 		var fields map[string]any // the library does not say what is wrong with its JSON
 		if err = json.Unmarshal(body, &fields); err == nil {
 			after, err = jsonpatch.MergePatch(before, body)
 		}
 	case types.StrategicMergePatchType:
-		after, err = strategicpatch.StrategicMergePatch(before, body, empty())
+		after, err = strategicpatch.StrategicMergePatch(before, body, typed)
+		switch err {
+		case nil, mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+			mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
+		case mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys:
+			return nil, unfitPatch()
+		default: // such as that an item of a list has no key
+			return nil, unclassified(err.Error())
+		}
 	}
 	if err != nil {
-		return nil, patchError(err)
+		return nil, unreadablePatch(err)
 	}
-	obj := empty()
-	if err := decodeJSON(after, obj); err != nil {
-		return nil, err
-	}
-	return obj, c.checkPlace(obj)
+	return after, nil
 }
 
-func applyJSONPatch(before, body []byte) ([]byte, error) {
-	patch, err := jsonpatch.DecodePatch(body)
-	if err != nil {
-		return nil, err
-	}
-	return patch.Apply(before)
-}
-
-func patchError(err error) error {
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(err, &status):
-		return err
-	case errors.Is(err, jsonpatch.ErrTestFailed), errors.Is(err, jsonpatch.ErrMissing):
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)
-	}
+func unreadablePatch(err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+}
+
+func unfitPatch() error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)
+}
+
+// checkKind refuses the result of a patch that says that it is of another kind.
+func checkKind(is object.GVK, obj object.Object) error {
+	var errs field.ErrorList
+	kind, version := obj.GetObjectKind().GroupVersionKind().Kind, obj.GetObjectKind().GroupVersionKind().GroupVersion()
+	if kind != "" && kind != is.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+is.Kind))
+	}
+	if !version.Empty() && version != is.GroupVersion() {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version.String(), "must be "+is.GroupVersion().String()))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: is.Group, Kind: cmp.Or(kind, is.Kind)}, obj.GetName(), errs)
 }
 
 // apply is server-side apply: the object is created where it does not exist.

@@ -166,6 +166,9 @@ func TestPatches(t *testing.T) {
 		c = s.must("PATCH", "configmaps/c", `{"metadata":{"labels":{"b":"2"}}}`, "Content-Type", strategic)
 		require.Equal(s.t, map[string]string{"a": "1", "b": "2"}, c.Metadata.Labels)
 
+		s.merge("configmaps/c", `{"kind":null}`)
+		s.must("PATCH", "configmaps/c", `{"kind":"Pod"}`, "Content-Type", strategic)
+
 		s.pods("p")
 		containers := `{"metadata":{"annotations":{"x":"y"}},"spec":{"containers":[{"name":"m","image":"other"}]}}`
 		p := s.must("PATCH", "pods/p", containers, "Content-Type", strategic)
