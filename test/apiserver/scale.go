@@ -98,7 +98,8 @@ func (r *Resource) selectorOf(content map[string]any) (string, error) {
 	return "", nil
 }
 
-// scaled returns obj with as many replicas as scale wants, at its resource version.
+// scaled returns obj with as many replicas as scale wants, at its resource version if it has
+// one.
 func (r *Resource) scaled(obj object.Object, scale *autoscalingv1.Scale) (object.Object, error) {
 	content, err := shapeless(clone(obj))
 	if err != nil {
@@ -113,7 +114,9 @@ func (r *Resource) scaled(obj object.Object, scale *autoscalingv1.Scale) (object
 	} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, result); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	result.SetResourceVersion(scale.ResourceVersion)
+	if scale.ResourceVersion != "" {
+		result.SetResourceVersion(scale.ResourceVersion)
+	}
 	result.SetUID(scale.UID)
 	return result, nil
 }
@@ -230,6 +233,7 @@ func (c *call) scaleApply(body []byte) (func(cur object.Object) (object.Object, 
 		part := &unstructured.Unstructured{Object: map[string]any{}}
 		part.SetGroupVersionKind(c.coll.GVK())
 		part.SetName(patch.GetName())
+		part.SetUID(patch.GetUID())
 		part.SetResourceVersion(patch.GetResourceVersion())
 		if n := wants.Spec.Replicas; n != nil {
 			if err := unstructured.SetNestedField(part.Object, int64(*n), fieldsOf(c.coll.Scale.SpecReplicas)...); err != nil {

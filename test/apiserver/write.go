@@ -157,9 +157,6 @@ func (c *call) update() error {
 		return err
 	}
 	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
-		if c.coll.needsVersion && obj.GetResourceVersion() == "" {
-			return nil, c.versionMissing()
-		}
 		return c.owned(cur, clone(obj))
 	})
 	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
@@ -204,11 +201,8 @@ func (c *call) otherUID(want, have types.UID) error {
 // permitted checks that obj may replace cur, and takes what the request may
 // not write from cur: the status, or on the status subresource all else.
 func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
-	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.GetResourceVersion() {
-		return nil, conflict(c.coll, c.name)
-	}
-	if uid := obj.GetUID(); uid != "" && uid != cur.GetUID() {
-		return nil, c.otherUID(uid, cur.GetUID())
+	if err := c.checkIdentity(cur, obj); err != nil {
+		return nil, err
 	}
 	if err := c.checkFinalizers(cur, obj); err != nil {
 		return nil, err
@@ -222,6 +216,26 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 		copyStatus(obj, clone(cur))
 	}
 	return obj, nil
+}
+
+// checkIdentity refuses another UID. In an update, and in the scale of a built-in resource, it
+// says which object is meant; in a patch it would be a change. The subresources of custom
+// resources overlook the metadata of a patch.
+func (c *call) checkIdentity(cur, obj object.Object) error {
+	uid := obj.GetUID()
+	other := uid != "" && uid != cur.GetUID()
+	if other && (c.verb == "update" || c.subresource == "scale" && !c.coll.custom()) {
+		return c.otherUID(uid, cur.GetUID())
+	}
+	if rv := obj.GetResourceVersion(); rv == "" && c.coll.needsVersion {
+		return c.versionMissing()
+	} else if rv != "" && rv != cur.GetResourceVersion() {
+		return conflict(c.coll, c.name)
+	}
+	if !other || c.subresource != "" && c.coll.custom() {
+		return nil
+	}
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, validation.ValidateImmutableField(uid, cur.GetUID(), field.NewPath("metadata", "uid")))
 }
 
 // checkFinalizers refuses new finalizers on an object that is being deleted.

@@ -113,6 +113,8 @@ func TestScaleRefusals(t *testing.T) {
 			{"PUT", widget, `{"metadata":{"name":"d"},"spec":{"replicas":-1}}`, "", `422 Invalid Widget.example.com "d" is invalid: .spec.size: Invalid value: -1: should be a non-negative integer`},
 			{"PUT", deployment, `{"metadata":{"name":"d","uid":"x"},"spec":{"replicas":1}}`, "", `409 Conflict`},
 			{"PUT", widget, `{"metadata":{"name":"d","uid":"x"},"spec":{"replicas":1}}`, "", `409 Conflict`},
+			{"PATCH", deployment, `{"metadata":{"uid":"x"},"spec":{"replicas":1}}`, mergePatch, `409 Conflict`},
+			{"PATCH", deployment + "?fieldManager=m", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d","uid":"x"},"spec":{"replicas":1}}`, applyPatch, `409 Conflict`},
 			{"PUT", deployment, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"d"}}`, "", `400 BadRequest`},
 			{"PUT", "apps/v1/deployments/none/scale", `{"metadata":{"name":"none"},"spec":{"replicas":1}}`, "", `404 NotFound deployments.apps "none" not found`},
 			{"PATCH", widget, `{"spec":{"replicas":1}}`, strategic, `415 UnsupportedMediaType`},
@@ -125,7 +127,9 @@ func TestScaleRefusals(t *testing.T) {
 			_, raw := s.do(tc.method, tc.path, tc.body, header...)
 			require.Equal(s.t, tc.want, summary(parse[item](s.t, raw), tc.want), "%s %s %s", tc.method, tc.path, tc.body)
 		}
-		got := s.must("PATCH", deployment, `{"spec":{"replicas":5}}`, "Content-Type", strategic)
+		got := s.must("PATCH", widget, `{"metadata":{"uid":"x"},"spec":{"replicas":5}}`, "Content-Type", mergePatch)
+		require.Equal(s.t, map[string]any{"replicas": 5.0}, got.Spec)
+		got = s.must("PATCH", deployment, `{"spec":{"replicas":5}}`, "Content-Type", strategic)
 		require.Equal(s.t, map[string]any{"replicas": 5.0}, got.Spec)
 	})
 }

@@ -137,6 +137,8 @@ func TestStatusSubresource(t *testing.T) {
 		require.Equal(s.t, 3.0, spec.Spec["size"])
 		require.EqualValues(s.t, 2, spec.Metadata.Generation)
 		require.EqualValues(s.t, 2, s.merge("example.com/v1/widgets/w", `{"metadata":{"labels":{"l":"2"}}}`).Metadata.Generation)
+		status = s.merge("example.com/v1/widgets/w/status", `{"metadata":{"uid":"x"},"status":{"seen":4}}`)
+		require.Equal(s.t, made.Metadata.UID, status.Metadata.UID, "the metadata counts for nothing")
 
 		deployment := `{"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},
 			"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"m","image":"i"}]}}},"status":{"replicas":5}}`
