@@ -154,7 +154,7 @@ func tooLarge(want, current uint64) error {
 	return err
 }
 
-// parseRV reads a resourceVersion parameter; empty is 0.
+// parseRV reads a resourceVersion; empty is 0, which is none.
 func parseRV(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil

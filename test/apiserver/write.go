@@ -51,7 +51,7 @@ func (c *call) create() error {
 	if err := c.placeInNamespace(obj); err != nil {
 		return err
 	}
-	if obj.GetResourceVersion() != "" {
+	if rv, err := parseRV(obj.GetResourceVersion()); err == nil && rv != 0 {
 		return unclassified("resourceVersion should not be set on objects to be created")
 	}
 	return c.createNew(obj)
@@ -227,9 +227,13 @@ func (c *call) checkIdentity(cur, obj object.Object) error {
 	if other && (c.verb == "update" || c.subresource == "scale" && !c.coll.custom()) {
 		return c.otherUID(uid, cur.GetUID())
 	}
-	if rv := obj.GetResourceVersion(); rv == "" && c.coll.needsVersion {
+	rv, err := parseRV(obj.GetResourceVersion())
+	switch {
+	case err != nil:
+		return unclassified(err.Error())
+	case rv == 0 && c.coll.needsVersion:
 		return c.versionMissing()
-	} else if rv != "" && rv != cur.GetResourceVersion() {
+	case rv != 0 && obj.GetResourceVersion() != cur.GetResourceVersion():
 		return conflict(c.coll, c.name)
 	}
 	if !other || c.subresource != "" && c.coll.custom() {

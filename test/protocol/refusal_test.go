@@ -94,6 +94,15 @@ var refusals = []struct {
 	{name: "update of the status of another uid", method: "PUT", path: "example.com/v1/widgets/w/status", body: `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"x"}}`, want: `409 Conflict`},
 	{name: "blind update of a custom object", method: "PUT", path: "example.com/v1/widgets/w", body: widget("w"),
 		want: `422 Invalid widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "update of no version", method: "PUT", path: "configmaps/c", body: `{"metadata":{"name":"c","resourceVersion":"junk"}}`, want: `500 `},
+	{name: "update of version zero", method: "PUT", path: "coordination.k8s.io/v1/leases/l", body: `{"metadata":{"name":"l","resourceVersion":"0"}}`, want: `422 Invalid leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "patch to version zero", method: "PATCH", path: "coordination.k8s.io/v1/leases/l", body: `{"metadata":{"resourceVersion":"0"}}`, contentType: mergePatch, want: `422 Invalid leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "patch to no version", method: "PATCH", path: "coordination.k8s.io/v1/leases/l", body: `{"metadata":{"resourceVersion":null}}`, contentType: mergePatch, want: `422 Invalid leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "update of version zero of a custom object", method: "PUT", path: "example.com/v1/widgets/w", body: `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","resourceVersion":"0"}}`, want: `422 Invalid widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "patch to version zero of a status", method: "PATCH", path: "example.com/v1/widgets/w/status", body: `{"metadata":{"resourceVersion":"0"}}`, contentType: mergePatch, want: `422 Invalid widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "update to version zero of a scale", method: "PUT", path: "example.com/v1/widgets/w/scale", body: `{"metadata":{"name":"w","resourceVersion":"0"},"spec":{"replicas":4}}`, want: `422 Invalid widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "patch to version zero of a scale", method: "PATCH", path: "example.com/v1/widgets/w/scale", body: `{"metadata":{"resourceVersion":"0"},"spec":{"replicas":4}}`, contentType: mergePatch, want: `422 Invalid widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+	{name: "delete of version zero", method: "DELETE", path: "configmaps/c", body: `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"0"}}`, want: `409 Conflict`},
 	{name: "put to collection", method: "PUT", path: "pods", body: `{}`, want: `405 MethodNotAllowed the server does not allow this method on the requested resource`},
 
 	{name: "patch of nothing", method: "PATCH", path: "configmaps/none", body: `{}`, contentType: mergePatch, want: `404 NotFound configmaps "none" not found`},
@@ -150,6 +159,7 @@ func TestRefusals(t *testing.T) {
 		s.pods("a")
 		s.must("POST", "configmaps", `{"metadata":{"name":"c"},"data":{"k":"v"}}`)
 		s.must("POST", "example.com/v1/widgets", widget("w"))
+		s.must("POST", "coordination.k8s.io/v1/leases", `{"metadata":{"name":"l"}}`)
 		for _, tc := range refusals {
 			s.t.Run(tc.name, func(t *testing.T) {
 				method := tc.method

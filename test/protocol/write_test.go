@@ -88,6 +88,22 @@ func TestCreateUpdateDelete(t *testing.T) {
 	})
 }
 
+// Version zero is no version: what has it is written as if it had none.
+func TestVersionZeroIsNone(t *testing.T) {
+	forEach(t, func(s *session) {
+		const zero = `"resourceVersion":"0"`
+		made := s.must("POST", "configmaps", `{"metadata":{"name":"c",`+zero+`}}`)
+		require.NotEqual(s.t, "0", made.Metadata.ResourceVersion)
+		s.must("POST", "configmaps", `{"metadata":{"name":"d","resourceVersion":"junk"}}`)
+		require.Equal(s.t, "v", s.must("PUT", "configmaps/c", `{"metadata":{"name":"c",`+zero+`},"data":{"k":"v"}}`).Data["k"])
+		require.Equal(s.t, "w", s.merge("configmaps/c", `{"metadata":{`+zero+`},"data":{"k":"w"}}`).Data["k"])
+		s.applied("configmaps/c", "me", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c",`+zero+`}}`)
+		s.must("POST", "apps/v1/deployments", deployment(`{"containers":[{"name":"m","image":"i"}]}`))
+		s.must("PUT", "apps/v1/deployments/d/scale", `{"metadata":{"name":"d",`+zero+`},"spec":{"replicas":4}}`)
+		s.must("PUT", "coordination.k8s.io/v1/leases/l", `{"metadata":{"name":"l",`+zero+`}}`)
+	})
+}
+
 // Most names are those of DNS. Some kinds take whatever a path can have, and some no dots.
 func TestNames(t *testing.T) {
 	forEach(t, func(s *session) {
