@@ -67,10 +67,10 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 	if err := checkDeleteOptions(opts); err != nil {
 		return err
 	}
-	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil || dry {
+	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
 		return err
 	}
-	s.releaseMarked(c.coll, cur)
+	s.releaseMarked(c.coll, cur, dry)
 	return nil
 }
 

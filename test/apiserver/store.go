@@ -68,17 +68,8 @@ func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 // object that waits for its last finalizer goes with it. The result is the
 // state afterwards. The mutex must be held.
 func (s *cluster) replace(c *collection, cur *version, obj object.Object) *version {
-	stripKind(obj)
 	old := cur.obj
-	obj.SetUID(old.GetUID())
-	obj.SetCreationTimestamp(old.GetCreationTimestamp())
-	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
-	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
-	obj.SetGeneration(old.GetGeneration())
-	if c.Generation && !sameSpec(old, obj) {
-		obj.SetGeneration(old.GetGeneration() + 1)
-	}
-	obj.SetResourceVersion(old.GetResourceVersion())
+	c.prepareNext(old, obj)
 	if sameButTimes(old, obj) {
 		return cur
 	}
@@ -89,6 +80,20 @@ func (s *cluster) replace(c *collection, cur *version, obj object.Object) *versi
 		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}
 	return s.put(c, cur, obj)
+}
+
+// prepareNext sets what the server decides about an object that replaces old.
+func (c *collection) prepareNext(old, obj object.Object) {
+	stripKind(obj)
+	obj.SetUID(old.GetUID())
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	obj.SetGeneration(old.GetGeneration())
+	if c.Generation && !sameSpec(old, obj) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+	obj.SetResourceVersion(old.GetResourceVersion())
 }
 
 // swap replaces the stored object with what change makes of it; nil leaves it as it
@@ -132,24 +137,29 @@ func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	if cur.obj.GetDeletionTimestamp() != nil {
 		return cur, false
 	}
-	return s.mark(c, cur), false
+	return s.put(c, cur, c.marked(cur)), false
 }
 
 // releaseMarked is release for a request by HTTP: a pod is first marked as
-// being deleted, so that watchers hear of two changes.
-func (s *cluster) releaseMarked(c *collection, cur *version) (v *version, gone bool) {
-	if c.marksDeletion && cur.obj.GetDeletionTimestamp() == nil {
-		cur = s.mark(c, cur)
+// being deleted, so that watchers hear of two changes. The answer shows the state before
+// the deletion. A dry run answers the same and changes nothing. The mutex must be held.
+func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *version, gone bool) {
+	gone = len(cur.obj.GetFinalizers()) == 0
+	if cur.obj.GetDeletionTimestamp() == nil && (c.marksDeletion || !gone) {
+		if obj := c.marked(cur); dry {
+			cur = &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
+		} else {
+			cur = s.put(c, cur, obj)
+		}
 	}
-	v, gone = s.release(c, cur)
-	if gone {
-		v = cur // the answer shows the state before the deletion
+	if gone && !dry {
+		s.remove(c, cur)
 	}
-	return v, gone
+	return cur, gone
 }
 
-// mark stores that the object is being deleted.
-func (s *cluster) mark(c *collection, cur *version) *version {
+// marked is the object as one that is being deleted.
+func (c *collection) marked(cur *version) object.Object {
 	obj := cur.obj.DeepCopyObject().(object.Object)
 	now, grace := metav1.Time{Time: time.Now().Truncate(time.Second)}, int64(0)
 	obj.SetDeletionTimestamp(&now)
@@ -157,7 +167,7 @@ func (s *cluster) mark(c *collection, cur *version) *version {
 	if c.Generation {
 		obj.SetGeneration(obj.GetGeneration() + 1)
 	}
-	return s.put(c, cur, obj)
+	return obj
 }
 
 // stripKind clears the kind of a typed object: the resource knows it, and the

@@ -182,6 +182,7 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 		if obj, err = c.permitted(cur.readAs(c.reading).obj, obj); err != nil || !c.dryRun() {
 			return obj, err
 		}
+		c.coll.prepareNext(cur.obj, obj)
 		dry = &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}
 		return nil, nil
 	})
@@ -304,10 +305,7 @@ func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
 	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
 		return nil, false, err
 	}
-	if len(opts.DryRun) > 0 {
-		return cur, true, nil
-	}
-	v, gone := s.releaseMarked(c.coll, cur)
+	v, gone := s.releaseMarked(c.coll, cur, len(opts.DryRun) > 0)
 	return v, gone, nil
 }
 
@@ -364,9 +362,7 @@ func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
 		if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
 			return err
 		}
-		if len(opts.DryRun) == 0 {
-			s.releaseMarked(c.coll, cur)
-		}
+		s.releaseMarked(c.coll, cur, len(opts.DryRun) > 0)
 	}
 	return nil
 }

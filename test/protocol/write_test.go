@@ -88,6 +88,37 @@ func TestCreateUpdateDelete(t *testing.T) {
 	})
 }
 
+// A dry run answers what the request would be answered, and changes nothing.
+func TestADryRunAnswersTheSame(t *testing.T) {
+	forEach(t, func(s *session) {
+		held := `"name":"h","finalizers":["example.com/f"]`
+		made := s.must("POST", "configmaps", `{"metadata":{`+held+`}}`)
+		s.must("POST", "pods", `{"metadata":{`+held+`},"spec":{"containers":[{"name":"m","image":"i"}]}}`)
+		s.pods("a")
+		s.must("POST", "example.com/v1/widgets", widget("w"))
+
+		dry := s.must("PUT", "configmaps/h?dryRun=All", `{"metadata":{"name":"h"},"data":{"k":"v"}}`).Metadata
+		require.Equal(s.t, made.Metadata.UID, dry.UID)
+		require.Equal(s.t, made.Metadata.ResourceVersion, dry.ResourceVersion)
+		require.Equal(s.t, made.Metadata.CreationTimestamp, dry.CreationTimestamp)
+		require.EqualValues(s.t, 2, s.merge("example.com/v1/widgets/w?dryRun=All", `{"spec":{"size":9}}`).Metadata.Generation)
+
+		for _, path := range []string{"configmaps/h", "pods/h", "pods/a"} {
+			before := s.must("GET", path, "")
+			dry := s.must("DELETE", path+"?dryRun=All", "")
+			require.Equal(s.t, before.Kind, dry.Kind, path)
+			require.NotNil(s.t, dry.Metadata.DeletionTimestamp, path)
+			require.Equal(s.t, before.Metadata.Finalizers, dry.Metadata.Finalizers, path)
+			require.Equal(s.t, before.Metadata.ResourceVersion, dry.Metadata.ResourceVersion, path)
+			require.Equal(s.t, before, s.must("GET", path, ""), path)
+		}
+		s.must("DELETE", "configmaps/h", "")
+		require.NotNil(s.t, s.must("DELETE", "configmaps/h?dryRun=All", "").Metadata.DeletionTimestamp)
+		require.NotNil(s.t, s.must("PUT", "configmaps/h?dryRun=All", `{"metadata":{"name":"h"}}`).Metadata.DeletionTimestamp, "it would go with its finalizers")
+		require.Equal(s.t, []string{"example.com/f"}, s.must("GET", "configmaps/h", "").Metadata.Finalizers)
+	})
+}
+
 // Version zero is no version: what has it is written as if it had none.
 func TestVersionZeroIsNone(t *testing.T) {
 	forEach(t, func(s *session) {
