@@ -45,7 +45,7 @@ func (s *Server) Update(obj object.Object) (object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.swap(c, object.KeyOf(obj), func(cur *version) (object.Object, error) {
+	v, err := s.swap(c, object.KeyOf(obj), "", func(cur *version) (object.Object, error) {
 		if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
 			return nil, conflict(c, obj.GetName())
 		}

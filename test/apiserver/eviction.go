@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/millrace-dev/millrace/object"
 )
 
 var evictionKind = policyv1.SchemeGroupVersion.WithKind("Eviction")
@@ -151,7 +149,7 @@ func (s *cluster) spend(budget *version, pod *corev1.Pod, dry bool) error {
 	meta.SetStatusCondition(&pdb.Status.Conditions, allowed)
 	c, err := s.collectionOf(pdb)
 	if err == nil {
-		s.replace(c, budget, object.Object(pdb))
+		s.replace(c, budget, "status", pdb)
 	}
 	return err
 }

@@ -64,6 +64,7 @@ type Resource struct {
 	returnsDeleted      bool // DELETE answers with the object, not with a Status
 	statusLabels        bool // a status write may change labels
 	statusAnnotations   bool // a status write may change annotations
+	annotationsCount    bool // as changes of the spec: ReplicaSets have copies of them
 	pods                bool // binding, eviction and log
 	defaults            func(object.Object)
 	fieldNames          fields.Set
@@ -229,7 +230,7 @@ func builtinGroups() []Resource {
 		New: func() object.Object { return &coordinationv1.Lease{} },
 	}, {
 		GVR:  appsv1.SchemeGroupVersion.WithResource("deployments"),
-		Kind: "Deployment", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true,
+		Kind: "Deployment", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true, annotationsCount: true,
 		ShortNames: []string{"deploy"}, Categories: []string{"all"},
 		New: func() object.Object { return &appsv1.Deployment{} },
 	}, {

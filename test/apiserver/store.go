@@ -67,9 +67,9 @@ func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 // replace stores obj over cur: nothing happens where they are equal, and an
 // object that waits for its last finalizer goes with it. The result is the
 // state afterwards. The mutex must be held.
-func (s *cluster) replace(c *collection, cur *version, obj object.Object) *version {
+func (s *cluster) replace(c *collection, cur *version, subresource string, obj object.Object) *version {
 	old := cur.obj
-	c.prepareNext(old, obj)
+	c.prepareNext(old, subresource, obj)
 	if sameButTimes(old, obj) {
 		return cur
 	}
@@ -82,15 +82,17 @@ func (s *cluster) replace(c *collection, cur *version, obj object.Object) *versi
 	return s.put(c, cur, obj)
 }
 
-// prepareNext sets what the server decides about an object that replaces old.
-func (c *collection) prepareNext(old, obj object.Object) {
+// prepareNext sets what the server decides about an object that replaces old by way of a
+// subresource.
+func (c *collection) prepareNext(old object.Object, subresource string, obj object.Object) {
 	stripKind(obj)
 	obj.SetUID(old.GetUID())
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	obj.SetGeneration(old.GetGeneration())
-	if c.Generation && !sameSpec(old, obj) {
+	annotated := c.annotationsCount && subresource != "status" && !equality.Semantic.DeepEqual(old.GetAnnotations(), obj.GetAnnotations())
+	if c.Generation && (annotated || !sameSpec(old, obj)) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 	obj.SetResourceVersion(old.GetResourceVersion())
@@ -99,7 +101,7 @@ func (c *collection) prepareNext(old, obj object.Object) {
 // swap replaces the stored object with what change makes of it; nil leaves it as it
 // is. As on a real server the change is made without holding anything up, and made
 // again where somebody else was faster.
-func (s *cluster) swap(c *collection, key object.Key, change func(cur *version) (object.Object, error)) (*version, error) {
+func (s *cluster) swap(c *collection, key object.Key, subresource string, change func(cur *version) (object.Object, error)) (*version, error) {
 	for {
 		s.mu.Lock()
 		cur, err := c.stored(key)
@@ -111,7 +113,7 @@ func (s *cluster) swap(c *collection, key object.Key, change func(cur *version) 
 		if obj == nil || err != nil {
 			return cur, err
 		}
-		if v := s.replaceIf(c, cur, obj); v != nil {
+		if v := s.replaceIf(c, cur, subresource, obj); v != nil {
 			return v, nil
 		}
 	}
@@ -119,13 +121,13 @@ func (s *cluster) swap(c *collection, key object.Key, change func(cur *version) 
 
 // replaceIf stores obj in the place of cur, unless that has been replaced meanwhile;
 // it returns nil then.
-func (s *cluster) replaceIf(c *collection, cur *version, obj object.Object) *version {
+func (s *cluster) replaceIf(c *collection, cur *version, subresource string, obj object.Object) *version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.gone || c.objects[cur.path] != cur {
 		return nil
 	}
-	return s.replace(c, cur, obj)
+	return s.replace(c, cur, subresource, obj)
 }
 
 // release deletes the object, or marks it as being deleted where finalizers

@@ -174,7 +174,7 @@ func (c *call) update() error {
 // storeUpdate replaces the stored object with what change makes of a copy of it.
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
 	var dry *version
-	v, err := c.server.swap(c.coll, c.key(), func(cur *version) (object.Object, error) {
+	v, err := c.server.swap(c.coll, c.key(), c.subresource, func(cur *version) (object.Object, error) {
 		obj, err := change(clone(cur.readAs(c.reading).obj))
 		if err != nil {
 			return nil, err
@@ -182,7 +182,7 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 		if obj, err = c.permitted(cur.readAs(c.reading).obj, obj); err != nil || !c.dryRun() {
 			return obj, err
 		}
-		c.coll.prepareNext(cur.obj, obj)
+		c.coll.prepareNext(cur.obj, c.subresource, obj)
 		dry = &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}
 		return nil, nil
 	})

@@ -195,7 +195,10 @@ func TestStatusSubresource(t *testing.T) {
 		require.Contains(s.t, d.Status, "replicas")
 		require.Empty(s.t, d.Metadata.Labels)
 		require.Equal(s.t, "1", d.Metadata.Annotations["a"])
+		require.EqualValues(s.t, 1, d.Metadata.Generation)
 		require.EqualValues(s.t, 2, s.merge("apps/v1/deployments/d", `{"spec":{"replicas":3}}`).Metadata.Generation)
+		require.EqualValues(s.t, 2, s.merge("apps/v1/deployments/d", `{"metadata":{"labels":{"a":"2"}}}`).Metadata.Generation)
+		require.EqualValues(s.t, 3, s.merge("apps/v1/deployments/d", `{"metadata":{"annotations":{"a":"2"}}}`).Metadata.Generation, "its replica sets get the annotations")
 
 		s.pods("a")
 		p := s.merge("pods/a/status", `{"spec":{"nodeName":"n"},"status":{"phase":"Running"},"metadata":{"labels":{"l":"1"}}}`)
