@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
@@ -31,6 +32,7 @@ func owned() []Resource {
 	scaled := func(r Resource) Resource { r.Scale = scaleOfWorkload; return r }
 	label := func(r Resource) Resource { r.validName = validation.NameIsDNSLabel; return r }
 	anyName := func(r Resource) Resource { r.validName = path.ValidatePathSegmentName; return r }
+	selected := func(r Resource, by func(object.Object) fields.Set) Resource { r.Fields = by; return r }
 	handedBack := func(r Resource) Resource { r.returnsDeleted = true; return r }
 
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
@@ -42,7 +44,7 @@ func owned() []Resource {
 		upserted(of(core, "limitranges", "LimitRange", func() object.Object { return &corev1.LimitRange{} }, "limits")),
 		label(inAll(scaled(counted(withStatus(of(apps, "statefulsets", "StatefulSet", func() object.Object { return &appsv1.StatefulSet{} }, "sts")))))),
 		inAll(counted(withStatus(of(apps, "daemonsets", "DaemonSet", func() object.Object { return &appsv1.DaemonSet{} }, "ds")))),
-		inAll(counted(withStatus(of(batch, "jobs", "Job", func() object.Object { return &batchv1.Job{} })))),
+		selected(inAll(counted(withStatus(of(batch, "jobs", "Job", func() object.Object { return &batchv1.Job{} })))), jobFields),
 		inAll(counted(withStatus(of(batch, "cronjobs", "CronJob", func() object.Object { return &batchv1.CronJob{} }, "cj")))),
 		counted(withStatus(of(networking, "ingresses", "Ingress", func() object.Object { return &networkingv1.Ingress{} }, "ing"))),
 		counted(of(networking, "networkpolicies", "NetworkPolicy", func() object.Object { return &networkingv1.NetworkPolicy{} }, "netpol")),

@@ -1,11 +1,13 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -153,8 +155,11 @@ func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 	if _, known := r.fieldNames[label]; known {
 		return label, value, nil
 	}
-	if r.Fields == nil {
+	switch {
+	case r.Fields == nil:
 		return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+	case r.Kind == "Job":
+		return "", "", fmt.Errorf("field label %q not supported for Job", label)
 	}
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
@@ -223,7 +228,7 @@ func builtinGroups() []Resource {
 		GVR:  eventsv1.SchemeGroupVersion.WithResource("events"),
 		Kind: "Event", Namespaced: true, createsOnUpdate: true,
 		ShortNames: []string{"ev"},
-		New:        func() object.Object { return &eventsv1.Event{} },
+		New:        func() object.Object { return &eventsv1.Event{} }, Fields: newEventFields,
 	}, {
 		GVR:  coordinationv1.SchemeGroupVersion.WithResource("leases"),
 		Kind: "Lease", Namespaced: true, createsOnUpdate: true, needsVersion: true,
@@ -238,9 +243,6 @@ func builtinGroups() []Resource {
 		Kind: "ReplicaSet", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true,
 		ShortNames: []string{"rs"}, Categories: []string{"all"},
 		New: func() object.Object { return &appsv1.ReplicaSet{} },
-		Fields: func(o object.Object) fields.Set {
-			return fields.Set{"status.replicas": fmt.Sprint(o.(*appsv1.ReplicaSet).Status.Replicas)}
-		},
 	}}
 }
 
@@ -254,6 +256,7 @@ func podFields(o object.Object) fields.Set {
 		"spec.hostNetwork":         fmt.Sprint(p.Spec.HostNetwork),
 		"status.phase":             string(p.Status.Phase),
 		"status.podIP":             p.Status.PodIP,
+		"status.podIPs":            "", // the real server knows the name and no value
 		"status.nominatedNodeName": p.Status.NominatedNodeName,
 	}
 }
@@ -284,6 +287,7 @@ func namespaceDefaults(o object.Object) {
 
 func eventFields(o object.Object) fields.Set {
 	e := o.(*corev1.Event)
+	source := cmp.Or(e.Source.Component, e.ReportingController)
 	return fields.Set{
 		"involvedObject.kind":            e.InvolvedObject.Kind,
 		"involvedObject.namespace":       e.InvolvedObject.Namespace,
@@ -294,7 +298,28 @@ func eventFields(o object.Object) fields.Set {
 		"involvedObject.fieldPath":       e.InvolvedObject.FieldPath,
 		"reason":                         e.Reason,
 		"reportingComponent":             e.ReportingController,
-		"source":                         e.Source.Component,
+		"source":                         source,
 		"type":                           e.Type,
 	}
+}
+
+// newEventFields are those of events.k8s.io.
+func newEventFields(o object.Object) fields.Set {
+	e := o.(*eventsv1.Event)
+	return fields.Set{
+		"regarding.kind":            e.Regarding.Kind,
+		"regarding.namespace":       e.Regarding.Namespace,
+		"regarding.name":            e.Regarding.Name,
+		"regarding.uid":             string(e.Regarding.UID),
+		"regarding.apiVersion":      e.Regarding.APIVersion,
+		"regarding.resourceVersion": e.Regarding.ResourceVersion,
+		"regarding.fieldPath":       e.Regarding.FieldPath,
+		"reason":                    e.Reason,
+		"reportingController":       e.ReportingController,
+		"type":                      e.Type,
+	}
+}
+
+func jobFields(o object.Object) fields.Set {
+	return fields.Set{"status.successful": fmt.Sprint(o.(*batchv1.Job).Status.Succeeded)}
 }

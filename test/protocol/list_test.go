@@ -32,6 +32,32 @@ func TestListOrderAndSelectors(t *testing.T) {
 	})
 }
 
+// What a field selector may name are the fields of the real server.
+func TestFieldSelectors(t *testing.T) {
+	forEach(t, func(s *session) {
+		s.pods("a")
+		s.merge("pods/a/status", `{"status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}]}}`)
+		s.must("POST", "batch/v1/jobs", `{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
+		s.must("POST", "events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"`+s.ns+`","kind":"Pod","name":"a"},"reason":"R","type":"Normal","reportingComponent":"r"}`)
+		events := "/apis/events.k8s.io/v1/namespaces/" + s.ns + "/events"
+		s.must("POST", events, `{"metadata":{"name":"n"},"eventTime":"2020-01-01T00:00:00.000000Z","action":"a","reason":"R","type":"Normal",
+			"reportingController":"example.com/c","reportingInstance":"i","regarding":{"kind":"Pod","name":"b","namespace":"`+s.ns+`"}}`)
+		for _, tc := range []struct{ path, selector, want string }{
+			{"pods", "status.podIP=10.0.0.1", "a"},
+			{"pods", "status.podIPs=10.0.0.1", ""},
+			{"pods", "status.podIPs=", "a"},
+			{"batch/v1/jobs", "status.successful=0", "j"},
+			{"batch/v1/jobs", "status.successful=1", ""},
+			{"events", "source=r", "e"},
+			{"events", "involvedObject.name=a", "e"},
+			{events, "regarding.name=b,regarding.kind=Pod", "n"},
+			{events, "reportingController=example.com/c,type=Normal", "n"},
+		} {
+			require.Equal(s.t, tc.want, s.list(tc.path+"?fieldSelector="+url.QueryEscape(tc.selector)).names(), "%s %s", tc.path, tc.selector)
+		}
+	})
+}
+
 func TestListPagesShowOneState(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a", "b", "c", "d", "e")
