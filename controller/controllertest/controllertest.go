@@ -215,6 +215,8 @@ func (e *Env) Settle(d time.Duration) {
 
 // Put creates or replaces an object on the server, its status included, waits
 // until everything is quiet, and returns a copy of the object as the server has it.
+// Where that one is being deleted and o has no finalizers, it is gone, and o is made as a new
+// one; if o is a copy of it, with its UID, it only lets it go.
 func Put[T object.Object](e *Env, o T) T {
 	e.Helper()
 	e.mustLive("Put")

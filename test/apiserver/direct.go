@@ -71,7 +71,9 @@ func (s *Server) takes(obj object.Object) (*collection, error) {
 	return s.collectionOf(obj)
 }
 
-// Put stores obj whether it exists or not, and whatever its version.
+// Put stores obj whether it exists or not, and whatever its version. Where the stored object is
+// being deleted and obj lets its last finalizer go, it is gone; an obj that has neither a UID nor a
+// deletion timestamp is then stored as a new one.
 func (s *Server) Put(obj object.Object) (object.Object, error) {
 	if _, err := s.takes(obj); err != nil {
 		return nil, err
@@ -79,7 +81,9 @@ func (s *Server) Put(obj object.Object) (object.Object, error) {
 	obj = clone(obj)
 	obj.SetResourceVersion("")
 	stored, err := s.Update(obj)
-	if err != nil && apierrors.IsNotFound(err) {
+	isNew := obj.GetUID() == "" && obj.GetDeletionTimestamp() == nil
+	gone := err == nil && stored.GetDeletionTimestamp() != nil && len(stored.GetFinalizers()) == 0
+	if apierrors.IsNotFound(err) || isNew && gone {
 		return s.Create(obj)
 	}
 	return stored, err
