@@ -7,8 +7,9 @@
 // and says what was seen to be wrong:
 //
 //   - at every call of a handler: pairing, order, identity, the final state, the cache ahead
-//     of the call, no call after it has left, no resync before it is synced, and that the
-//     object is whole (L01, L03 to L05, L07, L11, L18, W01)
+//     of the call, no call after it has left, no resync before it is synced or unasked, no
+//     update to the version that it knows, and that the object is whole (L01, L03 to L05, L07,
+//     L11, L17, L18, W01)
 //   - at every call of a transform: that the object is new, and in nobody else's hands (L16)
 //   - at every failure and state that an informer tells of: that it waits as it should, longer
 //     each time, lists again only for a reason, and is in no state for too long (L19, L20),

@@ -47,6 +47,7 @@ type recorder[T object.Object] struct {
 	registration *sharedinformer.Registration
 	patient      bool // its calls take time, or some changes are kept from it
 	coalesces    bool
+	resyncs      bool // it asked for them
 	synced       atomic.Bool
 
 	in    atomic.Int32
@@ -77,7 +78,7 @@ func (m *member[T]) join(s Step) {
 		opts.Lag, r.coalesces = sharedinformer.Coalesce, true
 	}
 	if s.N&4 != 0 {
-		opts.Resync = time.Duration(11+s.N%89)*time.Second + 13*time.Millisecond
+		opts.Resync, r.resyncs = time.Duration(11+s.N%89)*time.Second+13*time.Millisecond, true
 	}
 	m.heard = append(m.heard, r)
 	m.play.say(m.called, "%s joins: %+v", r.called, opts)
@@ -181,6 +182,10 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 			complain("L03", "from %s, and knows %s", version(e.Old), version(known))
 		case !restored && number(known.GetResourceVersion()) > number(e.Object.GetResourceVersion()):
 			complain("L01", "and knows %s", version(known))
+		case !restored && e.Type == sharedinformer.Update && known.GetResourceVersion() == e.Object.GetResourceVersion():
+			complain("L17", "which it knows")
+		case e.Type == sharedinformer.Resync && !r.resyncs:
+			complain("L11", "and did not ask for resyncs")
 		case e.Type == sharedinformer.Resync && known.GetResourceVersion() != e.Object.GetResourceVersion():
 			complain("L11", "and knows %s", version(known))
 		case e.Type == sharedinformer.Resync && !r.synced.Load():

@@ -11,8 +11,8 @@ import (
 )
 
 // witness is a handler that knows what it was told and nothing else. It complains of
-// every call that does not follow from those before (L01, L03, L04), or that the cache
-// is behind of (L05).
+// every call that does not follow from those before (L01, L03, L04) or that tells nothing
+// new (L17), or that the cache is behind of (L05).
 type witness[T object.Object] struct {
 	name     string
 	complain func(format string, args ...any)
@@ -54,6 +54,8 @@ func (w *witness[T]) Handle(_ context.Context, e sharedinformer.Event[T]) error 
 			w.complain("%s: update of %s from %s, last told of was %s", w.name, key, text(e.Old), text(last))
 		case newer(last, e.Object):
 			w.complain("%s: update of %s back from %s to %s", w.name, key, text(last), text(e.Object))
+		case last.GetResourceVersion() == e.Object.GetResourceVersion():
+			w.complain("%s: update of %s to %s, which it was told of before", w.name, key, text(e.Object))
 		}
 		w.known[key] = e.Object
 	case sharedinformer.Delete:
