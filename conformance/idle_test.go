@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,24 @@ func (idle) List() []*corev1.Pod { return nil }
 func (idle) AddHandler(Handler) (Registration, error) { return idle{}, nil }
 
 func (idle) Remove() error { return nil }
+
+// nowhere is a connection that leads to nothing.
+type nowhere struct{ net.Conn }
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+
+// A server that was taken down because of a flood is the cause of what breaks then, so the
+// breaks name it.
+func TestAFloodIsNamed(t *testing.T) {
+	floods := Case{play: func(p *play) {
+		for range flood {
+			_, _ = counted{nowhere{}, p}.Write(nil)
+		}
+	}}
+	var r Result
+	inBubble(t, floods, func(Server) Stack { return idle{} }, &r, func() {})
+	require.Equal(t, []string{"a flood of requests, 5000 writes: the server was taken down"}, r.Breaks)
+}
 
 // A stack keeps by doing nothing only what forbids to do something.
 func TestAStackThatDoesNothingIsFound(t *testing.T) {

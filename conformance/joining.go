@@ -51,9 +51,15 @@ var joining = []Case{
 			p.run(i)
 			settle(time.Minute)
 			joined := make(chan *witness, 1)
-			go func() { joined <- p.witness(i) }()
+			go func() {
+				defer close(joined)
+				p.guard("AddHandler", func() { joined <- p.witness(i) })
+			}()
 			select {
-			case late := <-joined:
+			case late, ok := <-joined:
+				if !ok {
+					return // guard has said why
+				}
 				settle(time.Minute)
 				late.tells("add a=1 (marked)")
 			case <-time.After(time.Hour):

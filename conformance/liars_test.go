@@ -378,13 +378,27 @@ func TestWhatBreaksSometimesIsPlayedAgain(t *testing.T) {
 	}
 }
 
+// A call without an object is named as one.
+func TestADeletionWithoutTheObjectIsNamed(t *testing.T) {
+	i := slices.IndexFunc(conformance.Cases(), func(c conformance.Case) bool { return c.String() == "L03/a deletion has the last state" })
+	require.GreaterOrEqual(t, i, 0)
+	r := conformance.Judge(t, conformance.Cases()[i], func(s conformance.Server) conformance.Stack {
+		return liar{lie{handler: func(h *conformance.Handler) {
+			remove := h.Delete
+			h.Delete = func(_ *corev1.Pod, unknown bool) { remove(nil, unknown) }
+		}}, stack{s}}
+	})
+	assert.Contains(t, strings.Join(r.Breaks, "\n"), "delete without the object")
+	assert.NotContains(t, strings.Join(r.Breaks, "\n"), "panic")
+}
+
 // A stack that does not come back from a call is named, and the call with it.
 func TestWhatDoesNotReturnIsNamed(t *testing.T) {
 	cases := map[string]conformance.Case{}
 	for _, c := range conformance.Cases() {
 		cases[c.String()] = c
 	}
-	run, list := cases["L23/a stop ends a watch"], cases["L17/converges after disconnects"]
+	run, list, join := cases["L23/a stop ends a watch"], cases["L17/converges after disconnects"], cases["L06/joining waits for nobody"]
 	for _, tt := range []struct {
 		name string
 		lie  func(*informer) conformance.Informer
@@ -395,6 +409,7 @@ func TestWhatDoesNotReturnIsNamed(t *testing.T) {
 		{"Run calls Goexit", func(i *informer) conformance.Informer { return runGoes{i} }, run, "the stack has called runtime.Goexit in Run"},
 		{"Run returns early", func(i *informer) conformance.Informer { return runReturns{i} }, run, "Run ended by itself"},
 		{"List panics", func(i *informer) conformance.Informer { return listPanics{i} }, list, "panic in the case: on purpose"},
+		{"AddHandler panics", func(i *informer) conformance.Informer { return joinPanics{i, new(atomic.Bool)} }, join, "panic in AddHandler: on purpose"},
 		{"List calls Goexit", func(i *informer) conformance.Informer { return listGoes{i} }, list, "the stack has called runtime.Goexit in the case"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/conformance"
 )
 
 // Some lies of informers and registrations.
@@ -38,6 +40,10 @@ type (
 	listPanics   struct{ *informer }
 	listGoes     struct{ *informer }
 	writable     struct{ *informer }
+	joinPanics   struct {
+		*informer
+		joined *atomic.Bool
+	}
 
 	stays        struct{ registration }
 	leavesAtOnce struct{ registration }
@@ -117,6 +123,13 @@ func (runHangs) Run(context.Context) error { time.Sleep(1000 * time.Hour); retur
 func (listPanics) List() []*corev1.Pod { panic("on purpose") }
 
 func (listGoes) List() []*corev1.Pod { runtime.Goexit(); return nil }
+
+func (i joinPanics) AddHandler(h conformance.Handler) (conformance.Registration, error) {
+	if i.joined.Swap(true) {
+		panic("on purpose")
+	}
+	return i.informer.AddHandler(h)
+}
 
 func (i writable) Write(o *corev1.Pod) {
 	if cached, ok := i.Get(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}); ok {

@@ -60,6 +60,10 @@ func (w *witness) hear(h heard) {
 		w.play.breaks("two calls of one handler at a time")
 	}
 	defer w.in.Add(-1)
+	if h.pod == nil {
+		w.play.breaks("%s without the object", h.call)
+		return
+	}
 	w.mu.Lock()
 	w.log = append(w.log, h)
 	w.mu.Unlock()

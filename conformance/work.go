@@ -68,12 +68,14 @@ var work = []Case{
 			var adders sync.WaitGroup
 			for a := range 3 {
 				adders.Go(func() {
-					for n := range 1000 {
-						k := (n*n + a*n) % keys
-						added[k].Add(1)
-						q.Add(fmt.Sprint(k))
-						time.Sleep(time.Duration(n*7%5) * 500 * time.Microsecond)
-					}
+					p.guard("Add", func() {
+						for n := range 1000 {
+							k := (n*n + a*n) % keys
+							added[k].Add(1)
+							q.Add(fmt.Sprint(k))
+							time.Sleep(time.Duration(n*7%5) * 500 * time.Microsecond)
+						}
+					})
 				})
 			}
 			adders.Wait()
