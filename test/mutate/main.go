@@ -18,6 +18,9 @@
 // as a race of a few instructions, it names the test that does, and says why: "test PACKAGE
 // NAME: why". That test is run instead, and must fail.
 //
+// What fails with nothing broken finds nothing. So the tests that are named, and a schedule
+// of each kind, are played unbroken first; and at the end as many schedules as found something.
+//
 // The table says what found each breakage, after how many schedules, and which law the
 // complaint names. A breakage that survives is a hole in the schedules, or in what they
 // check; the exit code is 1 then. With -only, -table leaves the rows of the others as they
@@ -87,6 +90,9 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 	defer os.RemoveAll(dir)
 	w, err := newWorkbench(ctx, o, dir, some)
 	if err != nil {
+		return err
+	}
+	if err := w.sound(ctx, some); err != nil {
 		return err
 	}
 	results := playAll(ctx, w, some, jobs, func(r result) { fmt.Fprintln(os.Stderr, r.patch.name+":", r.verdict(), r.complaint) })

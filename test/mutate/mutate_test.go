@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -90,6 +91,32 @@ func TestWhatTheTestsSay(t *testing.T) {
 	require.Contains(t, written.String(), "one (L01) survived: it is broken\none: build: no\n1 of 3 found")
 	require.ErrorContains(t, sum(&written, []result{{patch: p, found: true}, {patch: p}}), "1 breakages survived")
 	require.NoError(t, sum(&written, []result{{patch: p, found: true}}))
+}
+
+// TestWhatFailsAnywayFindsNothing has a test and schedules that fail with nothing broken:
+// no breakage is played then.
+func TestWhatFailsAnywayFindsNothing(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                             "module github.com/millrace-dev/millrace\n\ngo 1.26\n",
+		"lib/lib.go":                         "package lib\n\nfunc F() int {\n\treturn 1\n}\n",
+		"lib/lib_test.go":                    "package lib\n\nimport \"testing\"\n\nfunc TestF(t *testing.T) { t.Fatal(\"the disk is full\") }\n",
+		"test/simulation/simulation_test.go": "package simulation\n\nimport (\n\t\"flag\"\n\t\"testing\"\n\n\t_ \"github.com/millrace-dev/millrace/lib\"\n)\n\nvar _, _, _ = flag.Int(\"schedules\", 0, \"\"), flag.Int(\"from\", 0, \"\"), flag.Duration(\"hang\", 0, \"\")\n\nfunc TestSchedules(t *testing.T) { panic(\"cannot listen\") }\n",
+	} {
+		file := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	for head, want := range map[string]string{
+		"L01: it is broken\ntest ./lib TestF: it is quick\n": "the disk is full",
+		"L01: it is broken\n":                                "cannot listen",
+	} {
+		p, err := parse("it", head+"--- a/lib/lib.go\n+++ b/lib/lib.go\n@@ -3 +3 @@\n func F() int {\n-\treturn 1\n+\treturn 2\n }\n")
+		require.NoError(t, err)
+		w, err := newWorkbench(t.Context(), options{root: root, schedules: 1, timeout: time.Minute}, t.TempDir(), []*patch{p})
+		require.NoError(t, err)
+		require.ErrorContains(t, w.sound(t.Context(), []*patch{p}), want)
+	}
 }
 
 // TestPage plays two of three breakages anew: the row of the other one stays.

@@ -103,15 +103,51 @@ func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*w
 	return w, nil
 }
 
+// sound plays, with nothing broken, the tests that some breakages name, and one schedule of
+// each kind that the others need. What fails then would find whatever is broken.
+func (w *workbench) sound(ctx context.Context, some []*patch) error {
+	tests, schedules := map[string][]string{}, map[unit]bool{}
+	for _, p := range some {
+		if p.test.name != "" {
+			tests[p.test.pack] = append(tests[p.test.pack], p.test.name)
+		} else {
+			schedules[p.schedules] = true
+		}
+	}
+	for pack, names := range tests {
+		binary := filepath.Join(w.dir, "sound.test")
+		if err := w.build(ctx, nil, pack, binary); err != nil {
+			return fmt.Errorf("with nothing broken, the tests of %s: %w", pack, err)
+		}
+		limited, cancel := context.WithTimeout(ctx, w.timeout)
+		out, err := w.run(limited, binary, pack, nil, "-test.run=^("+strings.Join(names, "|")+")$")
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("with nothing broken, the tests of %s that breakages name fail too (%w): mend them first:\n%s", pack, err, out)
+		}
+	}
+	for of := range schedules {
+		limited, cancel := context.WithTimeout(ctx, w.timeout)
+		out, err := w.schedules(limited, w.boards[of.pack].binary, of, 0, 1)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("with nothing broken, %s of %s fails too (%w): mend it first:\n%s", of.name, of.pack, err, out)
+		}
+	}
+	return nil
+}
+
 // unbroken plays as many schedules with nothing broken as found the breakages: what they
 // complain of then, they would in every one.
 func (w *workbench) unbroken(ctx context.Context, results []result) error {
 	longest := map[unit]int{}
 	for _, r := range results {
-		longest[r.patch.schedules] = max(longest[r.patch.schedules], r.after)
+		if r.patch.test.name == "" {
+			longest[r.patch.schedules] = max(longest[r.patch.schedules], r.after)
+		}
 	}
 	for of, some := range longest {
-		if some == 0 {
+		if some == 0 { // sound has played one
 			continue
 		}
 		if out, err := w.schedules(ctx, w.boards[of.pack].binary, of, 0, some); err != nil && ctx.Err() == nil {
