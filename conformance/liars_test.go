@@ -422,19 +422,23 @@ func TestWhatDoesNotReturnIsNamed(t *testing.T) {
 	}
 }
 
-// A call that hangs ends the process, for that is what testing/synctest does. Before
-// that, its output names what hangs.
-func TestWhatHangsIsNamed(t *testing.T) {
-	if os.Getenv("CONFORMANCE_HANGS") != "" {
-		conformance.Informers(t, func(s conformance.Server) conformance.Stack {
-			return liar{lie{informer: func(i *informer) conformance.Informer { return runHangs{i} }}, stack{s}}
-		})
+// A call that hangs and a goroutine that is left end the process, for that is what
+// testing/synctest does. Before that, its output names what hangs, and what else was wrong.
+func TestWhatEndsTheProcessIsNamed(t *testing.T) {
+	ends := map[string]func(*informer) conformance.Informer{
+		"the case has not ended after 48h0m0s: a call of the stack does not return": func(i *informer) conformance.Informer { return runHangs{i} },
+		"panic in Run: on purpose": func(i *informer) conformance.Informer { return runLeaks{i} },
+	}
+	if lied := ends[os.Getenv("CONFORMANCE_ENDS")]; lied != nil {
+		conformance.Informers(t, func(s conformance.Server) conformance.Stack { return liar{lie{informer: lied}, stack{s}} })
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestWhatHangsIsNamed$/L23/a_stop_ends_a_watch")
-	cmd.Env = append(os.Environ(), "CONFORMANCE_HANGS=1")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	assert.Contains(t, string(out), "FAIL: TestWhatHangsIsNamed/L23/a_stop_ends_a_watch")
-	assert.Contains(t, string(out), "the case has not ended after 48h0m0s: a call of the stack does not return")
+	for want := range ends {
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestWhatEndsTheProcessIsNamed$/L23/a_stop_ends_a_watch")
+		cmd.Env = append(os.Environ(), "CONFORMANCE_ENDS="+want)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		assert.Contains(t, string(out), "FAIL: TestWhatEndsTheProcessIsNamed/L23/a_stop_ends_a_watch")
+		assert.Contains(t, string(out), want)
+	}
 }

@@ -34,6 +34,7 @@ type (
 	}
 	tellsNoCause struct{ *informer }
 	runPanics    struct{ *informer }
+	runLeaks     struct{ *informer }
 	runGoes      struct{ *informer }
 	runReturns   struct{ *informer }
 	runHangs     struct{ *informer }
@@ -113,6 +114,11 @@ func (i tellsNoCause) WaitForSync(ctx context.Context) error {
 }
 
 func (runPanics) Run(context.Context) error { panic("on purpose") }
+
+func (runLeaks) Run(context.Context) error {
+	go func() { time.Sleep(1000 * time.Hour) }()
+	panic("on purpose")
+}
 
 func (runGoes) Run(context.Context) error { runtime.Goexit(); return nil }
 
