@@ -32,7 +32,8 @@
 //
 // A case lives in a bubble of testing/synctest: time is virtual, and the connections to
 // the server are pipes in memory. So a stack must dial with Server.Dial, wait by the
-// clock of package time, and leave no goroutine behind. A goroutine that waits for a mutex
+// clock of package time, and leave no goroutine behind for an hour: one ends the process, when
+// the verdict has been told. A goroutine that waits for a mutex
 // for ever stops the clock, and go test ends it with its own timeout.
 //
 // # Results

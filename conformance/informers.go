@@ -121,7 +121,8 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 const lifetime = 48 * time.Hour
 
 // inBubble plays c. It calls ended when the verdict stands, which is before the bubble
-// ends: a goroutine that a stack has left behind makes testing/synctest end the process.
+// ends: a goroutine that a stack has left behind makes testing/synctest end the process,
+// unless it ends within an hour.
 func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server
@@ -145,17 +146,23 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 		all := make(chan struct{})
 		go func() { p.runs.Wait(); close(all) }()
 		p.waitFor(t, all, "Run, whose context is done,")
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		r.Breaks = p.broken
-		switch {
-		case len(p.broken) > 0:
-			r.Verdict = Broken
-		case p.missing != "":
-			r.Verdict, r.Breaks = NotOffered, []string{p.missing}
-		}
+		p.judge(r)
 		ended()
+		settle(time.Hour)
 	})
+}
+
+// judge says what came of a case that has ended.
+func (p *play) judge(r *Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Breaks = slices.Clone(p.broken)
+	switch {
+	case len(p.broken) > 0:
+		r.Verdict = Broken
+	case p.missing != "":
+		r.Verdict, r.Breaks = NotOffered, []string{p.missing}
+	}
 }
 
 // waitFor waits until done is closed, or so long that it never will be. It says so at

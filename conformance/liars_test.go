@@ -295,6 +295,7 @@ var lies = []lie{
 	{name: "a wait for a version waits on", found: []string{"L14/a wait ends with its context"}, informer: func(i *informer) conformance.Informer { return waitsOn{i} }},
 	{name: "the index is empty", found: []string{"L15/an index finds what a scan finds", "L15/an index function that panics loses no object"}, informer: func(i *informer) conformance.Informer { return noIndex{i} }},
 	{name: "Run leaves work behind", found: []string{"L23/no call after the end"}, informer: func(i *informer) conformance.Informer { return leavesRun{i} }},
+	{name: "Run leaves a goroutine", found: []string{"L23/nothing of an informer is left after its end"}, informer: func(i *informer) conformance.Informer { return outlivesRun{i} }},
 	{name: "Run is slow to stop", found: []string{"L23/a stop ends a watch", "L23/a stop ends the wait for a server that is down"}, informer: func(i *informer) conformance.Informer { return slowToStop{i} }},
 	{name: "Run does not look at its context first", found: []string{"L23/a context that is done runs nothing"}, informer: func(i *informer) conformance.Informer { return runsAnyway{i} }},
 	{name: "Run works once", found: []string{"L24/a stopped informer runs again and tells the difference"}, informer: func(i *informer) conformance.Informer { return runsOnce{i, new(atomic.Bool)} }},

@@ -26,6 +26,7 @@ type (
 	waitsOn      struct{ *informer }
 	noIndex      struct{ *informer }
 	leavesRun    struct{ *informer }
+	outlivesRun  struct{ *informer }
 	slowToStop   struct{ *informer }
 	runsAnyway   struct{ *informer }
 	runsOnce     struct {
@@ -83,6 +84,14 @@ func (i leavesRun) Run(ctx context.Context) error {
 	go i.informer.Run(ctx)
 	<-ctx.Done()
 	return nil
+}
+
+func (i outlivesRun) Run(ctx context.Context) error {
+	go func() {
+		<-ctx.Done()
+		time.Sleep(time.Minute)
+	}()
+	return i.informer.Run(ctx)
 }
 
 func (i slowToStop) Run(ctx context.Context) error {

@@ -66,6 +66,25 @@ var life = []Case{
 		},
 	},
 	{
+		Law: "L23", Name: "nothing of an informer is left after its end",
+		play: func(p *play) {
+			settle(time.Second) // for those of the server
+			before := goroutines()
+			p.put("a", "1")
+			i := p.informer(Options{})
+			w := p.witnessWith(i, Handler{Every: time.Hour}, nil)
+			stop := p.run(i)
+			settle(time.Minute)
+			p.put("a", "2")
+			settle(time.Minute)
+			w.tells("add a=1 (marked)", "update a=2")
+			stop()
+			p.srv.Down() // for connections, which may be kept for others
+			settle(time.Second)
+			p.noneButThese(before)
+		},
+	},
+	{
 		Law: "L24", Name: "a stopped informer runs again and tells the difference",
 		play: func(p *play) {
 			p.put("a", "1")

@@ -90,12 +90,16 @@ var shutdown = []Case{
 			default:
 				p.breaks("the worker still waits for a key")
 			}
-			for _, g := range goroutines() {
-				p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)
-			}
-			settle(time.Hour) // one that ends late need not end the process
+			p.noneButThese(before)
 		},
 	},
+}
+
+// noneButThese breaks the case if there are goroutines of others than there were before.
+func (p *play) noneButThese(before []string) {
+	for _, g := range goroutines() {
+		p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)
+	}
 }
 
 // goroutines returns by whom each goroutine of the bubble was made.
