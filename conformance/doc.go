@@ -26,7 +26,9 @@
 //
 // A stack may also break a sentence that it never promised. Say so with a Known, which
 // tells what happens and where its documentation says what may be expected. A known
-// break is still played: when it no longer breaks, the test fails.
+// break is still played: when it no longer breaks, the test fails. One that ends the
+// process, such as the panic of a handler in a stack that recovers none, is not: see
+// Known.Fatal.
 //
 // # Time
 //

@@ -13,3 +13,8 @@ func Judge(t *testing.T, c Case, build func(Server) Stack) Result {
 func JudgeKnown(t *testing.T, c Case, build func(Server) Stack, known Known) {
 	judge(t, c, build, &known)
 }
+
+// Once is JudgeKnown for one play, and returns what came of it.
+func Once(t *testing.T, c Case, build func(Server) Stack, known Known) Result {
+	return once(t, c, build, &known)
+}

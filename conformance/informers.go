@@ -96,7 +96,7 @@ func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 // once plays c one time, writes the attribute, and tells what is not kept.
 func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
-	inBubble(t, c, build, &r, func() {
+	tell := func() {
 		if r.Verdict != Kept {
 			r.Known = known
 		}
@@ -113,7 +113,13 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 		case r.Verdict == Broken:
 			t.Logf("%s breaks, as is known: %s\n%s", c, known.Story, strings.Join(r.Breaks, "\n"))
 		}
-	})
+	}
+	if known != nil && known.Fatal {
+		r.Verdict, r.Breaks = Broken, []string{"not played: it would end the process"}
+		tell()
+		return r
+	}
+	inBubble(t, c, build, &r, tell)
 	return r
 }
 

@@ -379,6 +379,15 @@ func TestWhatBreaksSometimesIsPlayedAgain(t *testing.T) {
 	}
 }
 
+// What is known to end the process is not played, and counts as broken.
+func TestWhatIsKnownToEndTheProcessIsNotPlayed(t *testing.T) {
+	r := conformance.Once(t, conformance.Cases()[0], func(conformance.Server) conformance.Stack {
+		t.Error("a stack was built")
+		return nil
+	}, conformance.Known{Story: "the process ends", Fatal: true})
+	assert.Equal(t, conformance.Broken, r.Verdict)
+}
+
 // A call without an object is named as one.
 func TestADeletionWithoutTheObjectIsNamed(t *testing.T) {
 	i := slices.IndexFunc(conformance.Cases(), func(c conformance.Case) bool { return c.String() == "L03/a deletion has the last state" })

@@ -26,6 +26,10 @@ type Known struct {
 	// Sometimes says that it depends on chance, so that the case may also be kept. It is
 	// played up to 20 times, until it breaks.
 	Sometimes bool
+
+	// Fatal says that the break ends the process, such as a panic of a handler that the
+	// stack does not recover. The case is not played, and counts as broken.
+	Fatal bool
 }
 
 // Result is the verdict on one case, as the attribute "conformance" has it. Of a case that is
