@@ -33,7 +33,7 @@ func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 		m.play.breaks("L19: %s asks for %s %s again, %s before the server wants it to", m.called, r.Method, r.URL.Path, early)
 	}
 	answer, err := m.next.RoundTrip(r)
-	if err != nil || answer.StatusCode != http.StatusTooManyRequests {
+	if err != nil || answer.StatusCode < http.StatusBadRequest {
 		return answer, err
 	}
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {

@@ -275,8 +275,13 @@ func (p *play) settle() {
 			return
 		}
 	}
+	p.unsettled(wrong)
+}
+
+// unsettled writes down what is wrong after all the calm. The law stays first, for breaks.
+func (p *play) unsettled(wrong []string) {
 	for _, w := range wrong {
-		p.breaks("after %s of calm: %s", calm, w)
+		p.breaks("%s, after %s of calm", w, calm)
 	}
 }
 
