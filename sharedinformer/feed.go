@@ -28,6 +28,7 @@ type feed[T object.Head] struct {
 	selecting *selecting[T]
 	listed    uint64        // the turn of the last list that was applied; guarded by core.join
 	floors    []floor       // guarded by core.join
+	before    []*feed[T]    // until it is whole, those by whose lists the cache has its namespaces, sorted; guarded by core.join
 	held      atomic.Uint64 // listed, once readers see it
 
 	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs

@@ -2,7 +2,9 @@ package sharedinformer
 
 import (
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -20,11 +22,39 @@ type floor struct {
 	rv          string
 }
 
-// held is the turn at which the slot of an object came, if the cache has what is in it:
-// 0 where the slot is not ours, or is yet to be listed.
+// keeper is the feed whose lists tell what the cache has of a namespace: the one that had it
+// before, until its own has come; nil where there is none.
+func (a *applier[T]) keeper(namespace string) *feed[T] {
+	f := feedOf(a.informer.feeds.all(), namespace)
+	if f != nil && !f.whole {
+		return feedOf(f.before, namespace)
+	}
+	return f
+}
+
+// succeed notes by whose lists the cache has what is in the namespaces of a feed that comes.
+// It is called under join.
+func (f *feed[T]) succeed(feeds []*feed[T]) {
+	for _, other := range feeds {
+		keepers := []*feed[T]{other}
+		if !other.whole {
+			keepers = other.before
+		}
+		for _, keeper := range keepers {
+			if f.namespace == metav1.NamespaceAll || keeper.namespace == metav1.NamespaceAll || keeper.namespace == f.namespace {
+				f.before = append(f.before, keeper)
+			}
+		}
+	}
+	slices.SortFunc(f.before, func(a, b *feed[T]) int { return strings.Compare(a.namespace, b.namespace) })
+	f.before = slices.Compact(f.before)
+}
+
+// held is the turn at which the slot of an object came, if the cache has what is in it by the
+// lists of f: 0 where the slot is not ours, or is yet to be listed.
 func (a *applier[T]) held(f *feed[T], o object.Head) uint64 {
 	since := a.terms.of(a.informer.shards.Key.Hash(o))
-	if since > f.listed {
+	if f != nil && since > f.listed {
 		return 0
 	}
 	return since
@@ -33,7 +63,7 @@ func (a *applier[T]) held(f *feed[T], o object.Head) uint64 {
 // ours reports whether a change of an object is for the cache. Where the object has moved
 // away it tells of that.
 func (a *applier[T]) ours(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
-	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+	f := a.keeper(d.Key.Namespace)
 	if f == nil {
 		return false
 	}
@@ -70,7 +100,7 @@ func olderThan(rv string, have object.Head) bool {
 
 // reached takes note that the watch has come to the version of a delta.
 func (a *applier[T]) reached(d *deltafifo.Delta[T]) {
-	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+	f := a.keeper(d.Key.Namespace)
 	if f == nil || d.RV == "" || len(f.floors) == 0 {
 		return
 	}
@@ -91,10 +121,8 @@ func (a *applier[T]) leave(w indexer.Writer[T], d *deltafifo.Delta[T], have T, u
 
 // lose tells of what goes with the slots that were lost.
 func (a *applier[T]) lose(w indexer.Writer[T], d *deltafifo.Delta[T]) {
-	feeds := a.informer.feeds.all()
 	w.Drop(func(o T) bool {
-		f := feedOf(feeds, o.GetNamespace())
-		return f == nil || a.held(f, o) > 0 // what is in no feed's namespace is trimmed
+		return a.held(a.keeper(o.GetNamespace()), o) > 0 // what else is in no feed's namespace is trimmed
 	}, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old, Moved: true}) })
 }
 
@@ -102,8 +130,8 @@ func (a *applier[T]) lose(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 // ours. A slot that was lost since then is not.
 func (a *applier[T]) gained(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
-	if f == nil || f.namespace != d.Key.Namespace {
-		return
+	if f == nil || f.namespace != d.Key.Namespace || !f.whole {
+		return // the first list of a feed shows it too
 	}
 	for _, o := range d.Items {
 		since := a.terms.of(a.informer.shards.Key.Hash(o))
@@ -122,7 +150,7 @@ func (a *applier[T]) gained(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 
 // lists takes note of the turn of a list that is being applied.
 func (a *applier[T]) lists(f *feed[T], turn uint64) {
-	f.listed = turn
+	f.listed, f.before = turn, nil
 	a.listed = append(a.listed, f)
 }
 

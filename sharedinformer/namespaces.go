@@ -125,6 +125,9 @@ func (i *core[T]) replaceFeeds(w indexer.Writer[T], set []*feed[T]) {
 			feeds = append(feeds, before[n])
 			continue
 		}
+		if i.shards != nil {
+			f.succeed(before)
+		}
 		feeds, come = append(feeds, f), append(come, f)
 	}
 	trims := 0

@@ -1,0 +1,137 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// given is a share that has what the test says, all in one term.
+type given struct {
+	mu      sync.Mutex
+	owned   shard.Slots
+	changed chan struct{}
+}
+
+func (g *given) Owned() (shard.Slots, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.owned, g.changed
+}
+
+func (g *given) Term(slot int) (shard.Token, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return shard.Token{Slot: slot, Epoch: 1}, g.owned.Has(slot)
+}
+
+func (g *given) Enter(ctx context.Context, _ uint64) (context.Context, func(), error) {
+	return ctx, func() {}, nil
+}
+
+func (g *given) set(slots shard.Slots) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owned = slots
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// lingering is a part of a world whose lists take ten seconds, and whose watches tell for a second
+// longer of what happens, as those do whose next event was read already.
+type lingering struct{ part }
+
+func (l lingering) In(namespace string) (source.ListerWatcher[partial], error) {
+	return lingering{part{l.world, namespace}}, nil
+}
+
+func (l lingering) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+	list := l.part.List(ctx, o)
+	items := list.Items
+	list.Items = func(yield func(partial, error) bool) {
+		time.Sleep(10 * time.Second)
+		items(yield)
+	}
+	return list
+}
+
+func (l lingering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, cancel) })
+	return l.part.Watch(longer, o)
+}
+
+// An object that stays ours stays in the cache while the namespaces change, whatever is lost, or
+// still comes, before the new lists are there. A change that still comes is told.
+func TestS03_NothingMovesWithTheNamespaces(t *testing.T) {
+	all, one := []string(nil), []string{"a"}
+	for name, sets := range map[string][][]string{
+		"to one": {all, one}, "to all": {one, all}, "to and fro": {all, one, all}, "at once": {one, all, one},
+	} {
+		for _, lost := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, lost %t", name, lost), func(t *testing.T) {
+				both(t, func(t *testing.T, of Store) { changeNamespaces(t, of, sets, lost) })
+			})
+		}
+	}
+}
+
+func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		key := shard.ByUID()
+		var mine, other string
+		for n := 0; mine == "" || other == ""; n++ {
+			name := fmt.Sprint("x", n)
+			w.put("a", name, func(o partial) {
+				if shard.SlotOf(key.Hash(o), 2) == 0 {
+					mine = name
+				} else {
+					other = name
+				}
+			})
+		}
+		share := &given{owned: shard.NewSlots(2, 0, 1), changed: make(chan struct{})}
+		i := informerOf(lingering{part{w, ""}}, Options{Store: of, Namespaces: sets[0], Shard: shard.Scope{Key: key, Share: share}})
+		var heard []string
+		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+			if e.Object.Name == mine {
+				heard = append(heard, fmt.Sprintf("%s moved=%t", e.Type, e.Moved))
+			}
+			return nil
+		}))
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		want := []string{"add moved=false"}
+		for _, set := range sets[1:] {
+			require.NoError(t, i.SetNamespaces(set))
+		}
+		if lost {
+			time.Sleep(5 * time.Second)
+			share.set(shard.NewSlots(2, 0))
+		} else {
+			want = append(want, "update moved=false")
+			w.put("a", mine, func(partial) {})
+			synctest.Wait()
+			require.Equal(t, want, heard, "before the list")
+		}
+		require.NoError(t, i.WaitForSync(t.Context()))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		_, kept := i.Cache().Get(object.Key{Namespace: "a", Name: other})
+		require.Equal(t, want, heard)
+		require.Equal(t, !lost, kept, "of the slot that was lost")
+	})
+}
