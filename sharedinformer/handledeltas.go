@@ -272,7 +272,7 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	if f != nil {
 		f.whole, a.whole = true, true
 		if a.informer.snapshots != nil {
-			a.informer.snapshots.replaced(f, d.Anew)
+			a.informer.snapshots.replaced(f, d.Anew, !a.initial)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -81,5 +83,82 @@ func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 			require.NoError(t, wait())
 			require.Equal(t, []string{"add x red", "add y ", "update x blue"}, heard)
 		})
+	})
+}
+
+// The file of a namespace that the informer does not have when its server is restored is of the
+// lost history. It is not believed when the namespace comes back, though the server has passed its
+// version by then, and not by a later process: it is gone. The file that a process before has left
+// is not believed either.
+func TestC02_TheFileOfALostHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile []string
+		anew      bool
+	}{
+		"of one that went": {[]string{"b"}, false}, "of one among all": {nil, false}, "of a process before": {[]string{"b"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, of Store) { loseHistory(t, of, c.meanwhile, c.anew) })
+		})
+	}
+}
+
+func loseHistory(t *testing.T, of Store, meanwhile []string, anew bool) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		color := func(c string) func(partial) { return func(o partial) { o.Labels = map[string]string{"color": c} } }
+		w := newWorld()
+		fill := func(to int) {
+			for w.rv < to {
+				w.put("b", "y", func(partial) {})
+			}
+		}
+		w.put("a", "x", color("red")) // at 11
+		fill(20)
+		begin := func(namespaces []string) (i *Informer[partial], stop func()) {
+			i = informerOf(traced{part{w, ""}}, Options{Store: of, Namespaces: namespaces, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
+			stop = runFor(t, i)
+			require.NoError(t, i.WaitForSync(t.Context()))
+			return i, stop
+		}
+		i, stop := begin([]string{"a"})
+		time.Sleep(5 * time.Minute)
+		if anew {
+			stop()
+			i, stop = begin(meanwhile)
+		} else {
+			require.NoError(t, i.SetNamespaces(meanwhile))
+			require.NoError(t, i.WaitForSync(t.Context()))
+		}
+		defer func() { stop() }()
+
+		w.mu.Lock() // the data of version 10 come back, and x is made again, with its UID and version
+		w.rv, w.history = 10, make([]wire.Event[partial], len(w.history))
+		for n := range w.history {
+			w.history[n].Object = in("", "gone", 1)
+		}
+		clear(w.objects)
+		w.mu.Unlock()
+		w.put("a", "x", color("blue"))
+		fill(13)
+		synctest.Wait()
+		i.Reconnect(reflector.ErrDeaf)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		require.ErrorIs(t, i.Status().Reflector.Failure, reflector.ErrWentBack)
+		if !anew {
+			files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
+			require.NoError(t, err)
+			require.Len(t, files, 1, "that of now")
+		}
+
+		fill(30)
+		require.NoError(t, i.SetNamespaces([]string{"a"}))
+		time.Sleep(time.Second)
+		w.put("a", "z", func(partial) {}) // shows that nothing is missing
+		require.NoError(t, i.WaitForSync(t.Context()))
+		o, ok := i.Cache().Get(object.Key{Namespace: "a", Name: "x"})
+		require.True(t, ok)
+		require.Equal(t, "blue", o.Labels["color"])
 	})
 }

@@ -65,6 +65,8 @@ type snapshots[T object.Head] struct {
 	shown  *indexer.Indexer[T]
 	saved  map[*feed[T]]string // up to where the file of each is complete
 	wrong  map[*feed[T]]bool   // whose file, if there is one, is to go; true: and so is what is being written
+	had    map[string]struct{} // the namespaces that may have files
+	lost   time.Time           // when the server's history was last found to have gone back; zero if never
 
 	found chan struct{} // holds a token: there is something wrong
 }
@@ -74,7 +76,7 @@ func newSnapshots[C object.Head](i *core[C], opts Options, f form[C]) *snapshots
 	if opts.Snapshot == nil {
 		return nil
 	}
-	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string), wrong: make(map[*feed[C]]bool), found: make(chan struct{}, 1)}
+	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string), wrong: make(map[*feed[C]]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
 	origin, traced := source.OriginOf(i.feeds.source)
 	s.origin = origin
 	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Keep: origin.Keep, Transform: opts.TransformVersion}
@@ -120,6 +122,9 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 		return
 	}
 	f.restored = true
+	s.mu.Lock()
+	s.had[f.namespace] = struct{}{}
+	s.mu.Unlock()
 	items, file, err := s.read(f)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -139,7 +144,7 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 	s.saved[f] = file.RV
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
-	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Refuse: func(error) { s.refuse(f) }, Confirm: func(ctx context.Context) error {
+	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Refuse: func(why error) { s.refuse(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
 		switch now, err := s.cluster(ctx, askTime); {
 		case err != nil:
 			return err
@@ -159,6 +164,12 @@ func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	s.mu.Lock()
+	lost := s.lost
+	s.mu.Unlock()
+	if file.Written.Before(lost) {
+		return nil, nil, &snapshot.Error{Path: file.Path, Err: fmt.Errorf("since it was written, %w", reflector.ErrWentBack)}
+	}
 	var items []T
 	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // which may call methods of the user's
 		items, err = s.form.read(file.Content, file.Objects, s.origin.Type)
@@ -172,12 +183,26 @@ func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
 }
 
 // refuse has the file of a feed go, because the server contradicts it, or knows nothing of
-// its time any more. Later it may no longer be able to tell.
-func (s *snapshots[T]) refuse(f *feed[T]) {
+// its time any more. Later it may no longer be able to tell. Where its history went back, the
+// files of all namespaces go that the informer has, or has had: they are of the lost history too.
+func (s *snapshots[T]) refuse(f *feed[T], wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.saved, f)
-	s.wrong[f] = true
+	wrong := []*feed[T]{f}
+	if wentBack {
+		s.lost = time.Now()
+		wrong = s.informer.feeds.all()
+		for namespace := range s.had {
+			if !slices.ContainsFunc(wrong, func(f *feed[T]) bool { return f.namespace == namespace }) {
+				wrong = append(wrong[:len(wrong):len(wrong)], &feed[T]{namespace: namespace}) // of which there is only the file
+				delete(s.had, namespace)
+			}
+		}
+	}
+	for _, f := range wrong {
+		delete(s.saved, f)
+		s.wrong[f] = true
+	}
 	select {
 	case s.found <- struct{}{}:
 	default:
@@ -185,11 +210,12 @@ func (s *snapshots[T]) refuse(f *feed[T]) {
 }
 
 // replaced is told when a whole set has come from a feed. Anew means that the history may have
-// gone back, and the file be of the other one. It is called under join.
-func (s *snapshots[T]) replaced(f *feed[T], anew bool) {
+// gone back, and the file be of the other one; again, that there was a set before, so that it has.
+// It is called under join.
+func (s *snapshots[T]) replaced(f *feed[T], anew, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if anew && !resumed {
-		s.refuse(f)
+		s.refuse(f, again)
 	}
 	if !resumed {
 		s.mu.Lock()

@@ -268,7 +268,7 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 		require.Len(t, files, 1)
 		require.NoError(t, os.Remove(files[0]))
 		require.NoError(t, os.MkdirAll(filepath.Join(files[0], "full"), 0o700))
-		s.refuse(f)
+		s.refuse(f, false)
 		s.discard(t.Context())
 		require.NotNil(t, i.Status().Snapshot.Failure)
 		require.NoError(t, os.RemoveAll(files[0]))
@@ -276,7 +276,7 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 		require.Nil(t, i.Status().Snapshot.Failure)
 
 		require.NoError(t, os.MkdirAll(filepath.Join(files[0], "full"), 0o700))
-		s.refuse(f)
+		s.refuse(f, false)
 		s.discard(t.Context())
 		require.NotNil(t, i.Status().Snapshot.Failure)
 		require.NoError(t, os.RemoveAll(files[0]))
