@@ -10,18 +10,24 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// calls knows in which call of a transform a reflector is, if it is in one, and has the log
-// name one that lasts. The context of a request leads to it. A nil one notes nothing.
+// calls knows in which call of a transform or a hook a reflector is, if it is in one, and has
+// the log name one that lasts. The context of a request leads to it. A nil one notes nothing.
 type calls struct {
 	log  *slog.Logger
 	name func() string // of the resource
 
 	mu    sync.Mutex // guards the rest; nothing is called while it is held
-	place string     // of the transform
-	key   object.Key
-	since time.Time   // zero while it is in none
-	late  *time.Timer // that looks after slowHook; nil before the first call
-	looks bool        // late is under way
+	call  call
+	since time.Time     // zero while it is in none
+	spent time.Duration // in calls that have returned
+	late  *time.Timer   // that looks after slowCall; nil before the first call
+	looks bool          // late is under way
+}
+
+// call is one of a transform, by its place and the object that it is called on, or of a hook.
+type call struct {
+	kind, name string // "transform", "hook"
+	key        object.Key
 }
 
 type callsKey struct{}
@@ -37,23 +43,26 @@ func callsOf(ctx context.Context) *calls {
 	return c
 }
 
-// begin notes that a transform is called. One timer looks after many calls, so that a short
-// one costs no more than a look at the clock.
-func (c *calls) begin(place string, key object.Key) {
+// slowCall is after how long a call that has not returned is named in the log.
+const slowCall = 10 * time.Second
+
+// begin notes a call. One timer looks after many, so that a short one costs no more than two
+// looks at the clock.
+func (c *calls) begin(to call) {
 	if c == nil {
 		return
 	}
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.place, c.key, c.since = place, key, now
+	c.call, c.since = to, now
 	switch {
 	case c.looks:
 		return
 	case c.late == nil:
-		c.late = time.AfterFunc(slowHook, c.look)
+		c.late = time.AfterFunc(slowCall, c.look)
 	default:
-		c.late.Reset(slowHook)
+		c.late.Reset(slowCall)
 	}
 	c.looks = true
 }
@@ -65,6 +74,14 @@ func (c *calls) end() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended()
+}
+
+// ended is end under mu.
+func (c *calls) ended() {
+	if !c.since.IsZero() {
+		c.spent += time.Since(c.since)
+	}
 	c.since = time.Time{}
 }
 
@@ -75,25 +92,37 @@ func (c *calls) stop() {
 	if c.late != nil {
 		c.late.Stop()
 	}
-	c.since, c.looks = time.Time{}, false
+	c.ended()
+	c.looks = false
 }
 
-// look names a call that has lasted for slowHook, once.
+// total is how long calls have taken so far that have returned.
+func (c *calls) total() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spent
+}
+
+// look names a call that has lasted for slowCall, once.
 func (c *calls) look() {
 	c.mu.Lock()
 	if c.looks = !c.since.IsZero(); !c.looks {
 		c.mu.Unlock()
 		return
 	}
-	if left := slowHook - time.Since(c.since); left > 0 {
+	if left := slowCall - time.Since(c.since); left > 0 {
 		c.late.Reset(left)
 		c.mu.Unlock()
 		return
 	}
 	c.looks = false // until the next call
-	place, key := c.place, c.key
+	to := c.call
 	c.mu.Unlock()
-	c.log.Warn("a transform blocks the reflector: it must return soon", "resource", c.name(), "transform", place, "key", object.FormatKey(key), "for", slowHook.String())
+	attrs := []any{"resource", c.name(), to.kind, to.name}
+	if to.key != (object.Key{}) {
+		attrs = append(attrs, "key", object.FormatKey(to.key))
+	}
+	c.log.Warn("a "+to.kind+" blocks the reflector: it must return soon", append(attrs, "for", slowCall.String())...)
 }
 
 // running reports whether the reflector is in a call.
@@ -110,5 +139,9 @@ func (c *calls) waiting() *source.StuckError {
 	if c.since.IsZero() {
 		return nil
 	}
-	return &source.StuckError{What: "the transform " + c.place + ", called on " + object.FormatKey(c.key) + ",", For: time.Since(c.since)}
+	what := "the " + c.call.kind + " " + c.call.name
+	if c.call.key != (object.Key{}) {
+		what += ", called on " + object.FormatKey(c.call.key) + ","
+	}
+	return &source.StuckError{What: what, For: time.Since(c.since)}
 }

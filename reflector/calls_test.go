@@ -3,6 +3,7 @@ package reflector
 import (
 	"bytes"
 	"context"
+	"iter"
 	"log/slog"
 	"strings"
 	"testing"
@@ -77,12 +78,12 @@ func TestAServerIsBlamedBehindATransform(t *testing.T) {
 		from := Transformed[partial](&script{
 			lists:   []answer{{items: []partial{obj("a", 3), obj("b", 4)}, rv: "7"}},
 			watches: []answer{{block: true}},
-		}, func(o partial) (partial, error) { time.Sleep(slowHook - time.Second); return o, nil })
+		}, func(o partial) (partial, error) { time.Sleep(slowCall - time.Second); return o, nil })
 		r := New(from, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List, Timing: Timing{StallTimeout: 5 * time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
-		time.Sleep(2 * slowHook)
+		time.Sleep(2 * slowCall)
 		require.Equal(t, Watching, r.Status().State)
 		require.Nil(t, r.Status().Failure)
 		time.Sleep(time.Hour)
@@ -91,4 +92,75 @@ func TestAServerIsBlamedBehindATransform(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.NotContains(t, log.String(), "a transform blocks")
 	})
+}
+
+// answering is a server that answers every request at once, in pages, for as long as the context of
+// the request lasts, as package rest does.
+type answering struct{ items []partial }
+
+func (answering) String() string { return "things" }
+
+func (a answering) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+	meta := new(metav1.ListMeta)
+	return source.List[partial]{Meta: meta, Items: func(yield func(partial, error) bool) {
+		for n, item := range a.items {
+			if int64(n) == o.Limit { // the request of the second page
+				meta.ResourceVersion = "10"
+				if ctx.Err() != nil {
+					yield(nil, ctx.Err())
+					return
+				}
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+		meta.ResourceVersion = "10"
+	}}
+}
+
+func (a answering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return func(yield func(wire.Event[partial], error) bool) {
+		if o.SendInitialEvents != nil {
+			for _, item := range a.items {
+				if ctx.Err() != nil || !yield(wire.Event[partial]{Type: watch.Added, Object: item}, nil) {
+					return
+				}
+				time.Sleep(time.Millisecond) // of reading
+			}
+			if ctx.Err() != nil || !yield(endOfInitial(10), nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(wire.Event[partial]{}, ctx.Err())
+	}, nil
+}
+
+// The server has all the time that it is given, however long transforms take in between: where one
+// item is asked for, to begin with an earlier state, and in a streaming list.
+func TestAServerIsNotBlamedForASlowTransform(t *testing.T) {
+	items := []partial{obj("a", 5), obj("b", 7), obj("c", 9)}
+	for name, takes := range map[string]time.Duration{"probe": 75 * time.Second, "stream": 365 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := Transformed[partial](answering{items}, func(o partial) (partial, error) { time.Sleep(takes); return o, nil })
+				r := New(from, deltafifo.New[partial](deltafifo.Options{}), Options{})
+				if name == "probe" {
+					r.Resume(Earlier[partial]{Items: items, RV: "10"})
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(3*takes + time.Second)
+				synctest.Wait()
+				s := r.Status()
+				cancel()
+				require.NoError(t, <-ended)
+				require.Nil(t, s.Failure)
+				require.Equal(t, Watching, s.State)
+				require.Equal(t, name == "probe", s.Resumed)
+			})
+		})
+	}
 }

@@ -254,8 +254,10 @@ func (e *earlier[T]) knows() wire.Known[T] {
 func (r *Reflector[T]) probe(ctx context.Context) (rv string, first T, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
+	dog.excuse(r.calls.running)
 	ctx, answered := r.ask(ctx)
 	defer answered()
+	defer r.calls.stop()
 	opts := r.opts.selectors()
 	opts.Limit = 1
 	list := r.source.List(ctx, opts)

@@ -106,8 +106,8 @@ type Timing struct {
 
 	// StreamIdle and StreamTimeout bound a streaming list: how long it may
 	// take to be accepted and then send nothing, and how long it may take, before a list
-	// takes its place. A source that rests because the server has asked it to (see
-	// source.Progress) may do so for StallTimeout.
+	// takes its place. The time in transforms does not count. A source that rests because
+	// the server has asked it to (see source.Progress) may do so for StallTimeout.
 	// Defaults 10 s and 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration

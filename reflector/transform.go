@@ -211,7 +211,7 @@ func (t *transformed[T]) apply(calls *calls, o T) (out T, err error) {
 // It becomes a panic, so that who called the source hears of the transform and not of
 // the source alone.
 func (t *transformed[T]) call(calls *calls, key object.Key, o T) (out T, err error) {
-	calls.begin(t.place, key)
+	calls.begin(call{"transform", t.place, key})
 	defer calls.end()
 	guard := failure.Guard{In: "transform"}
 	defer guard.End(&err, func(exit error) {

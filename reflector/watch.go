@@ -168,6 +168,8 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		opened = time.Now()
 		dog.expect(patience, ErrNoEnd)
 	}
+	before := r.calls.total()
+	open := func() time.Duration { return time.Since(opened) - (r.calls.total() - before) } // without the time in transforms and hooks
 	from := r.from()
 	broke := func(err error) (State, *failure.Failure) {
 		if initial != nil && initial.done && errors.Is(context.Cause(ctx), ErrNoEnd) {
@@ -189,11 +191,11 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 			}
 			fail = r.apply(e)
 		} else if fail = r.gather(initial, e, opened); fail == nil && initial.done {
-			dog.expect(lifetime-time.Since(opened), ErrStalled)
+			dog.expect(lifetime-open(), ErrStalled)
 			r.enter(Watching)
 			r.watching(dog.cancel)
 		} else {
-			dog.feed(min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout-time.Since(opened)))
+			dog.feed(min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout-open()))
 		}
 		if fail != nil {
 			return r.first(), fail
