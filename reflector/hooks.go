@@ -2,21 +2,15 @@ package reflector
 
 import (
 	"context"
-	"time"
 
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// slowHook is after how long a hook that has not returned is named in the log.
-const slowHook = 10 * time.Second
-
 // callHook calls a hook of the user's. Whatever it does, the reflector goes on; as
-// long as it blocks, the reflector waits, which the log says.
+// long as it blocks, the reflector waits, which the status and the log say.
 func (r *Reflector[T]) callHook(name string, hook func()) {
-	slow := time.AfterFunc(slowHook, func() {
-		r.opts.Logger.Warn("a hook blocks the reflector: it must return soon", "resource", r.Name(), "hook", name, "for", slowHook.String())
-	})
-	defer slow.Stop()
+	r.calls.begin(call{kind: "hook", name: name})
+	defer r.calls.stop()
 	err := failure.Apart(name, func() error { hook(); return nil })
 	if err != nil {
 		r.opts.Logger.Error("reflector hook", append([]any{"resource", r.Name(), "err", err}, failure.Stack(err)...)...)

@@ -1,11 +1,13 @@
 package reflector
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -293,4 +295,48 @@ func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
 			})
 		}
 	}
+}
+
+// hooked runs a reflector whose watch breaks after half a minute, and looks at it after an hour, in
+// which a hook has blocked.
+func hooked(t *testing.T, with func(block func()) Options, look func(s Status, log string)) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		release := make(chan struct{})
+		from := &script{
+			lists:   []answer{{rv: "7"}},
+			watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "b", 8)}, after: 30 * time.Second, broken: io.ErrUnexpectedEOF}, {block: true}},
+		}
+		opts := with(func() { <-release })
+		opts.Initial, opts.Logger = List, slog.New(slog.NewTextHandler(&log, nil))
+		r := New(from, deltafifo.New[partial](deltafifo.Options{}), opts)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		s := r.Status()
+		defer func() {
+			cancel()
+			close(release)
+			require.NoError(t, <-ended)
+		}()
+		look(s, log.String())
+	})
+}
+
+// A watch that nobody reads as long as OnState does not return is no silence of the server's.
+func TestL22_OnStateThatBlocksIsSeen(t *testing.T) {
+	hooked(t, func(block func()) Options {
+		return Options{OnState: func(s Status) {
+			if s.State == Watching {
+				block()
+			}
+		}}
+	}, func(s Status, _ string) {
+		require.True(t, s.Held())
+		require.Equal(t, "waiting for the hook OnState since 1h0m0s", s.Waiting)
+		require.Zero(t, s.Silence(time.Now()))
+		require.Nil(t, s.Failure)
+	})
 }

@@ -80,7 +80,7 @@ type Status struct {
 	Since    time.Time // when it came there
 	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise
 	Heard    time.Time // when the server was last heard: an answer, a change or a bookmark; zero before the first
-	Waiting  string    // what a request without an answer waits for, from the first second on, or the transform that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
+	Waiting  string    // what a request without an answer waits for, from the first second on, or the transform or hook that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
 	RV       string           // the last resource version that is queued; empty before the first list
 	Attempts int              // failures since the last success, such as a watch that has served for a third of Backoff.Max; 0 means that all is well
@@ -105,12 +105,12 @@ type Status struct {
 	Unordered bool
 }
 
-// Held reports whether a watch is open, and what it brings waits for a transform (see Waiting).
+// Held reports whether a watch is open, and what it brings waits for a transform or a hook (see
+// Waiting).
 func (s Status) Held() bool { return s.State == Watching && s.Waiting != "" }
 
 // Silence is for how long the watch has brought nothing, 0 where none is open or where it is
-// Held. The API server
-// sends a bookmark every minute (KEP-956): after two without anything the watch may be dead, and
+// Held. The API server sends a bookmark every minute (KEP-956): after two without anything the watch may be dead, and
 // the cache stale, though no request has failed.
 func (s Status) Silence(now time.Time) time.Duration {
 	if s.State != Watching || s.Held() || s.Heard.IsZero() {
