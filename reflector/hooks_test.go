@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -322,6 +323,19 @@ func hooked(t *testing.T, with func(block func()) Options, look func(s Status, l
 			require.NoError(t, <-ended)
 		}()
 		look(s, log.String())
+	})
+}
+
+// A watch that broke is no open one as long as OnError does not return, and has not served since.
+func TestL22_OnErrorThatBlocksIsSeen(t *testing.T) {
+	hooked(t, func(block func()) Options {
+		return Options{OnError: func(context.Context, *failure.Failure) failure.Verdict { block(); return failure.Retry }}
+	}, func(s Status, log string) {
+		require.Equal(t, BackingOff, s.State)
+		require.Equal(t, 1, s.Attempts)
+		require.Equal(t, "waiting for the hook OnError since 59m30s", s.Waiting)
+		require.Equal(t, 1, strings.Count(log, "a hook blocks the reflector: it must return soon"))
+		require.Contains(t, log, "resource=things hook=OnError for=10s")
 	})
 }
 

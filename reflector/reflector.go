@@ -57,7 +57,7 @@ type Reflector[T object.Head] struct {
 
 	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since 1970; 0 is never
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
-	calls     calls                           // of transforms
+	calls     calls                           // of transforms and hooks
 	unordered atomic.Bool                     // the consumer took a late change
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
@@ -249,7 +249,7 @@ func (r *Reflector[T]) update(change func(*Status)) {
 	change(&r.status)
 }
 
-// record completes a failure from what came before it and shows it.
+// record completes a failure from what came before it and shows it. What failed is over.
 func (r *Reflector[T]) record(f *failure.Failure) {
 	now, name := time.Now(), r.Name()
 	r.update(func(s *Status) {
@@ -263,6 +263,9 @@ func (r *Reflector[T]) record(f *failure.Failure) {
 			f.Since = s.Failure.Since
 		}
 		s.Failure = f
+		if s.State != Idle { // else it is one of New
+			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError is asked
+		}
 	})
 	r.log(f)
 }

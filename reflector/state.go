@@ -39,7 +39,7 @@ const (
 	// by a back-off and a list. So is a change that could not be read three
 	// times in a row.
 	Watching
-	// BackingOff: waiting before the next attempt.
+	// BackingOff: waiting before the next attempt, or for OnError, which may end them.
 	BackingOff
 	// Stopped: Run has returned. It may be called again.
 	Stopped
@@ -78,7 +78,7 @@ type Status struct {
 	Resource string    // what is reflected, such as "pods" or "pods in namespace shop"
 	State    State     // where it is
 	Since    time.Time // when it came there
-	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise
+	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise, and until OnError has returned
 	Heard    time.Time // when the server was last heard: an answer, a change or a bookmark; zero before the first
 	Waiting  string    // what a request without an answer waits for, from the first second on, or the transform or hook that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
