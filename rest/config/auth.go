@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -121,11 +122,30 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		_ = resp.Body.Close() // nobody reads it
 		return nil, t.conceal(resp.Request, err)
 	}
+	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is written to
+		resp.Body = &answerBody{resp.Body, t, resp.Request}
+	}
 	return resp, nil
 }
 
+// answerBody is a body whose errors do not show the credentials of the request.
+type answerBody struct {
+	io.ReadCloser
+	auth *authTransport
+	req  *http.Request
+}
+
+// Read implements io.Reader.
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.auth.conceal(b.req, err)
+	}
+	return n, err
+}
+
 // conceal takes the credentials of a request out of an error: net/http quotes what it
-// cannot read of an answer, and a proxy's refusal.
+// cannot read of an answer, be it the head or the trailer, and a proxy's refusal.
 func (t *authTransport) conceal(req *http.Request, err error) error {
 	text := err.Error()
 	if shown := t.config.Conceal(text, req); shown != text {

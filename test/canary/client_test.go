@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -117,6 +118,12 @@ func use(t *testing.T, said *ledger, cfg *config.Config, about string) {
 			said.err("error", err)
 		}
 	}
+	log, err := secrets.Subresource("log").Stream(ctx, key, nil)
+	if err == nil {
+		_, err = io.ReadAll(log)
+		log.Close()
+	}
+	said.err("error", err)
 	_, err = client.Raw(ctx, "/version")
 	said.err("error", err)
 	_, err = client.Mapper().MappingForKind(ctx, object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"})

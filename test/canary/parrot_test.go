@@ -65,6 +65,9 @@ var parrots = map[string]func(w http.ResponseWriter, heard string){
 	"chunk": func(w http.ResponseWriter, heard string) {
 		raw(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"+heard+"\r\n")
 	},
+	"trailer": func(w http.ResponseWriter, heard string) {
+		raw(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\n{ \r\n0\r\n"+heard+"\r\n\r\n")
+	},
 	"nothing": func(w http.ResponseWriter, heard string) { raw(w, "") },
 }
 
