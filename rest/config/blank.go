@@ -33,15 +33,16 @@ func (c *Config) blank(sent *http.Request) recording.Blank {
 				there = append(there, s)
 			}
 		}
+		found := newSearch(low, there)
 		for from := 0; ; {
-			at, end := next(low[from:], there)
-			if at < 0 || !last && from+end == len(body) && end-at <= open {
+			at, end := found.next(from)
+			if at < 0 || !last && end == len(body) && end-at <= open {
 				return open
 			}
-			for i := from + at; i < from+end; i++ {
+			for i := at; i < end; i++ {
 				body[i] = 'x'
 			}
-			from += end
+			from = end
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -104,36 +105,63 @@ func conceal(text string, secrets []told) string {
 			}
 		}
 	}
+	found := newSearch(low, all)
 	var b strings.Builder
-	for {
-		at, end := next(low, all)
+	for from := 0; ; {
+		at, end := found.next(from)
 		if at < 0 {
-			return b.String() + text
+			return b.String() + text[from:]
 		}
-		b.WriteString(text[:at] + redacted)
-		text, low = text[end:], low[end:]
+		b.WriteString(text[from:at] + redacted)
+		from = end
 	}
 }
 
-// next returns where the next of the spellings is in a text, at is -1 if there is none.
-// Several may begin there, of which the longest counts: spellings of one secret often
-// have the same beginning.
-func next(low string, all []spelling) (at, end int) {
-	at = -1
-	for _, s := range all {
-		from := strings.Index(low, s.beginning())
-		if from < 0 || at >= 0 && from > at {
-			continue
+// search finds spellings in a text, from its beginning to its end. It goes over the text once
+// for each of them, however many are found.
+type search struct {
+	low   string
+	all   []spelling
+	at    []int                       // where each begins next; len(low) for nowhere, -1 before it was looked for
+	index func(text, part string) int // strings.Index, but in tests
+}
+
+func newSearch(low string, all []spelling) *search {
+	return &search{low, all, slices.Repeat([]int{-1}, len(all)), strings.Index}
+}
+
+// next returns where the next of the spellings is, at or after from, which never decreases; at is
+// -1 if there is none. Several may begin there, of which the longest counts: spellings of one
+// secret often have the same beginning.
+func (s *search) next(from int) (at, end int) {
+	at = len(s.low)
+	for i, spelt := range s.all {
+		if s.at[i] < from {
+			s.at[i] = len(s.low)
+			if n := s.index(s.low[from:], spelt.beginning()); n >= 0 {
+				s.at[i] = from + n
+			}
 		}
-		to := from
-		for to < len(low) && to-from < len(s.text) && low[to] == s.text[to-from] {
-			to++
-		}
-		if from < at || at < 0 || to > end {
-			at, end = from, to
+		at = min(at, s.at[i])
+	}
+	if at == len(s.low) {
+		return -1, -1
+	}
+	for i, spelt := range s.all {
+		if s.at[i] == at {
+			end = max(end, at+alike(s.low[at:], spelt.text))
 		}
 	}
 	return at, end
+}
+
+// alike is how many bytes two texts have in common at their beginnings.
+func alike(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // beginning is how much of a spelling tells it. What stands in the open does not.

@@ -65,3 +65,25 @@ func TestConceal(t *testing.T) {
 	}
 	require.Equal(t, "abc", (&Config{BearerToken: "abc"}).Conceal("abc", nil), "too short to be told from a word")
 }
+
+// A server repeats the token without end, in one spelling, and once more in another one at the
+// end. Each spelling is looked for once in every part of the text, whatever was found before.
+func TestConcealingGrowsWithTheLength(t *testing.T) {
+	const token = "abcdefghij+lm/opqrstuvwxyz"
+	const times = 1000
+	text := strings.Repeat(token[:12]+" ", times) + url.QueryEscape(token)
+	all := spellings("", token)
+	found, read, hits := newSearch(text, all), 0, 0
+	found.index = func(text, part string) int {
+		n := strings.Index(text, part)
+		if read += n + len(part); n < 0 {
+			read += len(text)
+		}
+		return n
+	}
+	for at, end := found.next(0); at >= 0; at, end = found.next(end) {
+		hits++
+	}
+	require.Equal(t, times+1, hits)
+	require.Less(t, read, 2*len(all)*len(text), "bytes were compared")
+}
