@@ -65,7 +65,6 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 			connect(true, stepSend)
 			sending.Reset(limit)
 		},
-		GotFirstResponseByte: func() { sending.Stop() },
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			sending.Stop()
 			if info.Err == nil {

@@ -101,6 +101,32 @@ func TestARequestThatIsNeverRead(t *testing.T) {
 	}
 }
 
+// What comes before the answer, such as 100 Continue, or a part of it, is no sign that the
+// request is read.
+func TestARequestThatIsNeverReadByWhoBeginsToAnswer(t *testing.T) {
+	for _, first := range []string{"H", "HTTP/1.1 100 Continue\r\n\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := clientOf(t, &config.Config{Host: "http://pipe", Timeout: 10 * time.Second, Dial: func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				go func() {
+					_, _ = io.ReadFull(far, make([]byte, 100)) // the head has begun
+					_, _ = io.WriteString(far, first)
+				}()
+				t.Cleanup(func() { far.Close() })
+				return near, nil
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer cancel()
+			big := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+				Data:       map[string]string{"a": strings.Repeat("x", 1<<20)},
+			}
+			_, err := ResourceFor[*corev1.ConfigMap](c).Create(ctx, big, metav1.CreateOptions{})
+			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for 10s (sending the request): it is not read to its end")
+		})
+	}
+}
+
 // http2Server serves on HTTP/2, over pipes that dialled is called for.
 func http2Server(t *testing.T, cfg config.Config, dialled func(), h http.HandlerFunc) *Client {
 	t.Helper()
@@ -123,16 +149,25 @@ func http2Server(t *testing.T, cfg config.Config, dialled func(), h http.Handler
 }
 
 func TestARequestThatIsNeverReadOnHTTP2(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := http2Server(t, config.Config{Timeout: 2 * time.Second}, func() {}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		big := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
-			Data:       map[string]string{"a": strings.Repeat("x", 8<<20)},
-		}
-		_, err := ResourceFor[*corev1.ConfigMap](c).Create(t.Context(), big, metav1.CreateOptions{})
-		require.EqualError(t, err, "create configmaps in namespace default: no answer from api.example.com for 2s (sending the request): it is not read to its end")
-		require.NotErrorIs(t, err, context.Canceled)
-	})
+	for _, hints := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := http2Server(t, config.Config{Timeout: 2 * time.Second}, func() {}, func(w http.ResponseWriter, r *http.Request) {
+				if hints {
+					w.WriteHeader(http.StatusEarlyHints)
+				}
+				<-r.Context().Done()
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer cancel()
+			big := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+				Data:       map[string]string{"a": strings.Repeat("x", 8<<20)},
+			}
+			_, err := ResourceFor[*corev1.ConfigMap](c).Create(ctx, big, metav1.CreateOptions{})
+			require.EqualError(t, err, "create configmaps in namespace default: no answer from api.example.com for 2s (sending the request): it is not read to its end")
+			require.NotErrorIs(t, err, context.Canceled)
+		})
+	}
 }
 
 // Of two requests that begin together, both are sent over the connection that is there first.
