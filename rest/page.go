@@ -17,9 +17,19 @@ const maxPageStart = 4 << 10
 // notTheAPI describes a successful answer that no API server gives, whose body begins with
 // start.
 func notTheAPI(host string, resp *http.Response, start []byte, conceal func(string) string) error {
-	start = []byte(conceal(string(start))) // before it is cut
+	contentType := conceal(resp.Header.Get("Content-Type"))
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
-		host, conceal(resp.Status), describePage(conceal(resp.Header.Get("Content-Type")), start))
+		host, conceal(resp.Status), describePage(contentType, foreignText(contentType, start, conceal)))
+}
+
+// foreignText is the body of a foreign answer without what it repeats of credentials, before
+// it is cut. A page is given as a browser shows it: what it escapes may be a credential.
+func foreignText(contentType string, body []byte, conceal func(string) string) []byte {
+	text := conceal(string(body))
+	if media, _, _ := mime.ParseMediaType(contentType); media != "text/plain" && media != wire.MediaJSON {
+		text = conceal(html.UnescapeString(text))
+	}
+	return []byte(text)
 }
 
 // describePage tells a foreign answer by its title, or else by how it begins.
@@ -41,14 +51,14 @@ func describePage(contentType string, start []byte) string {
 	return what
 }
 
-// pageTitle returns the title of an HTML page, empty where it has none.
+// pageTitle returns the title of an HTML page that is unescaped, empty where it has none.
 func pageTitle(page []byte) string {
 	page = page[:min(len(page), maxPageStart)]
 	match := regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`).FindSubmatch(page)
 	if match == nil {
 		return ""
 	}
-	return excerpt(strings.Join(strings.Fields(html.UnescapeString(string(match[1]))), " "))
+	return excerpt(strings.Join(strings.Fields(string(match[1])), " "))
 }
 
 // isJSON reports whether an answer says that it is JSON.

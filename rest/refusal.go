@@ -51,7 +51,7 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
 		f.status = status
 	} else {
-		f.status = foreignStatus(host, r, resp, []byte(conceal(string(body))), seconds)
+		f.status = foreignStatus(host, r, resp, foreignText(resp.Header.Get("Content-Type"), body, conceal), seconds)
 	}
 	s := &f.status.ErrStatus
 	concealStatus(s, conceal)

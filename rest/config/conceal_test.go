@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/base64"
+	"html"
+	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,6 +44,17 @@ func TestConceal(t *testing.T) {
 	const alike = `Zq8vXw2kTr5yLmB/Jd7n"Hs+4&pQ`
 	for _, text := range []string{alike, strings.ReplaceAll(alike, "/", `\/`), strings.ReplaceAll(alike, `"`, `\"`), url.QueryEscape(alike), url.PathEscape(alike)} {
 		require.Equal(t, "a [redacted] b", (&Config{BearerToken: alike}).Conceal("a "+text+" b", nil))
+	}
+
+	// Pages escape what they repeat.
+	page := new(strings.Builder)
+	require.NoError(t, template.Must(template.New("").Parse("a {{.}} b")).Execute(page, alike))
+	for _, text := range []string{page.String(), "a " + html.EscapeString(alike) + " b", "a Zq8vXw2kTr5yLmB/Jd7n&quot;Hs+4&amp;pQ b"} {
+		c := &Config{BearerToken: alike}
+		require.Equal(t, "a [redacted] b", c.Conceal(text, nil))
+		body := []byte(text)
+		c.blank(nil)(body, true)
+		require.Equal(t, "a "+strings.Repeat("x", len(text)-4)+" b", string(body))
 	}
 
 	// A user name is no secret, however long; what comes after it is.

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/url"
 	"regexp"
 	"slices"
@@ -35,7 +36,7 @@ type spelling struct {
 }
 
 // spellings returns a secret that stands after something else as it is, within a URL, in
-// base64, within JSON and as Go prints it, and its lines.
+// base64, within JSON, as Go prints it and within HTML, and its lines. None comes twice.
 func spellings(open, secret string) []spelling {
 	var all []spelling
 	for _, spell := range []func(string) string{
@@ -55,8 +56,15 @@ func spellings(open, secret string) []spelling {
 		},
 		func(s string) string { return strings.ReplaceAll(s, "\n", `\n`) },
 		func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
+		html.EscapeString,
+		func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") }, // html/template
+		func(s string) string { // not of Go
+			return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(s))
+		},
 	} {
-		all = append(all, spelling{spell(open + secret), len(spell(open))})
+		if spelt := (spelling{spell(open + secret), len(spell(open))}); !slices.Contains(all, spelt) {
+			all = append(all, spelt)
+		}
 	}
 	for line := range strings.Lines(secret) {
 		if line = strings.TrimSpace(line); len(line) >= 8 && line != secret {

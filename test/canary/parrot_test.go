@@ -22,6 +22,7 @@ var parrots = map[string]func(w http.ResponseWriter, heard string){
 	"page":            func(w http.ResponseWriter, heard string) { page(w, 502, "<pre>"+heard) },
 	"title":           func(w http.ResponseWriter, heard string) { page(w, 503, "<title>"+heard+"</title>") },
 	"long page":       func(w http.ResponseWriter, heard string) { page(w, 404, strings.Repeat("<br>", 20)+heard) },
+	"escaped title":   func(w http.ResponseWriter, heard string) { page(w, 200, "<title>"+escaped(heard)+"</title>") },
 	"page of success": func(w http.ResponseWriter, heard string) { page(w, 200, "<title>"+heard+"</title>") },
 	"text": func(w http.ResponseWriter, heard string) {
 		w.Header().Set("Content-Type", "text/plain")
@@ -77,6 +78,15 @@ func heard(r *http.Request) string {
 		return all
 	}
 	return r.Header.Get("Authorization")
+}
+
+// escaped is a text as no common library escapes it for HTML.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		fmt.Fprintf(&b, "&#x%04x;", c)
+	}
+	return b.String()
 }
 
 func status(w http.ResponseWriter, code int, heard string) {
