@@ -13,13 +13,7 @@ import (
 func (c *Config) blank(sent *http.Request) recording.Blank {
 	var all []spelling
 	for _, s := range c.sent(sent) {
-		if len(s.secret) < minSecret {
-			continue
-		}
-		for _, spelt := range spellings(s.open, s.secret) {
-			spelt.text = lowered(spelt.text)
-			all = append(all, spelt)
-		}
+		all = append(all, s.sought()...)
 	}
 	if len(all) == 0 {
 		return nil

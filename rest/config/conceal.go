@@ -82,12 +82,24 @@ func userinfo(u *url.URL) []told {
 
 const (
 	// minSecret is how long a secret must be to be looked for: shorter ones would
-	// blot out ordinary words.
+	// blot out ordinary words. A shorter one is found after its user name.
 	minSecret = 4
 
 	// secretStart is how much of a secret tells it, where the rest was cut off.
 	secretStart = 12
 )
+
+// sought returns how a secret is looked for, in small letters.
+func (s told) sought() []spelling {
+	if s.secret == "" || s.open == "" && len(s.secret) < minSecret {
+		return nil
+	}
+	all := spellings(s.open, s.secret)
+	for i := range all {
+		all[i].text = lowered(all[i].text)
+	}
+	return slices.DeleteFunc(all, func(s spelling) bool { return len(s.text) < minSecret })
+}
 
 // conceal replaces the secrets in a text, in every spelling and whatever the case,
 // and what begins like one of them.
@@ -95,11 +107,7 @@ func conceal(text string, secrets []told) string {
 	low := lowered(text)
 	var all []spelling
 	for _, s := range secrets {
-		if len(s.secret) < minSecret {
-			continue
-		}
-		for _, spelt := range spellings(s.open, s.secret) {
-			spelt.text = lowered(spelt.text)
+		for _, spelt := range s.sought() {
 			if strings.Contains(low, spelt.beginning()) {
 				all = append(all, spelt)
 			}

@@ -77,6 +77,16 @@ func TestConceal(t *testing.T) {
 		}
 	}
 	require.Equal(t, "abc", (&Config{BearerToken: "abc"}).Conceal("abc", nil), "too short to be told from a word")
+
+	// A password that is as short is told by the user name before it.
+	short := &Config{Username: "administrator", Password: "k8s"}
+	for text, want := range map[string]string{
+		"administrator uses k8s": "administrator uses k8s",
+		"administrator:k8s":      "[redacted]",
+		base64.StdEncoding.EncodeToString([]byte("administrator:k8s")): "[redacted]",
+	} {
+		require.Equal(t, want, strings.TrimRight(short.Conceal(text, nil), "="), "%q", text)
+	}
 }
 
 // A server repeats the token without end, in one spelling, and once more in another one at the
