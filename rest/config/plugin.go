@@ -32,7 +32,8 @@ type pluginOutput struct {
 	stderr string // the end of it, secrets included
 }
 
-// runPlugin runs an exec plugin to its end, or kills it when ctx is done.
+// runPlugin runs an exec plugin to its end, or kills it when ctx is done. What it has started
+// is killed too, but on systems other than Unix, and where standard input is a terminal.
 func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error) {
 	stdout := &boundedBuffer{limit: maxPluginOutput}
 	stderr := &tailBuffer{limit: keptPluginStderr}
@@ -40,6 +41,9 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	cmd.Env = append(os.Environ(), e.Env...)
 	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+info)
 	cmd.WaitDelay = pluginWaitDelay
+	if !stdinIsTerminal() { // or who presses Ctrl-C there would leave the plugin behind
+		endWhole(cmd)
+	}
 	cmd.Stdout = stdout
 	cmd.Stderr = stderr
 	if interactive {
