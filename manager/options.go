@@ -68,7 +68,8 @@ type Options struct {
 	// served, and the probes with their reasons.
 	// Without a host, such as in ":6060", it means the loopback interface, where
 	// serving.Local keeps web pages out. At any other interface it is protected as the
-	// metrics are, by MetricsTLS and MetricsAccess. Empty or "0" means nowhere.
+	// metrics are, by MetricsTLS and MetricsAccess. A web page of another origin may lead
+	// to the page at debug.Path alone. Empty or "0" means nowhere.
 	PprofBindAddress string
 
 	// DebugContents shows whole cached objects at PprofBindAddress, but for Secrets, and

@@ -102,6 +102,10 @@ func (m *Manager) probes(reasons bool) http.Handler {
 	return mux
 }
 
+// maxAsked is how much of a request's body a debug page may read: net/http/pprof keeps what it
+// reads, and more.
+const maxAsked = 64 << 10
+
 // debugHandler shows what goes on inside.
 func (m *Manager) debugHandler() http.Handler {
 	mux := http.NewServeMux()
@@ -114,8 +118,25 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/debug/status", m.serveStatus)
-	mux.Handle(debug.Path, m.Debug())
-	return mux
+	all := http.NewServeMux()
+	all.Handle("/", ownPages(mux))
+	all.Handle(debug.Path, m.Debug()) // which refuses foreign pages itself, and may be led to
+	return http.MaxBytesHandler(all, maxAsked)
+}
+
+// ownPages refuses what a browser asks for a page of another origin: that cannot read the
+// answer, and could keep the process busy. Browsers tell where they trust the address: with
+// https, and at the loopback interface.
+func ownPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin":
+			next.ServeHTTP(w, r)
+		default:
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			http.Error(w, "A page of another origin may not ask for this, nor lead to it. Type the address, or begin at "+debug.Path+".", http.StatusForbidden)
+		}
+	})
 }
 
 // Debug shows the inside of the process at debug.Path, for programs with a server of their
