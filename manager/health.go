@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,16 +15,22 @@ import (
 )
 
 // Check is one question of a health or readiness probe. It returns nil, or why
-// not. It is called for each request, and must honour the request's context. One
-// that panics has failed, and so has one that does not answer within 5 seconds; it is
-// not called again before it has returned.
+// not. A request has it called, and all that come until it has returned share what it
+// says: it must not depend on whose the request is. It must honour the request's
+// context, which ends after 5 seconds, and not where the caller hangs up. One that
+// panics has failed, and so has one that does not answer in that time.
 type Check func(*http.Request) error
 
 // Ping is a Check that always succeeds: the process answers.
 func Ping(*http.Request) error { return nil }
 
-// checkPatience is how long a probe waits for a check.
-const checkPatience = 5 * time.Second
+const (
+	// checkPatience is how long a check may take.
+	checkPatience = 5 * time.Second
+
+	// checkExcuse is for one that honours its context, and has a reason of its own.
+	checkExcuse = 100 * time.Millisecond
+)
 
 // checks answers a probe. Its paths are those of the API server: the prefix for
 // all checks, prefix/name for one of them, ?exclude=name to leave some out, and
@@ -47,9 +52,15 @@ type question struct {
 	check Check
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
-	calls   int        // that have not returned
-	since   time.Time  // when one was found not to answer; zero if none was
-	failing string     // why it failed the last time; empty if it did not
+	call    *call      // the one that has not returned; nil if there is none
+	failing bool       // whether it failed the last time
+}
+
+// call is one call of a check, for everybody who asks while it lasts.
+type call struct {
+	began time.Time
+	ended chan struct{}
+	err   error // what came of it, once it has ended
 }
 
 func (c *checks) add(name string, check Check) error {
@@ -114,9 +125,6 @@ func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 
 // ask asks all at once, and tells the logger what has begun to fail.
 func (c *checks) ask(r *http.Request, named map[string]*question) map[string]error {
-	ctx, cancel := context.WithTimeout(r.Context(), checkPatience)
-	defer cancel()
-	r = r.WithContext(ctx)
 	var mu sync.Mutex // guards answers
 	var asked sync.WaitGroup
 	answers := make(map[string]error, len(named))
@@ -135,51 +143,47 @@ func (c *checks) ask(r *http.Request, named map[string]*question) map[string]err
 	return answers
 }
 
-// ask calls the check in a goroutine of its own, and gives up when the context of
-// the request ends.
+// ask waits for a call of the check, as long as a check may take, also where who asks has
+// hung up.
 func (q *question) ask(r *http.Request) error {
-	q.mu.Lock()
-	if !q.since.IsZero() {
-		defer q.mu.Unlock()
-		return fmt.Errorf("the check has not answered for %s", time.Since(q.since).Round(time.Second))
-	}
-	q.calls++
-	q.mu.Unlock()
-	began, answer := time.Now(), make(chan error, 1)
-	go func() {
-		err := failure.Apart("check", func() error { return q.check(r) })
-		answer <- err
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.calls--; q.calls == 0 {
-			q.since = time.Time{}
-		}
-	}()
+	c := q.calling(r)
+	late := time.NewTimer(time.Until(c.began.Add(checkPatience + checkExcuse)))
+	defer late.Stop()
 	select {
-	case err := <-answer:
-		return err
-	case <-r.Context().Done():
+	case <-c.ended:
+		return c.err
+	case <-late.C:
+		return fmt.Errorf("the check has not answered for %s", time.Since(c.began).Round(time.Second))
 	}
-	select {
-	case err := <-answer: // one that honours the context has a reason of its own
-		return err
-	case <-time.After(100 * time.Millisecond):
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.calls > 0 && q.since.IsZero() {
-		q.since = began
-	}
-	return errors.New("the check does not answer")
 }
 
-// changed reports whether the check fails for another reason than the last time.
+// calling returns the call that has not returned, or a new one in a goroutine of its own.
+func (q *question) calling(r *http.Request) *call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.call != nil {
+		return q.call
+	}
+	c := &call{began: time.Now(), ended: make(chan struct{})}
+	q.call = c
+	go func() {
+		// Others wait for it, too.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), checkPatience)
+		defer cancel()
+		c.err = failure.Apart("check", func() error { return q.check(r.WithContext(ctx)) })
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.call = nil
+		close(c.ended)
+	}()
+	return c
+}
+
+// changed reports whether the check has begun to fail.
 func (q *question) changed(err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.failing
-	if q.failing = ""; err != nil {
-		q.failing = "failing"
-	}
-	return before == "" && err != nil
+	q.failing = err != nil
+	return q.failing && !before
 }

@@ -1,9 +1,12 @@
 package manager_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -37,7 +40,7 @@ func TestAProbeIsAnsweredWhateverACheckDoes(t *testing.T) {
 		require.LessOrEqual(r, time.Since(began), 6*time.Second)
 		for _, want := range []string{
 			"[-] exits: check called runtime.Goexit", "[-] panics: check panicked: oh", "[-] fails: disk full",
-			"[-] waits: context deadline exceeded", "[-] hangs: the check does not answer", "[+] ping: ok",
+			"[-] waits: context deadline exceeded", "[-] hangs: the check has not answered for 5s", "[+] ping: ok",
 		} {
 			require.Contains(r, body, want)
 		}
@@ -48,6 +51,45 @@ func TestAProbeIsAnsweredWhateverACheckDoes(t *testing.T) {
 		synctest.Wait()
 		code, _ = probe(m, "/healthz/hangs")
 		require.Equal(r, http.StatusOK, code)
+	})
+}
+
+// Who hangs up changes nothing for others: neither what they are told nor the log.
+func TestAStrangerWhoHangsUpFailsNoProbe(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		var log bytes.Buffer
+		m := r.manager(options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var calls, most atomic.Int32
+		for name, check := range map[string]manager.Check{
+			"heedless": func(*http.Request) error {
+				most.Store(max(most.Load(), calls.Add(1)))
+				defer calls.Add(-1)
+				time.Sleep(time.Second)
+				return nil
+			},
+			"heeding": func(req *http.Request) error {
+				select {
+				case <-time.After(time.Second):
+					return nil
+				case <-req.Context().Done():
+					return req.Context().Err()
+				}
+			},
+		} {
+			require.NoError(r, m.AddHealthzCheck(name, check))
+		}
+		for range 10 {
+			ctx, hangUp := context.WithCancel(r.ctx)
+			asked := httptest.NewRequest(http.MethodGet, "/healthz", nil).WithContext(ctx)
+			go m.Probes().ServeHTTP(httptest.NewRecorder(), asked)
+			synctest.Wait()
+			hangUp()
+			settle(200 * time.Millisecond)
+			code, body := probe(m, "/healthz")
+			require.Equal(r, http.StatusOK, code, body)
+		}
+		require.EqualValues(r, 1, most.Load(), "calls at a time")
+		require.Empty(r, log.String())
 	})
 }
 
