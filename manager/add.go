@@ -20,7 +20,7 @@ import (
 // group has started, r starts at once.
 //
 // It fails where r was added before or another runnable has its name, and with
-// ErrStopped when the group stops.
+// ErrStopped when the group stops, or when Run has failed.
 func (m *Manager) Add(r Runnable) error {
 	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
@@ -204,16 +204,20 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 	return nil
 }
 
-// addListener lets Run open the port, or opens it now if Run has begun.
+// addListener lets Run open the port, or opens it now if Run has begun. It refuses where
+// the manager stops.
 func (m *Manager) addListener(l listener) error {
 	m.mu.Lock()
-	later := m.state == idle
-	if later {
+	state := m.state
+	if state == idle {
 		m.listeners = append(m.listeners, l)
 	}
 	m.mu.Unlock()
-	if later {
+	switch state {
+	case idle:
 		return nil
+	case stopping:
+		return ErrStopped
 	}
 	return l.Listen()
 }

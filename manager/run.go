@@ -33,17 +33,17 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The groups end one after the other, and therefore not with ctx.
+	life := context.WithoutCancel(ctx)
 	for n, l := range listeners {
 		if err := l.Listen(); err != nil {
 			for _, opened := range listeners[:n] {
 				err = errors.Join(err, opened.Close())
 			}
-			m.setState(stopping)
+			m.stop(life) // nothing runs, and nothing will
 			return fmt.Errorf("manager: %w", err)
 		}
 	}
-	// The groups end one after the other, and therefore not with ctx.
-	life := context.WithoutCancel(ctx)
 	for _, g := range m.groups[:LeaderElected] {
 		g.open(life)
 	}

@@ -180,6 +180,15 @@ func TestAPortThatIsTakenIsKnownBeforeAnythingRuns(t *testing.T) {
 	l, err := net.Listen("tcp", free)
 	require.NoError(t, err, "what was opened is closed again")
 	l.Close()
+
+	// Nothing that is added now would ever run.
+	for _, group := range []manager.Group{manager.Servers, manager.Caches, manager.Others, manager.LeaderElected} {
+		require.ErrorIs(t, m.AddTo(group, manager.RunnableFunc(func(context.Context) error { return nil })), manager.ErrStopped)
+	}
+	late, err := serving.New(serving.Options{Name: "late", Address: free, Handler: http.NotFoundHandler()})
+	require.NoError(t, err)
+	require.ErrorIs(t, m.Add(late), manager.ErrStopped)
+	require.Nil(t, late.Addr(), "the port of what was refused is not open")
 }
 
 // The test runs itself as another process, since the second signal ends that.
