@@ -2,6 +2,7 @@ package workqueue
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -28,6 +29,7 @@ type BucketOptions struct {
 // Bucket is a token bucket shared by all keys. It counts no failures: combine it with
 // a limiter that does, see MaxOf.
 type Bucket[K comparable] struct {
+	mu       sync.Mutex // makes one step of looking at a place and leaving it
 	bucket   *rate.Limiter
 	maxDelay time.Duration
 }
@@ -48,13 +50,15 @@ func NewBucket[K comparable](opts BucketOptions) *Bucket[K] {
 
 // When implements RateLimiter.
 func (b *Bucket[K]) When(K) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := time.Now()
 	r := b.bucket.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if b.maxDelay < 0 || wait <= b.maxDelay {
 		return wait
 	}
-	r.CancelAt(now)
+	r.CancelAt(now) // gives back the whole place only while nobody has taken one behind it
 	return less(b.maxDelay, 0.5)
 }
 

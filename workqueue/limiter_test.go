@@ -1,6 +1,7 @@
 package workqueue_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,25 @@ func TestBucketHoldsItsRateAndItsLongestWait(t *testing.T) {
 		require.Zero(t, l.When("a"), "who took no place must leave no debt")
 		require.Zero(t, l.NumRequeues("a"))
 		l.Forget("a")
+	})
+}
+
+// Whoever takes no place leaves no debt either when many workers fail at once: the line is never
+// longer than MaxDelay.
+func TestWorkersThatFailAtOnceLeaveABucketNoDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := workqueue.NewBucket[int](workqueue.BucketOptions{Limit: 10, Burst: 1, MaxDelay: time.Second})
+		var workers sync.WaitGroup
+		for range 8 {
+			workers.Go(func() {
+				for n := range 20_000 {
+					l.When(n)
+				}
+			})
+		}
+		workers.Wait()
+		time.Sleep(time.Second)
+		require.LessOrEqual(t, l.When(0), 100*time.Millisecond, "the next place of the line")
 	})
 }
 
