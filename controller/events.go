@@ -93,7 +93,7 @@ type EventStatus struct {
 	Created uint64 // sent
 	Updated uint64 // counts sent
 	Dropped uint64 // because of EventOptions.Limit, about nothing, or after Run had returned
-	Failed  uint64 // refused, or not sent in time
+	Failed  uint64 // refused, or not sent in time; each repetition counts, as in Dropped
 }
 
 // happening is what an event tells, whatever its note.
@@ -117,9 +117,20 @@ type eventSeries struct {
 	event *eventsv1.Event // as it is created
 	since time.Time       // recorded last while it waits, or renewed: it is tried for eventPatience from then on
 	count int32
-	told  int32 // the count that the server has; 0 before it has the event
+	told  int32 // the last count that the server took; 0 before it took the event
 	last  time.Time
-	place int // in Events.sent
+	place int // in Events.sent; -1 outside of it
+}
+
+// sent reports whether the server has the event, as far as is known.
+func (s *eventSeries) sent() bool { return s.place >= 0 }
+
+// untold is how many occurrences the server does not know of.
+func (s *eventSeries) untold() int { return int(s.count - s.told) }
+
+// over reports whether what comes now begins another series. What is untold still waits.
+func (s *eventSeries) over(now time.Time) bool {
+	return s.untold() == 0 && now.Sub(s.last) >= eventWindow
 }
 
 // NewEvents returns a recorder of events in the name of a controller, such as
@@ -197,10 +208,10 @@ func (r *Events) record(h happening, event *eventsv1.Event, now time.Time) (why 
 	switch {
 	case r.ended:
 		return "its recorder has ended"
-	case again && (s.told == 0 || now.Sub(s.last) < eventWindow): // what waits is not over
+	case again && !s.over(now):
 		s.count++
 		s.last = now
-		if s.told > 0 {
+		if s.sent() {
 			r.sent.touch(s)
 		} else {
 			s.since = now
@@ -212,7 +223,7 @@ func (r *Events) record(h happening, event *eventsv1.Event, now time.Time) (why 
 	if again { // a series that is over, and was not forgotten yet
 		r.forget(s)
 	}
-	s = &eventSeries{key: key, event: event, since: now, count: 1, last: now}
+	s = &eventSeries{key: key, event: event, since: now, count: 1, last: now, place: -1}
 	r.known[key] = s
 	if !key.rest {
 		r.notes[h]++
@@ -227,7 +238,7 @@ func (r *Events) forget(s *eventSeries) {
 		return
 	}
 	delete(r.known, s.key)
-	if s.told > 0 {
+	if s.sent() {
 		r.sent.remove(s)
 	}
 	if s.key.rest {

@@ -322,7 +322,7 @@ func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
 		e.Settle(5 * time.Minute)
 		require.Equal(e, controller.EventStatus{Waiting: 1, Kept: 1, Failed: 3}, events.Status())
 		e.Settle(10 * time.Minute)
-		require.Equal(e, controller.EventStatus{Failed: 4}, events.Status())
+		require.Equal(e, controller.EventStatus{Failed: 5}, events.Status(), "both that were recorded of a")
 		events.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(9 * time.Minute)
 		events.Recordf(pod("a"), "", "Happened", "Act", "note")
@@ -354,5 +354,79 @@ func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {
 		e.Server.Faults().Clear()
 		e.Settle(2 * time.Minute)
 		require.Zero(e, events.Status().Waiting)
+	})
+}
+
+// shown is how many occurrences the events on the server tell of.
+func shown(e *controllertest.Env) (n uint64) {
+	for _, event := range controllertest.All[*eventsv1.Event](e) {
+		if event.Series == nil {
+			n++
+		} else {
+			n += uint64(event.Series.Count)
+		}
+	}
+	return n
+}
+
+// The last count of a series that makes room for another reaches the server, or is counted as failed.
+func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
+	for name, fault := range map[string]apiserver.Action{"fails": apiserver.Fail{Code: 500}, "lasts": apiserver.Delay{For: 5 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 1})
+				e.Start(events)
+				recorded := uint64(0)
+				record := func(about string) {
+					events.Recordf(pod(about), "", "Reason", "Act", "note")
+					e.Settle(time.Second)
+					recorded++
+				}
+				record("a")
+				record("a")
+				e.Server.Faults().Add(apiserver.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiserver.Action{fault}})
+				record("b")
+				record("a") // while the count is written, if that lasts
+				e.Settle(5 * time.Minute)
+				s := events.Status()
+				require.Equal(e, recorded, shown(e)+s.Dropped+s.Failed, "%+v", s)
+				require.Equal(e, name == "fails", s.Failed == 1, "%+v", s)
+			})
+		})
+	}
+}
+
+// What repeats while its count cannot be written is no new series, however long that lasts.
+func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		e.Start(events)
+		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(0)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "patch", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(10 * time.Minute)
+		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Server.Faults().Clear()
+		e.Settle(2 * time.Minute)
+		require.EqualValues(e, 3, shown(e))
+	})
+}
+
+// An event that was sent, is gone from the server and cannot be sent anew has not failed: only what
+// the server never knew has.
+func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		e.Start(events)
+		for range 3 {
+			events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		}
+		e.Settle(2 * time.Minute)
+		controllertest.Delete[*eventsv1.Event](e, object.KeyOf(controllertest.All[*eventsv1.Event](e)[0]))
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: http.StatusForbidden}}})
+		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(2 * time.Minute)
+		require.Equal(e, controller.EventStatus{Created: 1, Updated: 1, Failed: 1}, events.Status())
 	})
 }

@@ -154,19 +154,20 @@ func (r *Events) createFirst(ctx context.Context) error {
 		s.told = max(1, count(s.event))
 		r.sent.add(s)
 		over := r.sent.over(r.opts.Limit)
-		r.mu.Unlock()
 		if over != nil {
-			r.update(ctx, over) // its count, before it is forgotten
-			r.mu.Lock()
-			r.forget(over)
-			r.mu.Unlock()
+			r.forget(over) // before its last count is written, so that none comes after
+		}
+		r.mu.Unlock()
+		if over == nil {
+			return nil
+		}
+		if err := r.update(ctx, over); err != nil {
+			r.lose(over, err)
 		}
 		return nil
 	case refused(err), time.Since(s.since) > eventPatience:
-		r.status.Failed++
-		r.forget(s)
 		r.mu.Unlock()
-		r.complain(s, err)
+		r.lose(s, err)
 		return nil
 	}
 	r.waiting = append(r.waiting, s)
@@ -230,10 +231,8 @@ func (r *Events) update(ctx context.Context, s *eventSeries) error {
 		r.status.Updated++
 		s.told = count
 	case refused(err) && !apierrors.IsNotFound(err):
-		r.status.Failed++
-		r.forget(s)
 		r.mu.Unlock()
-		r.complain(s, err)
+		r.lose(s, err)
 		return nil
 	}
 	r.mu.Unlock()
@@ -252,7 +251,7 @@ func (r *Events) renew(s *eventSeries) {
 	event := s.event.DeepCopy()
 	event.Name = eventName(event.Regarding.Name)
 	event.Series = &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
-	s.event, s.told, s.since = event, 0, time.Now()
+	s.event, s.since = event, time.Now()
 	r.waiting = append(r.waiting, s)
 	select {
 	case r.wake <- struct{}{}:
@@ -266,8 +265,13 @@ func refused(err error) bool {
 		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// complain says now and then which event was not sent, and why.
-func (r *Events) complain(s *eventSeries, err error) {
+// lose forgets a series, counts what the server was not told of it, and says so now
+// and then.
+func (r *Events) lose(s *eventSeries, err error) {
+	r.mu.Lock()
+	r.status.Failed += uint64(s.untold())
+	r.forget(s)
+	r.mu.Unlock()
 	r.complaint.say(func(more int) {
 		about := object.Key{Namespace: s.event.Regarding.Namespace, Name: s.event.Regarding.Name}
 		r.opts.Logger.Warn("event not sent", "controller", r.controller, "reason", s.event.Reason,
@@ -280,7 +284,7 @@ func (r *Events) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range slices.Clone(r.sent.all) {
-		if s.told >= s.count && now.Sub(s.last) >= eventWindow {
+		if s.over(now) {
 			r.forget(s)
 		}
 	}
@@ -295,14 +299,12 @@ func (r *Events) giveUp(now time.Time) {
 		if now.Sub(s.since) <= eventPatience {
 			return false
 		}
-		r.status.Failed++
-		r.forget(s)
 		old = append(old, s)
 		return true
 	})
 	r.mu.Unlock()
 	for _, s := range old {
-		r.complain(s, errTooOld)
+		r.lose(s, errTooOld)
 	}
 }
 

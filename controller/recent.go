@@ -40,6 +40,7 @@ func (h *recentHeap) Push(s any) {
 func (h *recentHeap) Pop() any {
 	last := len(*h) - 1
 	s := (*h)[last]
+	s.place = -1
 	(*h)[last] = nil
 	*h = (*h)[:last]
 	return s
