@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -428,5 +429,39 @@ func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 		events.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(2 * time.Minute)
 		require.Equal(e, controller.EventStatus{Created: 1, Updated: 1, Failed: 1}, events.Status())
+	})
+}
+
+// What cannot be flushed is logged, counts included. Neither an event nor a count that fails holds up
+// the others.
+func TestCountsAreFlushedTooAndLoggedElse(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		var log strings.Builder
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		record := func(name string) {
+			events.Recordf(pod(name), "", "Reason", "Act", "note")
+			e.Settle(0)
+		}
+		fail := func(verb string, times int) {
+			e.Server.Faults().Add(apiserver.Fault{Verb: verb, Resource: "events", Count: times, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		}
+		stop := e.Start(events)
+		record("a")
+		record("a")
+		fail("create", 0)
+		record("b")
+		fail("patch", 1)
+		stop()
+		require.EqualValues(e, 2, shown(e), "the count is tried more than once, whatever happens to others")
+		require.Contains(e, log.String(), "events=1 repetitions=0")
+
+		e.Server.Faults().Clear()
+		stop = e.Start(events)
+		e.Settle(time.Second)
+		require.EqualValues(e, 3, shown(e), "what the first Run left is not kept waiting")
+		record("a")
+		fail("patch", 0)
+		stop()
+		require.Contains(e, log.String(), "events=0 repetitions=1")
 	})
 }

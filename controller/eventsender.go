@@ -27,7 +27,7 @@ const (
 // Run sends what is recorded until ctx is done, then what is left, for
 // EventOptions.Flush at most, and returns nil. It fails at once where the API takes
 // no events in the controller's name, and with ErrRunning while it runs. It may be
-// called again when it has returned.
+// called again when it has returned, and begins with what is left.
 func (r *Events) Run(ctx context.Context) error {
 	if err := r.valid(); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (r *Events) Run(ctx context.Context) error {
 	defer r.end()
 	refresh := time.NewTicker(eventRefresh)
 	defer refresh.Stop()
-	retry := time.NewTimer(eventRefresh)
+	retry := time.NewTimer(0) // at first for what an earlier Run has left
 	defer retry.Stop()
 	var state sending
 	for {
@@ -99,21 +99,24 @@ func (r *Events) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
 	defer cancel()
 	for state := (sending{}); ctx.Err() == nil; {
-		if state = r.createAll(ctx, state.wait); state.wait == 0 {
-			r.updateAll(ctx)
+		state = r.createAll(ctx, state.wait)
+		if !state.down && r.updateAll(ctx) && state.wait == 0 {
 			break
 		}
 		select {
-		case <-time.After(state.wait):
+		case <-time.After(max(state.wait, firstEventWait)):
 		case <-ctx.Done():
 		}
 	}
 	r.mu.Lock()
 	r.ended = true
-	left := len(r.waiting)
+	left, repetitions := len(r.waiting), 0
+	for _, s := range r.sent.all {
+		repetitions += s.untold()
+	}
 	r.mu.Unlock()
-	if left > 0 {
-		r.opts.Logger.Warn("events are left that were not sent", "controller", r.controller, "events", left)
+	if left+repetitions > 0 {
+		r.opts.Logger.Warn("events are left that were not sent", "controller", r.controller, "events", left, "repetitions", repetitions)
 	}
 }
 
@@ -183,23 +186,26 @@ func count(e *eventsv1.Event) int32 {
 	return e.Series.Count
 }
 
-// updateAll writes the count of each series that has grown. What fails is tried
-// again with the next refresh.
-func (r *Events) updateAll(ctx context.Context) {
+// updateAll writes the count of each series that has grown, and reports whether the
+// server has all. What fails is tried again with the next refresh.
+func (r *Events) updateAll(ctx context.Context) (all bool) {
 	r.mu.Lock()
 	var grown []*eventSeries
 	for _, s := range r.sent.all {
-		if s.count > s.told {
+		if s.untold() > 0 {
 			grown = append(grown, s)
 		}
 	}
 	r.mu.Unlock()
 	failed := 0
+	all = true
 	for _, s := range grown {
 		if ctx.Err() != nil || failed >= severalFailures {
-			return
+			return false
 		}
-		switch err := r.update(ctx, s); {
+		err := r.update(ctx, s)
+		all = all && err == nil
+		switch {
 		case err == nil:
 			failed = 0
 		case apierrors.IsNotFound(err):
@@ -208,6 +214,7 @@ func (r *Events) updateAll(ctx context.Context) {
 			failed++
 		}
 	}
+	return all
 }
 
 // update tries once to write the count of a series. It returns an error if it is to
