@@ -38,7 +38,8 @@ func (r *Events) Run(ctx context.Context) error {
 	defer r.end()
 	refresh := time.NewTicker(eventRefresh)
 	defer refresh.Stop()
-	retry := time.NewTimer(0) // at first for what an earlier Run has left
+	retry := time.NewTimer(eventRefresh)
+	retry.Stop() // until something has failed
 	defer retry.Stop()
 	var state sending
 	for {
@@ -76,6 +77,12 @@ func (r *Events) begin() error {
 		return fmt.Errorf("%s: %w", r, ErrRunning)
 	}
 	r.running, r.ended = true, false
+	if len(r.waiting) > 0 { // an earlier Run has left it
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
 	return nil
 }
 

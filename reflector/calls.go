@@ -20,6 +20,7 @@ type calls struct {
 	call  call
 	since time.Time     // zero while it is in none
 	spent time.Duration // in calls that have returned
+	slow  time.Time     // when one last returned that had taken a second or more
 	late  *time.Timer   // that looks after slowCall; nil before the first call
 	looks bool          // late is under way
 }
@@ -80,7 +81,11 @@ func (c *calls) end() {
 // ended is end under mu.
 func (c *calls) ended() {
 	if !c.since.IsZero() {
-		c.spent += time.Since(c.since)
+		now := time.Now()
+		took := now.Sub(c.since)
+		if c.spent += took; took >= time.Second {
+			c.slow = now
+		}
 	}
 	c.since = time.Time{}
 }
@@ -130,6 +135,14 @@ func (c *calls) running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero()
+}
+
+// busy reports whether the reflector is in a call, or was until so shortly ago that the server may
+// not have had its time since.
+func (c *calls) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.since.IsZero() || time.Since(c.slow) < busyGrace
 }
 
 // waiting says for which call the reflector waits, and since when; nil if it is in none.

@@ -254,7 +254,7 @@ func (e *earlier[T]) knows() wire.Known[T] {
 func (r *Reflector[T]) probe(ctx context.Context) (rv string, first T, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
-	dog.excuse(r.calls.running)
+	dog.excuse(r.calls.busy)
 	ctx, answered := r.ask(ctx)
 	defer answered()
 	defer r.calls.stop()

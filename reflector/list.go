@@ -44,7 +44,7 @@ func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv st
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
-	dog.excuse(r.calls.running)
+	dog.excuse(r.calls.busy)
 
 	ctx, answered := r.ask(ctx)
 	defer answered()

@@ -145,7 +145,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	defer dog.stop()
 	defer r.watching(nil)
 	dog.excuse(func() bool {
-		return r.calls.running() || r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout
+		return r.calls.busy() || r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout
 	})
 	defer r.calls.stop()
 
