@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ import (
 
 // NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside.
 // The example may be nil, typed, *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata.
+// *metav1.PartialObjectMetadata, and a nil pointer of a type.
 //
 // What lw brings is decoded by client-go, so that nothing is shared between
 // objects; see NewSharedInformerFactoryForConfig.
@@ -68,6 +69,9 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
+	}
+	if reflect.ValueOf(example).IsZero() { // a typed nil says its type alone
+		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
 		return kind.String()

@@ -428,23 +428,27 @@ func TestAPanicOfAHandlerEndsTheProcess(t *testing.T) {
 	require.Contains(t, string(out), "source_test.go:", "where it panicked")
 }
 
-// client-go's own source for tests.
+// client-go's own source for tests. Of an example the type is read, so that it may be nil, too.
 func TestTheFakeControllerSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := fcache.NewFakeControllerSource()
-		defer source.Shutdown()
-		source.Add(pod("a"))
-		i, d := clientgo.NewInformer(source, &corev1.Pod{}, 0, nil), &diary{}
-		_, err := i.AddEventHandler(d)
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		var runs sync.WaitGroup
-		defer runs.Wait()
-		defer cancel()
-		runs.Go(func() { i.RunWithContext(ctx) })
-		settle(time.Minute)
-		source.Modify(pod("a"))
-		source.Delete(pod("a"))
-		require.Equal(t, []string{"initial a=web", "update a=web to a=web", "delete a=web"}, d.read())
-	})
+	for name, example := range map[string]runtime.Object{"object": &corev1.Pod{}, "typed nil": (*corev1.Pod)(nil), "nil": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := fcache.NewFakeControllerSource()
+				defer source.Shutdown()
+				source.Add(pod("a"))
+				i, d := clientgo.NewInformer(source, example, 0, nil), &diary{}
+				_, err := i.AddEventHandler(d)
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				var runs sync.WaitGroup
+				defer runs.Wait()
+				defer cancel()
+				runs.Go(func() { i.RunWithContext(ctx) })
+				settle(time.Minute)
+				source.Modify(pod("a"))
+				source.Delete(pod("a"))
+				require.Equal(t, []string{"initial a=web", "update a=web to a=web", "delete a=web"}, d.read())
+			})
+		})
+	}
 }
