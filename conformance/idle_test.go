@@ -39,10 +39,11 @@ func TestAFloodIsNamed(t *testing.T) {
 		for range flood {
 			_, _ = counted{nowhere{}, p}.Write(nil)
 		}
+		p.breaks("no answer")
 	}}
 	var r Result
 	inBubble(t, floods, func(Server) Stack { return idle{} }, &r, func() {})
-	require.Equal(t, []string{"a flood of requests, 5000 writes: the server was taken down"}, r.Breaks)
+	require.Equal(t, []string{"no answer", "there was a flood of requests: the server was taken down after 5000 writes"}, r.Breaks)
 }
 
 // A stack keeps by doing nothing only what forbids to do something.

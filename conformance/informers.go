@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -166,6 +167,9 @@ func (p *play) judge(r *Result) {
 	switch {
 	case len(p.broken) > 0:
 		r.Verdict = Broken
+		if p.writes.Load() >= flood {
+			r.Breaks = append(r.Breaks, fmt.Sprintf("there was a flood of requests: the server was taken down after %d writes", flood))
+		}
 	case p.missing != "":
 		r.Verdict, r.Breaks = NotOffered, []string{p.missing}
 	}
