@@ -28,8 +28,9 @@ const mostAnswer = 64 << 20
 // Client asks a Process in another program. Its methods fail with a *RefusedError where the
 // process answers with an error. It is safe for concurrent use.
 type Client struct {
-	base string
-	http *http.Client
+	base    string
+	http    *http.Client
+	conceal func(text string, sent *http.Request) string
 
 	behind atomic.Int64 // a Duration: how much its clock is, for all that is known
 }
@@ -40,7 +41,15 @@ func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", http: client}
+	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", http: client,
+		conceal: func(text string, _ *http.Request) string { return text }}
+}
+
+// ConcealWith has conceal take the credentials of a request out of what is quoted of an answer
+// that may be of somebody else, such as a proxy that repeats them. That of a config.Config does
+// so for the client of HTTP that it makes. It is to be called before the client is used.
+func (c *Client) ConcealWith(conceal func(text string, sent *http.Request) string) {
+	c.conceal = conceal
 }
 
 // RefusedError is a process's answer that it will not, or what stood in its place.
@@ -240,14 +249,15 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	}
 	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
 	version := resp.Header.Get(mark)
+	conceal := func(text string) string { return c.conceal(text, resp.Request) }
 	if resp.StatusCode == http.StatusOK && form == want && version == protocol {
 		return resp.Body, 0, nil
 	}
 	defer resp.Body.Close()
 	if version != "" && version != protocol {
-		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), version, protocol)}
+		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), conceal(version), protocol)}
 	}
-	sends := strconv.Quote(form)
+	sends := strconv.Quote(conceal(form))
 	if form == "" {
 		sends = "no Content-Type"
 	}
@@ -262,13 +272,13 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	text = bytes.TrimSpace(text)
 	switch status := said(text); {
 	case status != "":
-		return nil, 0, &RefusedError{resp.StatusCode, status}
+		return nil, 0, &RefusedError{resp.StatusCode, conceal(status)}
 	case form == "application/json", form == "text/html", version == "" && len(text) == 0:
 		return nil, 0, foreign
 	case resp.StatusCode == http.StatusServiceUnavailable && version == protocol:
 		again = soon(resp.Header.Get("Retry-After"))
 	}
-	return nil, again, &RefusedError{resp.StatusCode, string(text)}
+	return nil, again, &RefusedError{resp.StatusCode, conceal(string(text))}
 }
 
 // soon is how long to wait that a process says. It says a second; who stands in its place may say

@@ -135,7 +135,9 @@ func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name stri
 		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	f.silence = breakSilence(client, name, cfg, path == "", terminal.NewConsole(s, false))
-	return debug.Attach(base.String()+path, client), name, nil
+	process := debug.Attach(base.String()+path, client)
+	process.ConcealWith(cfg.Conceal)
+	return process, name, nil
 }
 
 // Unanswered is an error of a process that is looked into. It is nil where the time of ctx is
