@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 const (
@@ -59,7 +60,7 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 	for range expected/tablePage + 10 { // a server that goes on for ever is not followed
 		to := base.JoinPath(o.Target.Path())
 		to.RawQuery = query.Encode()
-		page, err := tableAt(ctx, client, to.String())
+		page, err := tableAt(ctx, client, v.Config, to.String())
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +75,7 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 	return all, nil
 }
 
-func tableAt(ctx context.Context, client *http.Client, address string) (*metav1.Table, error) {
+func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, address string) (*metav1.Table, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func tableAt(ctx context.Context, client *http.Client, address string) (*metav1.
 		return nil, err
 	}
 	if page.Kind != "Table" {
-		return nil, fmt.Errorf("it answers with a %s", page.Kind)
+		return nil, fmt.Errorf("it answers with a %s", cfg.Conceal(page.Kind, resp.Request))
 	}
 	return &page, nil
 }
