@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -38,7 +38,7 @@ func (c *Client) address() string {
 	address.User = nil
 	authority := c.config.TLS.CAData
 	if file := c.config.TLS.CAFile; file != "" {
-		authority, _ = os.ReadFile(file) // where it cannot be read, no request succeeds either
+		authority, _ = config.ReadFile(file) // where it cannot be read, no request succeeds either
 	}
 	if len(authority) == 0 {
 		return address.String()

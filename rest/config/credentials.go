@@ -95,7 +95,7 @@ func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, 
 // read is called with mu held, or before f is shared. It fails only if there is no token to fall back on.
 func (f *tokenFile) read() error {
 	f.checked = time.Now()
-	data, err := readFile(f.path)
+	data, err := ReadFile(f.path)
 	token := strings.TrimSpace(string(data))
 	switch {
 	case err != nil:

@@ -10,8 +10,9 @@ import (
 // hundreds of clusters and bundles of authorities are well below.
 const maxFile = 16 << 20
 
-// readFile is os.ReadFile for a file that may be anything.
-func readFile(path string) ([]byte, error) {
+// ReadFile is os.ReadFile for a file that a configuration names, which may be anything: more
+// than 16 MiB are an error.
+func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

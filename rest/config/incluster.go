@@ -43,7 +43,7 @@ func inCluster(dir string) (*Config, error) {
 		}
 	}
 	if c.Namespace == "" {
-		ns, err := readFile(filepath.Join(dir, "namespace"))
+		ns, err := ReadFile(filepath.Join(dir, "namespace"))
 		if err != nil {
 			return nil, fmt.Errorf("in-cluster configuration: %w: set POD_NAMESPACE", err)
 		}

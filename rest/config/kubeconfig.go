@@ -99,7 +99,7 @@ type kubeExec struct {
 
 // readKubeconfig reads one file and makes the paths in it absolute.
 func readKubeconfig(path string) (*kubeconfig, error) {
-	data, err := readFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

@@ -32,7 +32,7 @@ func (t *TLS) load() (pemSet, error) {
 		if f.path == "" {
 			continue
 		}
-		data, err := readFile(f.path)
+		data, err := ReadFile(f.path)
 		if err != nil {
 			return pemSet{}, fmt.Errorf("%s: %w", f.what, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +67,7 @@ func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, per
 	}
 	about := at.String()
 	if l.StatusCode == http.StatusOK && l.rv == "" {
-		p.add(levelProblem, about, "see what answers at "+at.Server, "a list is answered with something else, of type %q", l.Header.Get("Content-Type"))
+		p.add(levelProblem, about, "see what answers at "+at.Server, "a list is answered with something else, of type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
 		return nil
 	}
 	if p.allowed(l.StatusCode, at, "list") {
@@ -280,7 +279,7 @@ func (p *probe) expiry(about string, at, now time.Time, soon time.Duration, do s
 func tokenExpiry(cfg *config.Config) (time.Time, bool) {
 	token := cfg.BearerToken
 	if cfg.BearerTokenFile != "" {
-		text, err := os.ReadFile(cfg.BearerTokenFile)
+		text, err := config.ReadFile(cfg.BearerTokenFile)
 		if err != nil {
 			return time.Time{}, false // the client says so itself
 		}
@@ -303,7 +302,7 @@ func tokenExpiry(cfg *config.Config) (time.Time, bool) {
 func certificateExpiry(cfg *config.Config) (time.Time, bool) {
 	data := cfg.TLS.CertData
 	if len(data) == 0 && cfg.TLS.CertFile != "" {
-		data, _ = os.ReadFile(cfg.TLS.CertFile) // the client says so itself
+		data, _ = config.ReadFile(cfg.TLS.CertFile) // the client says so itself
 	}
 	block, _ := pem.Decode(bytes.TrimSpace(data))
 	if block == nil {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +17,11 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
 func TestDoctorIsNotTakenInByAPageOfAProxy(t *testing.T) {
@@ -86,4 +91,41 @@ func TestDoctorOfCredentialsAndTheClock(t *testing.T) {
 		(&probe{findings: &found}).clock(http.Header{"Date": {now.Add(off).Format(http.TimeFormat)}}, now)
 		require.Equal(t, level, found.all[0].Level)
 	}
+}
+
+// What the server says of its answer may repeat the token.
+func TestAContentTypeThatRepeatsTheToken(t *testing.T) {
+	const token = "kd93Hq7mZw0Lx2TtUe8vPzR41"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; for="+r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	cfg := &config.Config{Host: server.URL, BearerToken: token}
+	client, err := rest.NewClient(cfg, scheme.New())
+	require.NoError(t, err)
+	found := &findings{}
+	p, err := newProbe(cfg, found)
+	require.NoError(t, err)
+	pods := discovery.Mapping{Kind: object.GVK{Version: "v1", Kind: "Pod"}, Resource: object.GVR{Version: "v1", Resource: "pods"}, Namespaced: true}
+	at := cluster.Target{Client: client, Mapping: pods, Server: server.URL}
+	require.NoError(t, p.resource(t.Context(), at, true, time.Second))
+	require.NotContains(t, fmt.Sprintf("%+v", found.all), token)
+}
+
+// The file of a token may be without an end, such as a device: no more of it is read than a
+// configuration may have.
+func TestATokenFileWithoutAnEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "endless")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(256<<20))
+	require.NoError(t, f.Close())
+	cfg, err := config.Parse([]byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {token: t, tokenFile: '" + path + "'}}]\n"))
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	tokenExpiry(cfg)
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(100), "MiB for a file of 256")
 }
