@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -82,11 +83,38 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error) ht
 	})
 }
 
+// admissionReview is an admissionv1.AdmissionReview as it is asked.
+type admissionReview struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *admissionRequest `json:"request"`
+}
+
+type admissionRequest struct {
+	admissionv1.AdmissionRequest
+	User json.RawMessage `json:"userInfo"` // in the place of the other's UserInfo
+}
+
+// weight implements folded.
+func (r *admissionReview) weight() int64 {
+	if r.Request == nil {
+		return 0
+	}
+	return userWeight * int64(len(r.Request.User))
+}
+
+// unfold implements folded.
+func (r *admissionReview) unfold() error {
+	if r.Request == nil || len(r.Request.User) == 0 {
+		return nil
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(r.Request.User, &r.Request.UserInfo)
+}
+
 // admit answers reviews by decide. An error refuses, and so does a panic.
 func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := callOf(r.Context())
-		var review admissionv1.AdmissionReview
+		var review admissionReview
 		release, ok := read(w, r, maxAdmission, call.admission, &review)
 		if !ok {
 			return
@@ -97,7 +125,7 @@ func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissio
 				admissionv1.SchemeGroupVersion, review.APIVersion, review.Kind), http.StatusBadRequest)
 			return
 		}
-		request := &Request[T]{AdmissionRequest: *review.Request}
+		request := &Request[T]{AdmissionRequest: review.Request.AdmissionRequest}
 		var response *admissionv1.AdmissionResponse
 		refusal, why := call.refused("the webhook", http.StatusForbidden, metav1.StatusReasonForbidden, func() (err error) {
 			response, err = decideOn(r.Context(), request, decide)

@@ -18,8 +18,17 @@ const (
 	// has up to 10,000 objects converted at once.
 	maxConversion = 256 << 20
 
+	// objectWeight is what an object of a conversion takes in memory at least. Those of
+	// the API server have more bytes in the body, or about as many.
+	objectWeight = 256
+
+	// userWeight is what a byte of the user takes: an empty group is three in the body
+	// and 16 in a slice that grows, and a key of extra needs more.
+	userWeight = 16
+
 	// admissionBudget and conversionBudget are how many bytes of reviews a server
-	// holds at one time, those that it works on included.
+	// holds at one time, those that it works on included. A review takes as many as its
+	// body has, or as it weighs, whichever is more.
 	admissionBudget  = 4 * (maxAdmission + 1) // with the byte that readAll reads beyond it
 	conversionBudget = maxConversion + 1
 

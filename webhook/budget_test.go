@@ -1,12 +1,17 @@
 package webhook
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/test/hostile"
 )
 
 // Where a review is the only one, its size decides, and not what others have left.
@@ -26,5 +31,78 @@ func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
 			}
 			require.EqualValues(t, limit+1, held.left.Load(), "it was given back")
 		}
+	}
+}
+
+// A review of few bytes cannot become one of many: not by what the API server sends, and not
+// by what it does not.
+func TestAReviewDoesNotGrow(t *testing.T) {
+	review := func(of string) string {
+		return `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u",` + of + `},"response":{"result":{"details":{"causes":[` +
+			strings.Repeat("{},", 1<<20) + `{}]}},"convertedObjects":[` + strings.Repeat("0,", 1<<20) + `0]}}`
+	}
+	validate := Validate(func(context.Context, *Request[*corev1.Pod]) error { return nil })
+	convert := NewConversion[*corev1.Pod](corev1.SchemeGroupVersion)
+	for name, c := range map[string]struct {
+		handler http.Handler
+		body    string
+		code    int
+	}{
+		"an answer":            {validate, review(`"name":"a"`), http.StatusOK},
+		"groups":               {validate, review(`"userInfo":{"groups":[` + strings.Repeat(`"",`, 2<<20) + `""]}`), http.StatusRequestEntityTooLarge},
+		"an answer of objects": {convert, review(`"desiredAPIVersion":"v1","objects":[]`), http.StatusOK},
+		"objects":              {convert, review(`"desiredAPIVersion":"v1","objects":[` + strings.Repeat("0,", 2<<20) + `0]`), http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w *httptest.ResponseRecorder
+			hostile.Budget{Memory: 1 << 20, MemoryPerByte: 6}.Within(t, len(c.body), func() {
+				w = httptest.NewRecorder()
+				c.handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)))
+			})
+			require.Equal(t, c.code, w.Code, w.Body)
+			if c.code != http.StatusOK {
+				require.Contains(t, w.Body.String(), "too many objects, or its user has too many groups")
+			}
+		})
+	}
+}
+
+// A review takes as much of the budget as it weighs, and gives it back.
+func TestAReviewTakesWhatItWeighs(t *testing.T) {
+	const objects = 1000
+	held := newBudget(objects*objectWeight + objects)
+	body := `{"request":{"objects":[` + strings.Repeat(`"a,\"[",`, objects-1) + `[1,{"b":[2,3]}]]}}`
+	before := held.left.Load()
+	for range 2 {
+		var first, second conversionReview
+		w := httptest.NewRecorder()
+		release, ok := read(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), maxConversion, held, &first)
+		require.True(t, ok, w.Body)
+		require.Len(t, first.Request.objects, objects)
+		require.EqualValues(t, objects*objectWeight, before-held.left.Load())
+		_, ok = read(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), maxConversion, held, &second)
+		require.False(t, ok)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		release()
+		require.Equal(t, before, held.left.Load())
+	}
+}
+
+// A review as the API server sends them is answered, however many objects and groups it has.
+func TestAReviewOfManyObjects(t *testing.T) {
+	of := func(n int, each string) string { return strings.Repeat(each+",", n-1) + each }
+	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"63cb1b8e-8ba7-4b3c-9d6c-5b2d0f1ee0f1"}}`
+	for body, h := range map[string]http.Handler{
+		fmt.Sprintf(`{"request":{"uid":"u","desiredAPIVersion":"v1","objects":[%s]}}`, of(100_000, object)): NewConversion[*corev1.Pod](corev1.SchemeGroupVersion),
+		fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","userInfo":{"groups":[%s]},"object":%s}}`, of(10_000, `"system:masters"`), object): Validate(func(_ context.Context, r *Request[*corev1.Pod]) error {
+			require.Len(t, r.UserInfo.Groups, 10_000)
+			return nil
+		}),
+	} {
+		c := &call{admission: newBudget(admissionBudget), conversion: newBudget(conversionBudget)}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(t.Context(), callKey{}, c)))
+		require.Equal(t, http.StatusOK, w.Code)
+		require.NotContains(t, w.Body.String(), "Failure")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -99,19 +98,42 @@ func withMetadata[T object.Object](of object.Object, version schema.GroupVersion
 	return out, json.Unmarshal(text, out)
 }
 
-// conversionReview is that of apiextensions.k8s.io/v1, whose Go types are in a
+// conversionReview is that of apiextensions.k8s.io/v1 as it is asked, whose Go types are in a
 // module that needs much else.
 // https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 type conversionReview struct {
 	metav1.TypeMeta `json:",inline"`
-	Request         *conversionRequest  `json:"request,omitempty"`
-	Response        *conversionResponse `json:"response,omitempty"`
+	Request         *conversionRequest `json:"request"`
 }
 
 type conversionRequest struct {
-	UID               types.UID              `json:"uid"`
-	DesiredAPIVersion string                 `json:"desiredAPIVersion"`
-	Objects           []runtime.RawExtension `json:"objects"`
+	UID               types.UID       `json:"uid"`
+	DesiredAPIVersion string          `json:"desiredAPIVersion"`
+	Objects           json.RawMessage `json:"objects"`
+
+	objects []json.RawMessage // once they are unfolded
+}
+
+// weight implements folded.
+func (r *conversionReview) weight() int64 {
+	if r.Request == nil {
+		return 0
+	}
+	return objectWeight * elements(r.Request.Objects)
+}
+
+// unfold implements folded.
+func (r *conversionReview) unfold() error {
+	if r.Request == nil || len(r.Request.Objects) == 0 {
+		return nil
+	}
+	return json.Unmarshal(r.Request.Objects, &r.Request.objects)
+}
+
+// conversionAnswer is a conversionReview as it is answered.
+type conversionAnswer struct {
+	metav1.TypeMeta `json:",inline"`
+	Response        *conversionResponse `json:"response"`
 }
 
 type conversionResponse struct {
@@ -142,7 +164,7 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		response.ConvertedObjects, response.Result = nil, *refusal
 		call.log.Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", why)
 	}
-	answer(w, conversionReview{TypeMeta: review.TypeMeta, Response: response})
+	answer(w, conversionAnswer{TypeMeta: review.TypeMeta, Response: response})
 }
 
 // convert converts all objects, or none.
@@ -151,21 +173,21 @@ func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]an
 	if err != nil {
 		return nil, err
 	}
-	converted := make([]any, len(r.Objects))
-	for n, o := range r.Objects {
+	converted := make([]any, len(r.objects))
+	for n, o := range r.objects {
 		var is metav1.TypeMeta
-		if err := json.Unmarshal(o.Raw, &is); err != nil {
+		if err := json.Unmarshal(o, &is); err != nil {
 			return nil, err
 		}
 		if is.APIVersion == r.DesiredAPIVersion {
-			converted[n] = json.RawMessage(o.Raw)
+			converted[n] = o
 			continue
 		}
 		from, err := c.spoke(is.APIVersion)
 		if err != nil {
 			return nil, err
 		}
-		hub, err := from.up(ctx, o.Raw)
+		hub, err := from.up(ctx, o)
 		var text any
 		if err == nil {
 			text, err = to.down(ctx, hub)

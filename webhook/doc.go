@@ -31,8 +31,9 @@
 // that is not allowed, so that a failurePolicy of Ignore does not let the object in.
 // So does an error whose methods panic, as those of a nil pointer do.
 //
-// Nobody can fill the memory: of admission reviews a server holds 64 MiB at a time,
-// of conversion reviews 256 MiB, counted as they arrive.
+// Reviews cannot fill the memory: of admission reviews a server holds 64 MiB at a time, of
+// conversion reviews 256 MiB. They are counted as they arrive, or as what their objects and
+// users become, where that is more. What your Go types make of an object is not counted.
 //
 // # Concurrency
 //
@@ -42,8 +43,9 @@
 // # Failure
 //
 // What is not a review is answered with 400. A review that is too large (16 MiB,
-// for a conversion 256 MiB) is answered with 413, and one for which there is no room
-// with 503; the API server then does what the failurePolicy says.
+// for a conversion 256 MiB) is answered with 413, and so is one with a user of more than
+// 1 MiB, or with more than 1,048,576 objects. One for which there is no room is answered
+// with 503. The API server then does what the failurePolicy says.
 //
 // # Debugging
 //

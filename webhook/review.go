@@ -16,13 +16,39 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// read decodes the body of a review of at most limit bytes. Where it fails it has
-// answered. The caller calls release when it is done with the review.
-func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, review any) (release func(), ok bool) {
+// folded is a review whose lists and maps have not been decoded yet: few bytes may become
+// many there.
+type folded interface {
+	// weight is about how many bytes they become.
+	weight() int64
+
+	// unfold decodes them.
+	unfold() error
+}
+
+// errHeavy: a review has too much in its lists and maps.
+var errHeavy = errors.New("it has too many objects, or its user has too many groups or too much extra")
+
+// read decodes the body of a review of at most limit bytes, which may become as many. Where
+// it fails it has answered. The caller calls release when it is done with the review.
+func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, review folded) (release func(), ok bool) {
 	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body, review)
+	}
+	if err == nil {
+		weight := review.weight()
+		more := max(0, weight-taken)
+		switch {
+		case weight > limit:
+			err = errHeavy
+		case !held.take(more):
+			err = errFull
+		default:
+			taken += more
+			err = review.unfold()
+		}
 	}
 	if err == nil {
 		return release, true
@@ -32,6 +58,8 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, rev
 	switch {
 	case large:
 		http.Error(w, fmt.Sprintf("the review is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errHeavy):
+		http.Error(w, fmt.Sprintf("the review is larger than %d bytes when it is decoded: %v", limit, err), http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -39,6 +67,27 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, rev
 		http.Error(w, fmt.Sprintf("not a review: %v", err), http.StatusBadRequest)
 	}
 	return nil, false
+}
+
+// elements is how many elements a list of JSON has.
+func elements(list []byte) (n int64) {
+	depth, quoted := 0, false
+	for i := 0; i < len(list); i++ {
+		switch c := list[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			depth++
+		case c == ']', c == '}':
+			depth--
+		case c == ',' && depth == 1:
+			n++
+		}
+	}
+	return n + 1
 }
 
 // answer writes a review.
