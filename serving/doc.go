@@ -18,8 +18,8 @@
 // fails, the server takes no new connection, and Run returns when the requests in
 // progress have been answered, or after Options.Drain.
 //
-// No caller can hold a connection for nothing: headers must come within 10 s and
-// have 64 KiB at most, a body must come within 30 s, an answer must be read within
+// No caller can hold a connection for nothing: headers must come within 10 s, or 90 s
+// where TLS leads to HTTP/2, and have 64 KiB at most, a body must come within 30 s, an answer must be read within
 // two minutes, and an idle connection is closed after 90 s. The number of
 // connections is not limited. What Access remembers of callers, and what it asks
 // the API server for strangers, is bounded.

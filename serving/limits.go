@@ -12,10 +12,10 @@ import (
 // What any caller may take. Nobody is authenticated before
 // the headers have been read.
 const (
-	headerPatience = 10 * time.Second // for a TLS handshake, and for the headers of a request
+	headerPatience = 10 * time.Second // for a TLS handshake, and for the headers of a request of HTTP/1.1
 	bodyPatience   = 30 * time.Second // for its body: the longest timeout of a webhook
 	answerPatience = 2 * time.Minute  // for handler and answer: a scrape or a profile takes a minute at most
-	idlePatience   = 90 * time.Second // for the next request of a connection
+	idlePatience   = 90 * time.Second // for the next request of a connection: with HTTP/2, for its headers too
 
 	maxHeader = 64 << 10 // in bytes: a token of 16 KB and everything else
 )
