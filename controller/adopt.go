@@ -8,19 +8,19 @@ import (
 // or makes by CreateOrUpdate gets owner as its controller, as by
 // SetControllerReference with the scheme of the client: Owns finds it, and the garbage
 // collector deletes it when owner is gone. Where that cannot be, the write fails, with an
-// *AlreadyOwnedError where another object has it. Patches, the status and deletions are
-// as they were.
+// *AlreadyOwnedError where another object has it. It cannot be either where owner is nil.
+// Patches, the status and deletions are as they were.
 //
 // owner is not changed. It may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
 	owned := *c
-	owned.owner = owner
+	owned.owner, owned.owned = owner, true
 	return &owned
 }
 
 // adopt returns o with the client's owner, in a copy where that changes it.
 func (c *Client[T]) adopt(o T) (T, error) {
-	if c.owner == nil || absent(o) || Controls(c.owner, o) {
+	if !c.owned || absent(o) || !absent(c.owner) && Controls(c.owner, o) {
 		return o, nil // to write nothing is refused elsewhere
 	}
 	adopted := copyOf(o)

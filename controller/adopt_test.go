@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/object"
 )
 
 // What is written for an owner is controlled by it.
@@ -46,6 +47,23 @@ func TestOwnedBy(t *testing.T) {
 		require.ErrorContains(e, err, "nil")
 		_, err = maps.OwnedBy(aNamespace("new")).Create(ctx, fresh("orphan"))
 		require.ErrorContains(e, err, "the owner has no UID")
+	})
+}
+
+// What is to have an owner is not written without one: nobody would ever delete it.
+func TestOwnedByNobody(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		var none *corev1.Pod // what Client.Get returns of what is not there
+		for _, nobody := range []object.Object{nil, none} {
+			_, err := pods.OwnedBy(nobody).Create(e.Context(), pod("a"))
+			require.ErrorContains(e, err, "owner reference of shop/a: the owner is nil")
+			_, err = pods.OwnedBy(nobody).Apply(e.Context(), pod("a"), "me")
+			require.ErrorContains(e, err, "the owner is nil")
+			require.ErrorContains(e, controller.SetOwnerReference(nobody, pod("a"), nil), "the owner is nil")
+		}
+		require.Empty(e, controllertest.All[*corev1.Pod](e))
 	})
 }
 

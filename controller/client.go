@@ -42,7 +42,8 @@ import (
 type Client[T object.Object] struct {
 	informer *sharedinformer.Informer[T] // nil for a kind that bypasses the cache
 	resource *rest.Resource[T]
-	owner    object.Object // of what is written; nil is none
+	owned    bool          // what is written is to have owner
+	owner    object.Object // may be nil all the same, by mistake
 
 	// within says what the cache of the object has to see of a write to its subresource;
 	// nil where the client is not that of one.

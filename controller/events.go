@@ -259,8 +259,8 @@ func (r *Events) drop(why, reason string) {
 	})
 }
 
-// absent reports whether there is no object.
-func absent(o object.Object) bool {
+// absent reports whether an interface is nil, or has a nil pointer in it.
+func absent(o any) bool {
 	v := reflect.ValueOf(o)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

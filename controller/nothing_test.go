@@ -47,6 +47,18 @@ func TestNilPredicatesAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
+// Without the kind of the owners, each event of an object with an owner would fail.
+func TestNilKindsOfOwnersAreRefusedAtOnce(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		var none *controller.Client[*corev1.Pod]
+		for _, kind := range []controller.Kind{nil, none} {
+			require.ErrorContains(e, controller.Owns(pods.Informer(), kind).Err(), "the kind of the owners is nil")
+			require.ErrorContains(e, controller.OwnsAny(pods.Informer(), kind).Err(), "the kind of the owners is nil")
+		}
+	})
+}
+
 func TestNamesThatNobodyCanShow(t *testing.T) {
 	nothing := controller.Func(func(context.Context, controller.Request) (controller.Result, error) { return controller.Result{}, nil })
 	for _, name := range []string{"a\x1b[2J", "a\nb", "a\xff", "a\u202eb"} {

@@ -29,7 +29,7 @@ func (e *AlreadyOwnedError) Error() string {
 // unless the object says it.
 //
 // It fails with an *AlreadyOwnedError where another object controls o, and where
-// the reference would be of no use: owner has no UID, which is so until the
+// the reference would be of no use: owner is nil, has no UID, which is so until the
 // server has it, or is in another namespace.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
@@ -44,6 +44,9 @@ func SetOwnerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 }
 
 func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) error {
+	if absent(owner) {
+		return fmt.Errorf("owner reference of %s: the owner is nil: give the object that the server answered with", object.FormatKey(object.KeyOf(o)))
+	}
 	describe := func(problem string, args ...any) error {
 		return fmt.Errorf("owner reference of %s to %s: %s", object.FormatKey(object.KeyOf(o)), object.FormatKey(object.KeyOf(owner)), fmt.Sprintf(problem, args...))
 	}

@@ -63,8 +63,14 @@ func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predica
 func ownersSource[T object.Object](i *sharedinformer.Informer[T], owner Kind, which func(metav1.OwnerReference) bool, predicates []Predicate[T]) Source {
 	s := mapSource(i, owners(owner, which, holdingOf(i)), predicates)
 	s.role = owned
+	if absent(owner) {
+		return s.gated(errNoKind)
+	}
 	return s
 }
+
+// errNoKind: without a kind no owner can be told from others.
+var errNoKind = errors.New("the kind of the owners is nil: give Owns or OwnsAny a *Client or a *rest.Resource")
 
 // controls reports whether an owner controls what it owns.
 func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
