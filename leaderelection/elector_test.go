@@ -578,6 +578,8 @@ func TestBadOptionsSayWhatToChange(t *testing.T) {
 		"RenewDeadline is 10ns: want at least 1ms; was the unit forgotten?":  {Namespace: "shop", Name: "janitor", LeaseDuration: 15, RenewDeadline: 10, RetryPeriod: 2},
 		`"Jani_tor" cannot be the Name of a Lease: `:                         {Namespace: "shop", Name: "Jani_tor"},
 		`"a/b" cannot be a Namespace: `:                                      {Namespace: "a/b", Name: "janitor"},
+		`Labels: Invalid value: "no label!"`:                                 {Namespace: "shop", Name: "janitor", Labels: map[string]string{"no label!": "x"}},
+		`Labels: Invalid value: "a b"`:                                       {Namespace: "shop", Name: "janitor", Labels: map[string]string{"app": "a b"}},
 	} {
 		_, err := leaderelection.New(client, opts)
 		require.ErrorContains(t, err, want)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // spread is the largest fraction of the retry period by which candidates wait longer,
@@ -77,6 +79,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if faults := content.IsDNS1123Label(o.Namespace); o.Namespace != "" && len(faults) > 0 {
 		errs = append(errs, fmt.Errorf("%.80q cannot be a Namespace: %s", o.Namespace, strings.Join(faults, "; ")))
+	}
+	for _, fault := range validation.ValidateLabels(o.Labels, field.NewPath("Labels")) {
+		errs = append(errs, fault)
 	}
 	def := func(name string, d *time.Duration, value time.Duration) {
 		switch {
