@@ -348,6 +348,9 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 // extract draws from them, with client.MatchingFields. It may be called at any
 // time.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	if extract == nil {
+		return fmt.Errorf("index the field %q of %T: the function is nil: give one that returns the values of an object", field, obj)
+	}
 	i, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err

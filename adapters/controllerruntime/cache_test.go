@@ -73,6 +73,14 @@ func TestListSelects(t *testing.T) {
 func nodeOf(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 func appOf(o client.Object) []string  { return []string{o.GetLabels()["app"]} }
 
+// An index without a function would find nothing, without a word.
+func TestAFieldIndexWithoutAFunctionIsRefused(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		err := r.cache(cache.Options{}).IndexField(r.ctx, &corev1.Pod{}, "spec.nodeName", nil)
+		require.ErrorContains(r, err, "the function is nil")
+	})
+}
+
 func TestFieldIndexes(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("shop", "b", "db"), pod("bank", "a", "web"))
