@@ -20,10 +20,9 @@ import (
 // Queue is a Millrace work queue as a priorityqueue.PriorityQueue, and with it a
 // workqueue.TypedRateLimitingInterface. Make it with NewQueue.
 type Queue[T comparable] struct {
-	queue   *millrace.Queue[T]
-	limiter workqueue.TypedRateLimiter[T]
-	ended   context.Context // done when ShutDown has been called
-	end     context.CancelFunc
+	queue *millrace.Queue[T]
+	ended context.Context // done when ShutDown has been called
+	end   context.CancelFunc
 }
 
 var _ priorityqueue.PriorityQueue[string] = (*Queue[string])(nil)
@@ -46,7 +45,7 @@ func NewQueue[T comparable](name string, limiter workqueue.TypedRateLimiter[T]) 
 	if name != "" {
 		opts.Metrics = figures()
 	}
-	q := &Queue[T]{queue: millrace.New(opts), limiter: limiter}
+	q := &Queue[T]{queue: millrace.New(opts)}
 	q.ended, q.end = context.WithCancel(context.Background())
 	return q
 }
@@ -89,10 +88,9 @@ func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 		return
 	}
 	opts.RateLimited = false
-	for _, key := range keys {
-		opts.After = min(o.After, q.limiter.When(key))
-		q.queue.AddWith(opts, key)
-	}
+	q.queue.AddWith(opts, keys...)
+	opts.After, opts.RateLimited = 0, true
+	q.queue.AddWith(opts, keys...) // of two delays the earlier wins
 }
 
 // Get waits for a key. When the queue is shut down it says so instead.

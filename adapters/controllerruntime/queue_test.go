@@ -288,6 +288,29 @@ func TestQueueTakesTheShorterOfTwoDelays(t *testing.T) {
 	})
 }
 
+// faulty is a limiter whose When panics.
+type faulty struct {
+	workqueue.TypedRateLimiter[string]
+}
+
+func (faulty) When(string) time.Duration { panic("no wait") }
+
+// With After too, a limiter that panics loses no key, and a queue that is shut down counts no failure.
+func TestQueueWithTwoDelaysGuardsItsLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := controllerruntime.NewQueue("", faulty{limiter(time.Second, time.Minute)}).(*controllerruntime.Queue[string])
+		defer q.ShutDown()
+		q.AddWithOpts(priorityqueue.AddOpts{After: time.Minute, RateLimited: true}, "a", "b")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 2, q.Len())
+	})
+	q := controllerruntime.NewQueue("", limiter(time.Second, time.Minute)).(*controllerruntime.Queue[string])
+	q.ShutDown()
+	q.AddWithOpts(priorityqueue.AddOpts{After: time.Minute, RateLimited: true}, "a")
+	require.Zero(t, q.NumRequeues("a"))
+}
+
 // TestQueueHandsOutAsStockDoes adds keys at random to a stock priority queue and to
 // ours, one of them always with a delay: both hand out the same keys with the same
 // priorities at the same times, until the turn comes of those that wait longest.
