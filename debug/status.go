@@ -75,8 +75,9 @@ func (i *Informer) Which() Which {
 const longSilent = 2 * time.Minute
 
 // Trouble says what keeps changes from the cache, where something does at the moment now:
-// failures, a transform or hook that does not return, or a watch that has brought nothing for two minutes,
-// not even the bookmark that the API server sends each minute. It is empty where changes wait for the cache instead.
+// failures, a transform or hook that does not return, or a watch that has brought nothing for two
+// minutes, not even the bookmark that the API server sends each minute. It is empty where changes
+// wait for the cache instead.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Attempts > 0:

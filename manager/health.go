@@ -143,7 +143,7 @@ func (c *checks) ask(r *http.Request, named map[string]*question) map[string]err
 	return answers
 }
 
-// ask waits for a call of the check, as long as a check may take, also where who asks has
+// ask waits for a call of the check, as long as a check may take, also where the caller has
 // hung up.
 func (q *question) ask(r *http.Request) error {
 	c := q.calling(r)

@@ -110,8 +110,8 @@ type Status struct {
 func (s Status) Held() bool { return s.State == Watching && s.Waiting != "" }
 
 // Silence is for how long the watch has brought nothing, 0 where none is open or where it is
-// Held. The API server sends a bookmark every minute (KEP-956): after two without anything the watch may be dead, and
-// the cache stale, though no request has failed.
+// Held. The API server sends a bookmark every minute (KEP-956): after two without anything the
+// watch may be dead, and the cache stale, though no request has failed.
 func (s Status) Silence(now time.Time) time.Duration {
 	if s.State != Watching || s.Held() || s.Heard.IsZero() {
 		return 0

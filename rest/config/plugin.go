@@ -41,7 +41,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	cmd.Env = append(os.Environ(), e.Env...)
 	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+info)
 	cmd.WaitDelay = pluginWaitDelay
-	if !stdinIsTerminal() { // or who presses Ctrl-C there would leave the plugin behind
+	if !stdinIsTerminal() { // or whoever presses Ctrl-C there would leave the plugin behind
 		endWhole(cmd)
 	}
 	cmd.Stdout = stdout
