@@ -16,14 +16,14 @@ func TestAnAnswerThatRepeatsTheToken(t *testing.T) {
 	const token = "kd93Hq7mZw0Lx2TtUe8vPzR41"
 	for name, answer := range map[string]http.HandlerFunc{
 		"page": func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "not allowed: "+r.Header.Get("Authorization"), 403)
+			http.Error(w, "not allowed: "+r.Header.Get("Authorization"), http.StatusForbidden)
 		},
 		"type": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "a/"+r.Header.Get("Authorization")[len("Bearer "):])
 		},
 		"status": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(403)
+			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind":"Status","message":"not allowed: `+r.Header.Get("Authorization")+`"}`)
 		},
 	} {
