@@ -268,7 +268,14 @@ func (i *inquiry) arriving(meant []one) {
 				if of.cluster != "" {
 					name += " of cluster " + of.cluster
 				}
-				i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", name, missing.State, age(i.now, missing.Since), because(missing))
+				switch leaving := of.status.Leaving; {
+				case leaving != "" && missing.RV != "":
+					i.say(Unsynced, "The informer of %s is synced when the source lets go of %s.", name, leaving)
+				case leaving != "" && missing.State == reflector.Idle:
+					i.say(Unsynced, "The informer of %s has no initial list yet: it begins when the source lets go of %s.", name, leaving)
+				default:
+					i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", name, missing.State, age(i.now, missing.Since), because(missing))
+				}
 			}
 		}
 		i.late(of)

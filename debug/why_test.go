@@ -296,3 +296,34 @@ func TestWhyNamesAnInformerThatMayHaveIt(t *testing.T) {
 		require.Contains(e, strings.Join(said, "\n"), "2 more have no initial list yet.")
 	})
 }
+
+// A namespace that waits for one that does not end, and one that is read, are not to blame.
+func TestWhyNamesATransformOfANamespaceThatHasGone(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		let := make(chan struct{})
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"bank", "shop"}}, Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+			if p.Namespace == "shop" {
+				<-let
+			}
+			return p, nil
+		}})
+		controllertest.Put(e, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}})
+		e.Factory.Start(e.Context())
+		time.Sleep(10 * time.Second)
+		for _, then := range []struct{ namespace, want string }{
+			{"bank", `The informer of pods in namespace bank is synced when the source lets go of pods in namespace shop, which was cancelled \(waiting for the transform .*, called on shop/p, since \S+\)\.`},
+			{"web", `The informer of pods in namespace web has no initial list yet: it begins when the source lets go of pods in namespace shop, which was cancelled \(waiting for the transform `},
+		} {
+			require.NoError(e, pods.SetNamespaces([]string{then.namespace}))
+			time.Sleep(10 * time.Second)
+			process := debug.New(debug.Options{Informers: debug.Of(e.Factory)})
+			w, err := process.Client().Why(e.Context(), "pods", "", object.Key{Namespace: then.namespace, Name: "p"})
+			require.NoError(e, err)
+			require.Equal(e, debug.Unsynced, w.Reasons[0].Cause)
+			require.Regexp(e, then.want, w.Reasons[0].Text)
+		}
+		close(let)
+		e.Settle(time.Minute)
+		require.True(e, pods.HasSynced())
+	})
+}

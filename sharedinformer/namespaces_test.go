@@ -107,6 +107,7 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 			"things in mail: begins when the source lets go of things, which was cancelled",
 			"things in shop: begins when the source lets go of things, which was cancelled",
 			"things in web: begins when the source lets go of things, which was cancelled"}, "\n"))
+		require.Equal(t, "things, which was cancelled", i.Status().Leaving)
 		close(source.let)
 		require.NoError(t, i.WaitForSync(ctx))
 		shop, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "x"})
@@ -116,6 +117,50 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// A transform that does not return keeps its namespace, and with it those that stay and those that
+// come. It is named then too.
+func TestATransformOfANamespaceThatHasGone(t *testing.T) {
+	for name, then := range map[string]struct {
+		namespaces []string
+		message    string
+	}{
+		"another comes": {[]string{"bank", "web"}, "things in web: begins when"},
+		"none comes":    {[]string{"bank"}, "things in bank: is read, and synced when"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				let := make(chan struct{})
+				from := stubborn{lists: new(atomic.Int64), let: let}
+				i := New(reflector.Transformed[partial](from, func(o partial) (partial, error) {
+					if o.Namespace == "shop" {
+						<-let
+					}
+					return o, nil
+				}), Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				synctest.Wait() // the transform is called
+				require.NoError(t, i.SetNamespaces(then.namespaces))
+				time.Sleep(time.Minute)
+				synctest.Wait()
+
+				s := i.Status()
+				require.Regexp(t, `^things in shop, which was cancelled \(waiting for the transform sharedinformer\.\S+ \(\S+\), called on "?shop/x"?, since 1m0s\)$`, s.Leaving)
+				require.EqualError(t, i.Unsynced(), then.message+" the source lets go of "+s.Leaving)
+				late, stop := context.WithTimeout(ctx, time.Second)
+				require.ErrorContains(t, i.WaitForSync(late), "the source lets go of things in shop")
+				stop()
+				close(let)
+				require.NoError(t, i.WaitForSync(ctx))
+				require.Empty(t, i.Status().Leaving)
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
 }
 
 // A set that came before its namespace went is whole for no other.

@@ -35,6 +35,12 @@ type Status struct {
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
 
+	// Leaving names the namespaces that are not wanted any more, and whose reflectors have been
+	// cancelled and have not ended, because the source, a transform or a hook does not return. No
+	// namespace that has come begins before they end, and the informer is not synced. Empty where
+	// there are none.
+	Leaving string
+
 	// Blocked names the index function that the cache waits for, where that takes longer than
 	// a second: nothing comes into the cache before it returns, and what is to be changed with
 	// it cannot be read. Empty where it waits for none.
@@ -93,6 +99,7 @@ func (i *core[T]) Status() Status {
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
 	}
+	_, s.Leaving = i.leaving()
 	for _, d := range *i.handlers.Load() {
 		s.Handlers = append(s.Handlers, d.Status())
 	}

@@ -206,22 +206,39 @@ func (i *core[T]) Unsynced() error {
 	return errors.Join(each...)
 }
 
-// notRead says why the reflector in state s has no initial list.
+// notRead says why the reflector in state s has no initial list, or else what the informer waits
+// for where it has one.
 func (i *core[T]) notRead(s reflector.Status) error {
-	running, leaving := i.ending()
-	if !running || s.Attempts > 0 || s.State != reflector.Idle && s.State != reflector.Stopped {
-		return s.Missing()
-	}
-	var before []string
-	for _, f := range leaving {
-		if f.reflector.Status().State != reflector.Idle { // as those are that wait too
-			before = append(before, f.reflector.Name())
-		}
-	}
-	if before == nil {
+	running, leaving := i.leaving()
+	idle := s.State == reflector.Idle || s.State == reflector.Stopped
+	switch {
+	case !running || s.Attempts > 0:
+	case idle && leaving == "":
 		return fmt.Errorf("%s: about to begin", s.Resource)
+	case idle:
+		return fmt.Errorf("%s: begins when the source lets go of %s", s.Resource, leaving)
+	case s.RV != "" && leaving != "":
+		return fmt.Errorf("%s: is read, and synced when the source lets go of %s", s.Resource, leaving)
 	}
-	return fmt.Errorf("%s: begins when the source lets go of %s, which was cancelled", s.Resource, strings.Join(before, ", "))
+	return s.Missing()
+}
+
+// leaving names the feeds that have left and not ended, and reports whether the informer runs.
+func (i *core[T]) leaving() (running bool, names string) {
+	var each []string
+	running, feeds := i.ending()
+	for _, f := range feeds {
+		s := f.reflector.Status()
+		if s.State == reflector.Idle { // it waits too
+			continue
+		}
+		name := s.Resource + ", which was cancelled"
+		if s.Waiting != "" {
+			name += " (" + s.Waiting + ")"
+		}
+		each = append(each, name)
+	}
+	return running, strings.Join(each, ", ")
 }
 
 // ending returns the feeds that have left and not ended, and whether the informer runs.

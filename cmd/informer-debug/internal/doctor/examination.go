@@ -126,6 +126,8 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 func (x *examination) informer(i *debug.Informer, now time.Time) {
 	name := i.Reflector.Resource
 	switch r := i.Reflector; {
+	case !i.Synced && i.Leaving != "" && r.Attempts == 0:
+		x.add(levelProblem, name, "its source, transform or hook must return when the context is done", "is not synced before the source lets go of %s", i.Leaving)
 	case !i.Synced:
 		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
 	case r.Attempts > 0:

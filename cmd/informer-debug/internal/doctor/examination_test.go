@@ -45,6 +45,11 @@ func TestDoctorOfControllers(t *testing.T) {
 		said(func(x *examination) { x.anything(&debug.Status{Process: debug.ProcessStatus{Program: "shop"}}) }))
 	require.Empty(t, said(func(x *examination) { x.anything(&debug.Status{Informers: make([]debug.Informer, 1)}) }))
 
+	require.Equal(t, "problem  pods: is not synced before the source lets go of pods in namespace shop, which was cancelled; its source, transform or hook must return when the context is done\n",
+		said(func(x *examination) {
+			x.informer(&debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, RV: "7"}, Leaving: "pods in namespace shop, which was cancelled"}}, time.Now())
+		}))
+
 	quota := errors.New("no quota is left")
 	waits := controller.Status{Name: "keeper", State: controller.Waiting, Sources: []controller.SourceStatus{{Name: "pods", Waiting: quota}}}
 	follows := &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "ops", Name: "keeper"}}

@@ -93,6 +93,8 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 		return r.Failure.Error()
 	case i.Failure != nil:
 		return i.Failure.Error()
+	case !i.Synced && i.Leaving != "":
+		return "not synced: the source is to let go of " + i.Leaving
 	case !i.Synced:
 		return "not synced: " + r.State.String()
 	}
