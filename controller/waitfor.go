@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -37,6 +38,8 @@ import (
 //   - with the cause of ctx when ctx is done;
 //   - so that apierrors.IsNotFound says so when the object was there and has gone, or another
 //     one has come under its name;
+//   - with shard.ErrMoved or shard.ErrLost where the objects are shared (factory.Scope.Shard), the
+//     object was there, and may be another process's by now: nobody can tell that from a deletion;
 //   - with sharedinformer.ErrNotSynced when the cache fails to sync for Options.SyncPatience, and
 //     with sharedinformer.ErrStopped when the informer has stopped;
 //   - with sharedinformer.ErrNotWatched where the cache has other namespaces.
@@ -51,7 +54,7 @@ func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T)
 	var err error
 	if c.informer == nil {
 		err = errNoCache
-	} else if err = c.informer.WaitUntil(ctx, w.look); err == nil {
+	} else if err = c.informer.WaitUntil(ctx, func() bool { return w.look(ctx) }); err == nil {
 		err = w.err
 	}
 	if err != nil {
@@ -77,7 +80,7 @@ type waitFor[T object.Object] struct {
 }
 
 // look reports whether the wait is over.
-func (w *waitFor[T]) look() bool {
+func (w *waitFor[T]) look(ctx context.Context) bool {
 	i := w.client.informer
 	if !i.Watches(w.key.Namespace) {
 		w.err = sharedinformer.ErrNotWatched
@@ -86,8 +89,13 @@ func (w *waitFor[T]) look() bool {
 	head, cached := i.Heads().Get(w.key)
 	switch {
 	case w.seen && (!cached || head.GetUID() != w.uid):
-		kind := w.client.resource.Kind()
-		w.err = apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(w.key))
+		if !cached {
+			w.err = w.unknown(ctx)
+		}
+		if w.err == nil {
+			kind := w.client.resource.Kind()
+			w.err = apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(w.key))
+		}
 		return true
 	case !cached, w.seen && head.GetResourceVersion() == w.rv:
 		return false
@@ -99,6 +107,19 @@ func (w *waitFor[T]) look() bool {
 	}
 	w.last, w.seen, w.uid, w.rv = o, true, head.GetUID(), head.GetResourceVersion()
 	return w.reached(w.last)
+}
+
+// unknown says why the object that was seen may live on though the cache has let go of it; nil if it
+// does not.
+func (w *waitFor[T]) unknown(ctx context.Context) error {
+	if why := w.client.unknown(ctx, w.key); why != nil {
+		return why
+	}
+	i := w.client.informer
+	if scope := i.Scope(); !scope.Everything() && (!scope.Key.Fixed() || !i.Holds(scope.Key.Hash(w.last))) {
+		return shard.ErrMoved
+	}
+	return nil
 }
 
 // state says what was seen last. Of an object it shows no more than anybody may read who may

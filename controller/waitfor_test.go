@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
@@ -109,6 +110,49 @@ func TestWhyAWaitHasEnded(t *testing.T) {
 		fails(e.Context(), podA, sharedinformer.ErrStopped)
 		require.PanicsWithValue(e, failure.Place(0)+": the function that WaitFor of pods is to ask is nil", func() { _, _ = pods.WaitFor(e.Context(), podA, nil) })
 	})
+}
+
+// What is waited for and moves to another process lives on there.
+func TestWaitForOfWhatMoves(t *testing.T) {
+	labelled := func(of string) *corev1.Pod {
+		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": of} })
+	}
+	slot := func(of string) int { return shard.SlotOf(shard.ByLabel("of").Hash(labelled(of)), someSlots) }
+	require.NotEqual(t, slot("ours"), slot("theirs"))
+	gone := func(e *controllertest.Env) {
+		_ = e.Server.Delete(corev1.SchemeGroupVersion.WithResource("pods"), podA)
+	}
+	for name, c := range map[string]struct {
+		key   shard.Key
+		do    func(*controllertest.Env, *slotsOfOurs)
+		moved bool
+	}{
+		"its label changes":                 {shard.ByLabel("of"), func(e *controllertest.Env, _ *slotsOfOurs) { _, _ = e.Server.Put(labelled("theirs")) }, true},
+		"deleted, but its label may change": {shard.ByLabel("of"), func(e *controllertest.Env, _ *slotsOfOurs) { gone(e) }, true},
+		"its slot is lost": {shard.ByNamespace(), func(_ *controllertest.Env, s *slotsOfOurs) {
+			s.lose(shard.SlotOf(shard.ByNamespace().Hash(pod("a")), someSlots))
+		}, true},
+		"deleted, and nothing moves it":   {shard.ByNamespace(), func(e *controllertest.Env, _ *slotsOfOurs) { gone(e) }, false},
+		"deleted, and its UID is its own": {shard.ByUID(), func(e *controllertest.Env, _ *slotsOfOurs) { gone(e) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				share := newSlotsOfOurs()
+				share.lose(slot("theirs"))
+				share.changed = make(chan struct{})
+				pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: share, Key: c.key}}})
+				controllertest.Put(e, labelled("ours"))
+				e.Start()
+				time.AfterFunc(time.Second, func() { c.do(e, share) })
+				ctx, cancel := context.WithTimeout(e.Context(), time.Hour)
+				defer cancel()
+				_, err := pods.WaitFor(ctx, podA, inPhase(corev1.PodRunning))
+				require.NoError(e, ctx.Err(), "%v", err)
+				require.Equal(e, c.moved, errors.Is(err, shard.ErrMoved), "%v", err)
+				require.Equal(e, !c.moved, apierrors.IsNotFound(err), "%v", err)
+			})
+		})
+	}
 }
 
 func TestWhatCannotBeWaitedFor(t *testing.T) {
