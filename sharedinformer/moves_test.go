@@ -114,6 +114,7 @@ func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
 		}))
 		defer runFor(t, i)()
 		require.NoError(t, i.WaitForSync(t.Context()))
+		synctest.Wait() // it watches, or else the change that still comes does not
 		want := []string{"add moved=false"}
 		for _, set := range sets[1:] {
 			require.NoError(t, i.SetNamespaces(set))
