@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// File is a recording that can be read. It keeps the requests in memory, and no bodies. It
-// is safe for concurrent use.
+// File is a recording that can be read. It keeps the requests in memory, and of the bodies
+// the 1 MiB that was read last. It is safe for concurrent use.
 type File struct {
 	Path     string
 	Size     int64 // of what could be read, in bytes
@@ -25,10 +25,10 @@ type File struct {
 	// What comes before is whole and can be used. It is nil where the recording was closed.
 	Damage error
 
+	blocks blocks
+
 	mu   sync.Mutex
 	from *os.File // nil after Close
-	in   io.ReaderAt
-	size int64
 }
 
 // maxRequests bounds how many requests a file may have.
@@ -55,26 +55,27 @@ func Open(path string) (*File, error) {
 
 // newFile reads what is in a recording.
 func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
-	f := &File{Path: path, in: in, size: size}
-	blocks := newBlockReader(io.NewSectionReader(in, 0, size))
-	if err := blocks.begin(); err != nil {
+	f := &File{Path: path, blocks: blocks{in: in}}
+	from := newBlockReader(io.NewSectionReader(in, 0, size))
+	if err := from.begin(); err != nil {
 		return nil, &Error{path, 0, withoutPath(err)}
 	}
 	x := indexer{file: f, under: map[uint64]*Request{}}
 	for {
-		at := blocks.at()
-		block, err := blocks.next()
+		at := from.at()
+		block, err := from.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {
-			err = x.block(at, block)
+			err = x.block(block)
 		}
 		if err != nil {
 			f.Damage = &Error{path, at.offset, withoutPath(err)}
 			break
 		}
-		f.Size = blocks.offset
+		f.Size = from.offset
+		f.blocks.size, f.blocks.at = f.Size, append(f.blocks.at, at)
 	}
 	switch {
 	case !x.headed && f.Damage != nil:
@@ -96,6 +97,7 @@ func (f *File) Close() error {
 	}
 	err := f.from.Close()
 	f.from = nil
+	f.blocks.forget()
 	return err
 }
 
@@ -117,7 +119,7 @@ func (f *File) Server() string {
 	return f.Requests[0].Server
 }
 
-// indexer notes the requests of a file, block by block.
+// indexer notes the requests of a file, block by block, and which blocks each is in.
 type indexer struct {
 	file            *File
 	under           map[uint64]*Request // those under way, by number
@@ -125,11 +127,11 @@ type indexer struct {
 }
 
 // block notes what is in one block.
-func (x *indexer) block(at mark, block []byte) error {
+func (x *indexer) block(block []byte) error {
 	for len(block) > 0 {
 		r, rest, err := next(block)
 		if err == nil {
-			err = x.record(at, &r)
+			err = x.record(&r)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -140,7 +142,7 @@ func (x *indexer) block(at mark, block []byte) error {
 }
 
 // record notes one record.
-func (x *indexer) record(at mark, r *record) error {
+func (x *indexer) record(r *record) error {
 	f := x.file
 	switch {
 	case x.stopped:
@@ -164,7 +166,7 @@ func (x *indexer) record(at mark, r *record) error {
 		f.LeftOut, x.stopped = s.LeftOut, true
 		return nil
 	case kindRequest:
-		return x.request(at, r)
+		return x.request(r)
 	case kindAnswer:
 		if q.answered {
 			return fmt.Errorf("a second answer to request %d", r.request)
@@ -189,6 +191,7 @@ func (x *indexer) record(at mark, r *record) error {
 		return fmt.Errorf("a record of the unknown kind %q", r.kind)
 	}
 	q.Ended = r.at
+	x.found(q)
 	return nil
 }
 
@@ -202,8 +205,8 @@ func (x *indexer) header(r *record) error {
 	return nil
 }
 
-func (x *indexer) request(at mark, r *record) error {
-	q := &Request{At: r.at, Ended: r.at, id: r.request, from: at}
+func (x *indexer) request(r *record) error {
+	q := &Request{At: r.at, Ended: r.at, id: r.request}
 	if err := decode(r, q); err != nil {
 		return err
 	}
@@ -218,7 +221,16 @@ func (x *indexer) request(at mark, r *record) error {
 	}
 	x.under[r.request] = q
 	f.Requests = append(f.Requests, q)
+	x.found(q)
 	return nil
+}
+
+// found notes that a request is in the block that is being read.
+func (x *indexer) found(q *Request) {
+	number := uint32(len(x.file.blocks.at))
+	if n := len(q.blocks); n == 0 || q.blocks[n-1] != number {
+		q.blocks = append(q.blocks, number)
+	}
 }
 
 // decode reads what a record holds.
@@ -264,22 +276,21 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 
 // reader returns what reads the records of a request that come after it, in order.
 func (f *File) reader(q *Request) *requestReader {
-	blocks := newBlockReader(io.NewSectionReader(f.in, q.from.offset, max(0, f.Size-q.from.offset)))
-	blocks.offset, blocks.sum = q.from.offset, q.from.sum
-	return &requestReader{file: f, id: q.id, blocks: blocks}
+	return &requestReader{file: f, id: q.id, left: q.blocks}
 }
 
 // requestReader reads what happened to one request.
 type requestReader struct {
 	file   *File
 	id     uint64
-	blocks *blockReader
-	block  []byte
+	left   []uint32 // the blocks that are to be read
+	number uint32   // of the one that is being read
+	block  []byte   // what is left of it
 	begun  bool
 }
 
-// next returns the next record, which is good until the next call. The error is io.EOF
-// after the last one.
+// next returns the next record, whose payload must not be changed. The error is io.EOF after
+// the last one.
 func (r *requestReader) next() (record, error) {
 	for {
 		for len(r.block) > 0 {
@@ -298,7 +309,11 @@ func (r *requestReader) next() (record, error) {
 				return rec, nil
 			}
 		}
-		block, err := r.blocks.next()
+		if len(r.left) == 0 {
+			return record{}, io.EOF
+		}
+		r.number, r.left = r.left[0], r.left[1:]
+		block, err := r.file.blocks.read(r.number)
 		if errors.Is(err, io.EOF) {
 			return record{}, io.EOF
 		}
@@ -313,5 +328,5 @@ func (r *requestReader) wrap(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		err = ErrClosed
 	}
-	return &Error{r.file.Path, r.blocks.offset, withoutPath(err)}
+	return &Error{r.file.Path, r.file.blocks.at[r.number].offset, withoutPath(err)}
 }

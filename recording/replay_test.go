@@ -244,8 +244,8 @@ func TestABodyIsReadToItsEnd(t *testing.T) {
 				told(t, r.RoundTripper(serve(200, part{0, strings.Repeat("0123456789", 20_000), nil}), nil), get(t, pods))
 			}
 		})
-		c := &counting{ReaderAt: f.in}
-		f.in = c
+		c := &counting{ReaderAt: f.blocks.in}
+		f.blocks.in = c
 		body, err := io.ReadAll(f.Body(f.Requests[0]))
 		require.NoError(t, err)
 		require.Len(t, body, 200_000)

@@ -35,7 +35,7 @@ type Request struct {
 
 	id       uint64
 	about    about
-	from     mark // the block that it begins in
+	blocks   []uint32 // that have records of it, in order
 	answered bool
 }
 

@@ -83,7 +83,7 @@ func (s *saving) first() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return block, s.index.block(mark{}, block)
+	return block, s.index.block(block)
 }
 
 // copy writes the block, and those that follow, as long as they can be read. The last one of a
@@ -114,7 +114,7 @@ func (s *saving) copy(block []byte) error {
 			return nil
 		}
 		if err == nil {
-			err = s.index.block(mark{}, block)
+			err = s.index.block(block)
 		}
 		if err != nil {
 			return err
