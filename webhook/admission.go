@@ -87,6 +87,8 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error) ht
 type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
+
+	of reflect.Type // what its objects are decoded into
 }
 
 type admissionRequest struct {
@@ -99,7 +101,7 @@ func (r *admissionReview) weight() int64 {
 	if r.Request == nil {
 		return 0
 	}
-	return userWeight * int64(len(r.Request.User))
+	return userWeight*int64(len(r.Request.User)) + weigh(r.Request.Object.Raw, r.of) + weigh(r.Request.OldObject.Raw, r.of)
 }
 
 // unfold implements folded.
@@ -114,8 +116,8 @@ func (r *admissionReview) unfold() error {
 func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := callOf(r.Context())
-		var review admissionReview
-		release, ok := read(w, r, maxAdmission, call.admission, &review)
+		review := admissionReview{of: reflect.TypeFor[T]()}
+		release, ok := read(w, r, maxAdmission, maxDecoded, call.admission, &review)
 		if !ok {
 			return
 		}

@@ -22,15 +22,20 @@ const (
 	// the API server have more bytes in the body, or about as many.
 	objectWeight = 256
 
+	// maxDecoded is how many bytes an admission review, or an object of a conversion, may take
+	// in memory when it is decoded.
+	maxDecoded = 4 * maxAdmission
+
 	// userWeight is what a byte of the user takes: an empty group is three in the body
 	// and 16 in a slice that grows, and a key of extra needs more.
 	userWeight = 16
 
 	// admissionBudget and conversionBudget are how many bytes of reviews a server
 	// holds at one time, those that it works on included. A review takes as many as its
-	// body has, or as it weighs, whichever is more.
+	// body has, or as it weighs, whichever is more. One of a conversion takes for each
+	// object what that weighs, as long as it is converted.
 	admissionBudget  = 4 * (maxAdmission + 1) // with the byte that readAll reads beyond it
-	conversionBudget = maxConversion + 1
+	conversionBudget = maxConversion + 1 + maxDecoded
 
 	// firstRead is what a body takes from the budget before its first byte has
 	// come. After that it takes as much again whenever it is full.

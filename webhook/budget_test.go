@@ -24,7 +24,7 @@ func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
 			var review conversionReview
 			w := httptest.NewRecorder()
 			body := strings.NewReader("{}" + strings.Repeat(" ", size-2))
-			release, ok := read(w, httptest.NewRequest(http.MethodPost, "/", body), int64(limit), held, &review)
+			release, ok := read(w, httptest.NewRequest(http.MethodPost, "/", body), int64(limit), int64(limit), held, &review)
 			require.Equal(t, code, w.Code, "limit %d: %s", limit, w.Body)
 			if require.Equal(t, code == http.StatusOK, ok); ok {
 				release()
@@ -51,6 +51,8 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 		"an answer":            {validate, review(`"name":"a"`), http.StatusOK},
 		"groups":               {validate, review(`"userInfo":{"groups":[` + strings.Repeat(`"",`, 2<<20) + `""]}`), http.StatusRequestEntityTooLarge},
 		"an answer of objects": {convert, review(`"desiredAPIVersion":"v1","objects":[]`), http.StatusOK},
+		"a pod":                {validate, review(`"object":{"spec":{"containers":[` + strings.Repeat("{},", 1<<20) + `{}]}}`), http.StatusRequestEntityTooLarge},
+		"a pod that was":       {validate, review(`"oldObject":{"spec":{"containers":[` + strings.Repeat("0,", 1<<20) + `0]}}`), http.StatusRequestEntityTooLarge},
 		"objects":              {convert, review(`"desiredAPIVersion":"v1","objects":[` + strings.Repeat("0,", 2<<20) + `0]`), http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +63,7 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 			})
 			require.Equal(t, c.code, w.Code, w.Body)
 			if c.code != http.StatusOK {
-				require.Contains(t, w.Body.String(), "too many objects, or its user has too many groups")
+				require.Regexp(t, "larger than [0-9]+ bytes when it is decoded: it has too many objects, or too much in one of them", w.Body.String())
 			}
 		})
 	}
@@ -76,11 +78,11 @@ func TestAReviewTakesWhatItWeighs(t *testing.T) {
 	for range 2 {
 		var first, second conversionReview
 		w := httptest.NewRecorder()
-		release, ok := read(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), maxConversion, held, &first)
+		release, ok := read(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), maxConversion, maxConversion, held, &first)
 		require.True(t, ok, w.Body)
 		require.Len(t, first.Request.objects, objects)
 		require.EqualValues(t, objects*objectWeight, before-held.left.Load())
-		_, ok = read(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), maxConversion, held, &second)
+		_, ok = read(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), maxConversion, maxConversion, held, &second)
 		require.False(t, ok)
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		release()

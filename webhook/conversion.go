@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,7 @@ type Conversion[H object.Object] struct {
 
 // spoke is how a version becomes the hub and the other way round, as JSON.
 type spoke[H object.Object] struct {
+	of   reflect.Type // of its objects
 	up   func(ctx context.Context, raw []byte) (H, error)
 	down func(ctx context.Context, hub H) (any, error)
 }
@@ -39,6 +41,7 @@ func NewConversion[H object.Object](hub schema.GroupVersion) *Conversion[H] {
 	mustBePointer[H]()
 	c := &Conversion[H]{hub: hub, spokes: map[schema.GroupVersion]spoke[H]{}}
 	c.spokes[hub] = spoke[H]{
+		of:   reflect.TypeFor[H](),
 		up:   func(_ context.Context, raw []byte) (H, error) { return decode[H](raw) },
 		down: func(_ context.Context, h H) (any, error) { return h, nil },
 	}
@@ -56,6 +59,7 @@ func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up
 		panic(fmt.Sprintf("webhook: %s is a version of this conversion already", version))
 	}
 	c.spokes[version] = spoke[H]{
+		of: reflect.TypeFor[S](),
 		up: func(ctx context.Context, raw []byte) (out H, err error) {
 			in, err := decode[S](raw)
 			if err != nil {
@@ -146,7 +150,7 @@ type conversionResponse struct {
 func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := callOf(r.Context())
 	var review conversionReview
-	release, ok := read(w, r, maxConversion, call.conversion, &review)
+	release, ok := read(w, r, maxConversion, maxConversion, call.conversion, &review)
 	if !ok {
 		return
 	}
@@ -187,19 +191,32 @@ func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]an
 		if err != nil {
 			return nil, err
 		}
-		hub, err := from.up(ctx, o)
-		var text any
-		if err == nil {
-			text, err = to.down(ctx, hub)
-		}
-		if err == nil { // here, where a panic of the type's own has a name
-			converted[n], err = written(text)
-		}
-		if err != nil {
+		if converted[n], err = through(ctx, o, from, to); err != nil {
 			return nil, fmt.Errorf("convert %s from %s to %s: %w", is.Kind, is.APIVersion, r.DesiredAPIVersion, err)
 		}
 	}
 	return converted, nil
+}
+
+// through converts an object, which takes from the budget meanwhile what it becomes.
+func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]) (json.RawMessage, error) {
+	weight, held := weigh(raw, from.of), callOf(ctx).conversion
+	if weight > maxDecoded {
+		return nil, fmt.Errorf("the object is larger than %d bytes when it is decoded", maxDecoded)
+	}
+	if !held.take(weight) {
+		return nil, errFull
+	}
+	defer held.give(weight)
+	hub, err := from.up(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	text, err := to.down(ctx, hub)
+	if err != nil {
+		return nil, err
+	}
+	return written(text) // here, where a panic of the type's own has a name
 }
 
 // written is a value as JSON.

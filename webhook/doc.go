@@ -32,8 +32,9 @@
 // So does an error whose methods panic, as those of a nil pointer do.
 //
 // Reviews cannot fill the memory: of admission reviews a server holds 64 MiB at a time, of
-// conversion reviews 256 MiB. They are counted as they arrive, or as what their objects and
-// users become, where that is more. What your Go types make of an object is not counted.
+// conversion reviews 256 MiB, and 64 MiB of the objects that it converts. They are counted as
+// they arrive, or as about what their objects and users become in your Go types, where that is
+// more. Of a type with an UnmarshalJSON of its own the text is counted.
 //
 // # Concurrency
 //
@@ -43,9 +44,10 @@
 // # Failure
 //
 // What is not a review is answered with 400. A review that is too large (16 MiB,
-// for a conversion 256 MiB) is answered with 413, and so is one with a user of more than
-// 1 MiB, or with more than 1,048,576 objects. One for which there is no room is answered
-// with 503. The API server then does what the failurePolicy says.
+// for a conversion 256 MiB) is answered with 413, and so is one whose objects and user become
+// more than 64 MiB, such as a user of more than 4 MiB, or with more than 1,048,576 objects. One
+// for which there is no room is answered with 503. The API server then does what the
+// failurePolicy says. A conversion of an object that becomes more than 64 MiB fails.
 //
 // # Debugging
 //

@@ -27,11 +27,11 @@ type folded interface {
 }
 
 // errHeavy: a review has too much in its lists and maps.
-var errHeavy = errors.New("it has too many objects, or its user has too many groups or too much extra")
+var errHeavy = errors.New("it has too many objects, or too much in one of them, or its user has too many groups or too much extra")
 
-// read decodes the body of a review of at most limit bytes, which may become as many. Where
-// it fails it has answered. The caller calls release when it is done with the review.
-func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, review folded) (release func(), ok bool) {
+// read decodes the body of a review of at most limit bytes, which may become decoded bytes.
+// Where it fails it has answered. The caller calls release when it is done with the review.
+func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *budget, review folded) (release func(), ok bool) {
 	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
 	if err == nil {
@@ -41,7 +41,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, rev
 		weight := review.weight()
 		more := max(0, weight-taken)
 		switch {
-		case weight > limit:
+		case weight > decoded:
 			err = errHeavy
 		case !held.take(more):
 			err = errFull
@@ -59,7 +59,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, rev
 	case large:
 		http.Error(w, fmt.Sprintf("the review is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errHeavy):
-		http.Error(w, fmt.Sprintf("the review is larger than %d bytes when it is decoded: %v", limit, err), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("the review is larger than %d bytes when it is decoded: %v", decoded, err), http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
