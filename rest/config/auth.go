@@ -77,7 +77,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 
-	reloaded := t.network.reload()
+	reloaded := t.network.reload(ctx)
 	renewed, err := t.source.renew(ctx, cred)
 	if err != nil {
 		_ = resp.Body.Close() // nobody reads it

@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/reading"
 )
 
 // reloadInterval is how long the content of a credential file is trusted before
@@ -38,8 +41,8 @@ type credentialSource interface {
 func newCredentialSource(c *Config) (credentialSource, error) {
 	switch {
 	case c.BearerTokenFile != "":
-		f := &tokenFile{path: c.BearerTokenFile, log: c.logger(), token: c.BearerToken}
-		return f, f.read()
+		f := newTokenFile(c)
+		return f, f.file.Wait(context.Background()) // there is no request yet
 	case c.BearerToken != "":
 		return staticCredential{authorization: "Bearer " + c.BearerToken}, nil
 	case c.Username != "":
@@ -66,53 +69,75 @@ func (s staticCredential) renew(context.Context, credential) (credential, error)
 type tokenFile struct {
 	path string
 	log  *slog.Logger
+	file *reading.Files
 
-	mu      sync.Mutex // guards the fields below, and one reading of the file at a time
+	mu      sync.Mutex // guards the fields below
 	token   string
-	checked time.Time // when the file was last read, or tried; zero to read it at once
+	checked time.Time // when the file was last read, or tried
 }
 
-func (f *tokenFile) get(context.Context) (credential, error) {
+func newTokenFile(c *Config) *tokenFile {
+	f := &tokenFile{path: c.BearerTokenFile, log: c.logger(), token: c.BearerToken}
+	f.file = reading.New(f.log, []reading.File{{What: "bearer token", Path: f.path}}, ReadFile, f.take)
+	return f
+}
+
+func (f *tokenFile) get(ctx context.Context) (credential, error) {
+	cred, checked := f.current()
+	if time.Since(checked) < reloadInterval {
+		return cred, nil
+	}
+	if err := f.file.Try(ctx); err != nil && !errors.Is(err, reading.ErrSlow) {
+		return credential{}, err
+	}
+	cred, _ = f.current()
+	return cred, nil
+}
+
+// renew fails where the file does not answer, so that its name is told: with the token
+// that was refused it would not be.
+func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
+	cred, _ := f.current()
+	if cred != refused {
+		return f.get(ctx)
+	}
+	if err := f.file.Try(ctx); err != nil {
+		return credential{}, err
+	}
+	cred, _ = f.current()
+	return cred, nil
+}
+
+func (f *tokenFile) current() (cred credential, checked time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.checked.IsZero() || time.Since(f.checked) >= reloadInterval {
-		if err := f.read(); err != nil {
-			return credential{}, err
-		}
-	}
-	return credential{authorization: "Bearer " + f.token}, nil
+	return credential{authorization: "Bearer " + f.token}, f.checked
 }
 
-func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
-	f.mu.Lock()
-	if refused.authorization == "Bearer "+f.token {
-		f.checked = time.Time{}
+// take is called with what the file holds, or why it cannot be read. It fails only if
+// there is no token to fall back on.
+func (f *tokenFile) take(contents [][]byte, err error) error {
+	token := ""
+	if err == nil {
+		token = strings.TrimSpace(string(contents[0]))
 	}
-	f.mu.Unlock()
-	return f.get(ctx)
-}
-
-// read is called with mu held, or before f is shared. It fails only if there is no token to fall back on.
-func (f *tokenFile) read() error {
-	f.checked = time.Now()
-	data, err := ReadFile(f.path)
-	token := strings.TrimSpace(string(data))
 	switch {
 	case err != nil:
-		err = fmt.Errorf("bearer token: %w", err) // names the file
 	case token == "":
 		err = fmt.Errorf("bearer token: the file %s is empty", f.path)
 	case hasControl(token):
 		err = fmt.Errorf("bearer token: the file %s holds more than one line or a control character", f.path)
 	}
-	if err == nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checked = time.Now()
+	switch {
+	case err == nil:
 		f.token = token
-		return nil
-	}
-	if f.token == "" {
-		f.checked = time.Time{}
+	case f.token == "":
 		return fmt.Errorf("%w: write the token to it", err)
+	default:
+		f.log.Warn("the token file cannot be used: the last token stays in use", "error", err)
 	}
-	f.log.Warn("the token file cannot be used: the last token stays in use", "error", err)
 	return nil
 }

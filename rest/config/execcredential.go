@@ -49,14 +49,10 @@ type execStatus struct {
 
 func (s *execStatus) secrets() []string { return []string{s.Token, s.KeyData} }
 
-// execInfo is the value of KUBERNETES_EXEC_INFO.
-func execInfo(c *Config, interactive bool) (string, error) {
+// execInfo is the value of KUBERNETES_EXEC_INFO. The caData is that of the cluster.
+func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 	spec := &execSpec{Interactive: interactive}
 	if c.Exec.ProvideClusterInfo {
-		pems, err := c.TLS.load()
-		if err != nil {
-			return "", err
-		}
 		base, err := c.baseURL()
 		if err != nil {
 			return "", err
@@ -65,7 +61,7 @@ func execInfo(c *Config, interactive bool) (string, error) {
 			Server:             base.String(),
 			TLSServerName:      c.TLS.ServerName,
 			Insecure:           c.TLS.Insecure,
-			CAData:             pems.ca,
+			CAData:             caData,
 			ProxyURL:           c.ProxyURL,
 			DisableCompression: !c.AcceptGzip,
 			Config:             c.Exec.ClusterConfig,

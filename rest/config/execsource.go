@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/reading"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -44,10 +45,12 @@ type execSource struct {
 	config    *Config
 	log       *slog.Logger
 	run       func(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error)
-	stdin     func() bool   // whether standard input is a terminal
-	abandoned time.Duration // abandonedAfter, but in tests
+	stdin     func() bool    // whether standard input is a terminal
+	abandoned time.Duration  // abandonedAfter, but in tests
+	authority *reading.Files // for what the plugin is told of the cluster
 
 	mu      sync.Mutex // guards the fields below
+	caData  []byte     // of the authority's file, which is read before each run
 	current credential
 	status  execStatus // what current was made of
 	valid   bool       // false before the first run, and after a refusal
@@ -74,7 +77,24 @@ type pluginRun struct {
 var errAbandoned = errors.New("nobody waits for it any more")
 
 func newExecSource(c *Config) *execSource {
-	return &execSource{config: c, log: c.logger(), run: runPlugin, stdin: stdinIsTerminal, abandoned: abandonedAfter}
+	s := &execSource{config: c, log: c.logger(), run: runPlugin, stdin: stdinIsTerminal, abandoned: abandonedAfter}
+	var files []reading.File
+	if c.Exec.ProvideClusterInfo && c.TLS.CAFile != "" {
+		files = c.TLS.files()[:1]
+	}
+	s.authority = reading.New(s.log, files, ReadFile, s.take)
+	return s
+}
+
+// take is called with what the authority's file holds, or why it cannot be read.
+func (s *execSource) take(contents [][]byte, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.caData = s.config.TLS.CAData
+	for _, text := range contents {
+		s.caData = text
+	}
+	return err
 }
 
 func (s *execSource) get(ctx context.Context) (credential, error) {
@@ -192,16 +212,22 @@ func (s *execSource) ask(ctx context.Context) (credential, error) {
 	if e.InteractiveMode == ExecAlways && !interactive {
 		return credential{}, errors.New("it needs a terminal (interactiveMode Always) and standard input is none: run it in a terminal or use other credentials")
 	}
-	info, err := execInfo(s.config, interactive)
-	if err != nil {
-		return credential{}, err
-	}
 	limit := maxPluginTime
 	if interactive {
 		limit = maxInteractiveTime
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 	defer cancel()
+	if err := s.authority.Wait(ctx); err != nil {
+		return credential{}, err
+	}
+	s.mu.Lock()
+	caData := s.caData
+	s.mu.Unlock()
+	info, err := execInfo(s.config, caData, interactive)
+	if err != nil {
+		return credential{}, err
+	}
 	defer s.reportSlow()()
 	out, err := s.run(ctx, e, info, interactive)
 	status, answerErr := parseExecAnswer(out.stdout, e.APIVersion)

@@ -6,6 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/millrace-dev/millrace/internal/reading"
 )
 
 // pemSet is what the TLS settings amount to at one moment: PEM text, inline or
@@ -14,31 +17,27 @@ type pemSet struct {
 	ca, cert, key []byte
 }
 
-// hasFiles reports whether the set can change.
-func (t *TLS) hasFiles() bool {
-	return t.CAFile != "" || t.CertFile != "" || t.KeyFile != ""
+// files are those that the set is read from.
+func (t *TLS) files() []reading.File {
+	return slices.DeleteFunc([]reading.File{
+		{What: "certificate authority", Path: t.CAFile},
+		{What: "client certificate", Path: t.CertFile},
+		{What: "client key", Path: t.KeyFile},
+	}, func(f reading.File) bool { return f.Path == "" })
 }
 
-func (t *TLS) load() (pemSet, error) {
+// pems returns the set, given what its files hold.
+func (t *TLS) pems(contents [][]byte) pemSet {
 	set := pemSet{ca: t.CAData, cert: t.CertData, key: t.KeyData}
 	for _, f := range []struct {
-		what, path string
-		into       *[]byte
-	}{
-		{"certificate authority", t.CAFile, &set.ca},
-		{"client certificate", t.CertFile, &set.cert},
-		{"client key", t.KeyFile, &set.key},
-	} {
-		if f.path == "" {
-			continue
+		path string
+		into *[]byte
+	}{{t.CAFile, &set.ca}, {t.CertFile, &set.cert}, {t.KeyFile, &set.key}} {
+		if f.path != "" {
+			*f.into, contents = contents[0], contents[1:]
 		}
-		data, err := ReadFile(f.path)
-		if err != nil {
-			return pemSet{}, fmt.Errorf("%s: %w", f.what, err)
-		}
-		*f.into = data
 	}
-	return set, nil
+	return set
 }
 
 func (s pemSet) equal(o pemSet) bool {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/reading"
 )
 
 // DeadAfter is how long nothing arrives on a connection until it is given up as
@@ -77,11 +78,11 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
-	n := &network{config: c, log: c.logger()}
+	n := newNetwork(c)
 	if exec, ok := source.(*execSource); ok {
 		n.execCertificate = exec.certificate
 	}
-	if _, err := n.transport(); err != nil {
+	if _, err := n.transport(context.Background()); err != nil { // there is no request yet
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	var next http.RoundTripper = n
@@ -109,20 +110,27 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 type network struct {
 	config          *Config
 	log             *slog.Logger
+	files           *reading.Files
 	execCertificate func() *tls.Certificate // nil without an exec plugin
 
 	mu       sync.Mutex // guards the fields below; execCertificate's lock is taken inside it
 	current  *http.Transport
 	pems     pemSet
 	fromExec *tls.Certificate
-	checked  time.Time // when the files were last read
+	checked  time.Time // when the files were last read, or tried
+}
+
+func newNetwork(c *Config) *network {
+	n := &network{config: c, log: c.logger()}
+	n.files = reading.New(n.log, c.TLS.files(), ReadFile, n.take)
+	return n
 }
 
 // RoundTrip implements http.RoundTripper. If the server's certificate is not
 // accepted and the file of authorities has changed, it tries once more: the
 // request has not been sent then.
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, err := n.transport()
+	t, err := n.transport(req.Context())
 	if err != nil {
 		closeBody(req)
 		return nil, err
@@ -131,9 +139,9 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !badServerCertificate(err) {
 		return resp, err
 	}
-	if n.reload() {
+	if n.reload(req.Context()) {
 		if again, ok, replayErr := replay(req); ok && replayErr == nil {
-			if t, err = n.transport(); err != nil {
+			if t, err = n.transport(req.Context()); err != nil {
 				closeBody(again)
 				return nil, err
 			}
@@ -153,62 +161,77 @@ func (n *network) CloseIdleConnections() {
 }
 
 // transport returns the transport for a new request. It fails only when there
-// is none yet or when an exec plugin's certificate is unusable.
-func (n *network) transport() (*http.Transport, error) {
+// is none yet, when an exec plugin's certificate is unusable, and when ctx ends while a
+// file is read.
+func (n *network) transport(ctx context.Context) (*http.Transport, error) {
+	var err error
+	switch current, checked := n.state(); {
+	case current == nil:
+		err = n.files.Wait(ctx)
+	case n.changes() && time.Since(checked) >= reloadInterval:
+		err = n.files.Try(ctx)
+	}
+	if err != nil && !errors.Is(err, reading.ErrSlow) {
+		return nil, err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	fromExec := n.fromExec
 	if n.execCertificate != nil {
-		fromExec = n.execCertificate()
-	}
-	if n.current == nil {
-		pems, err := n.config.TLS.load()
-		if err != nil {
-			return nil, err
-		}
-		if err := n.replace(pems, fromExec); err != nil {
-			return nil, err
-		}
-		return n.current, nil
-	}
-	if n.config.TLS.hasFiles() && time.Since(n.checked) >= reloadInterval {
-		n.reloadLocked()
-	}
-	if fromExec != n.fromExec {
-		if err := n.replace(n.pems, fromExec); err != nil {
-			return nil, err
+		if fromExec := n.execCertificate(); fromExec != n.fromExec {
+			if err := n.replace(n.pems, fromExec); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return n.current, nil
 }
 
-// reload reads the certificate files now and reports whether they changed.
-func (n *network) reload() bool {
-	if !n.config.TLS.hasFiles() {
-		return false
-	}
+// changes reports whether there are files, which may change.
+func (n *network) changes() bool { return len(n.config.TLS.files()) > 0 }
+
+func (n *network) state() (current *http.Transport, checked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.reloadLocked()
+	return n.current, n.checked
 }
 
-// reloadLocked is reload with mu held. A set that cannot be read, or is half
-// replaced, is tried again later; the last good one stays in use.
-func (n *network) reloadLocked() bool {
-	n.checked = time.Now()
-	pems, err := n.config.TLS.load()
-	if err == nil && pems.equal(n.pems) {
+// reload reads the certificate files now and reports whether they changed.
+func (n *network) reload(ctx context.Context) bool {
+	if !n.changes() {
 		return false
 	}
+	before, _ := n.state()
+	if err := n.files.Try(ctx); err != nil {
+		return false // there is an answer already, which says more
+	}
+	after, _ := n.state()
+	return after != before
+}
+
+// take is called with what the files hold, or why they cannot be read. A set that
+// cannot be read, or is half replaced, is tried again later; the last good one stays in
+// use. It fails only if there is none.
+func (n *network) take(contents [][]byte, err error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.checked = time.Now()
+	first := n.current == nil
 	if err == nil {
+		pems := n.config.TLS.pems(contents)
+		if !first && pems.equal(n.pems) {
+			return nil
+		}
 		err = n.replace(pems, n.fromExec)
 	}
-	if err != nil {
+	switch {
+	case first:
+		return err
+	case err != nil:
 		n.log.Warn("the certificate files cannot be used: those read last stay in use", "error", err)
-		return false
+	default:
+		n.log.Info("the certificate files changed: new connections use them")
 	}
-	n.log.Info("the certificate files changed: new connections use them")
-	return true
+	return nil
 }
 
 // replace puts a new transport in place; mu is held. After an error the old one
@@ -226,7 +249,6 @@ func (n *network) replace(pems pemSet, fromExec *tls.Certificate) error {
 		n.current.CloseIdleConnections()
 	}
 	n.current, n.pems, n.fromExec = t, pems, fromExec
-	n.checked = time.Now()
 	return nil
 }
 

@@ -21,7 +21,7 @@ const module = "github.com/millrace-dev/millrace"
 // import those of lower floors.
 var floors = [][]string{
 	{"object", "failure", "flight", "internal/jitter", "internal/mergepatch", "internal/printable", "internal/selector"},
-	{"source", "wire", "recording", "shard"},
+	{"source", "wire", "recording", "shard", "internal/reading"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot", "internal/handover"},
 	{"reflector"},
 	{"sharedinformer"},
@@ -35,11 +35,12 @@ var floors = [][]string{
 
 // within are imports between two packages of one floor, each with its reason.
 var within = map[string]string{
-	"failure → object":      "a failure names the object",
-	"flight → object":       "an event is about the key of an object",
-	"source → wire":         "a source yields what the decoder makes",
-	"rest → rest/config":    "the configuration says where the server is, and who asks",
-	"rest → rest/discovery": "discovery says where a kind is served",
+	"failure → object":          "a failure names the object",
+	"flight → object":           "an event is about the key of an object",
+	"source → wire":             "a source yields what the decoder makes",
+	"internal/reading → source": "a request that is given up says what it waited for",
+	"rest → rest/config":        "the configuration says where the server is, and who asks",
+	"rest → rest/discovery":     "discovery says where a kind is served",
 }
 
 // divided are folders whose rooms know each other as within says, and not

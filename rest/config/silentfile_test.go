@@ -1,0 +1,106 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/reading"
+)
+
+// silent is a reader of files that answer when they are told what to.
+type silent chan string
+
+func (s silent) read(string) ([]byte, error) { return []byte(<-s), nil }
+
+func TestTheLastTokenIsUsedWhileTheFileDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newTokenFile(&Config{BearerTokenFile: "/far/token", BearerToken: "old", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		answer := make(silent)
+		f.file = reading.New(f.log, []reading.File{{What: "bearer token", Path: f.path}}, answer.read, f.take)
+		start := time.Now()
+		for range 3 {
+			cred, err := f.get(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "Bearer old", cred.authorization)
+		}
+		require.Equal(t, reading.Patience, time.Since(start), "nobody waits for what is known to be slow")
+		require.Contains(t, log.String(), "/far/token")
+		_, err := f.renew(t.Context(), credential{authorization: "Bearer old"})
+		require.ErrorIs(t, err, reading.ErrSlow)
+		require.ErrorContains(t, err, "waiting for bearer token in /far/token since 1s: it does not answer")
+
+		answer <- "new"
+		synctest.Wait()
+		cred, err := f.get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "Bearer new", cred.authorization)
+	})
+}
+
+func TestTheLastCertificatesAreUsedWhileAFileDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		before, after := newAuthority(t, "before"), newAuthority(t, "after")
+		n := newNetwork(&Config{Host: "https://127.0.0.1:1", TLS: TLS{CAFile: "/far/ca.crt"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		answer := make(silent, 1)
+		n.files = reading.New(n.log, n.config.TLS.files(), answer.read, n.take)
+		answer <- string(before.pem)
+		first, err := n.transport(t.Context())
+		require.NoError(t, err)
+
+		time.Sleep(reloadInterval)
+		hurried, cancel := context.WithTimeout(t.Context(), reading.Patience/2)
+		defer cancel()
+		_, err = n.transport(hurried)
+		require.EqualError(t, err, "waiting for certificate authority in /far/ca.crt since 500ms: context deadline exceeded")
+		start := time.Now()
+		for range 3 {
+			same, err := n.transport(t.Context())
+			require.NoError(t, err)
+			require.Same(t, first, same)
+			require.False(t, n.reload(t.Context()))
+			n.CloseIdleConnections()
+		}
+		require.Equal(t, reading.Patience/2, time.Since(start))
+		require.Contains(t, log.String(), "/far/ca.crt")
+
+		answer <- string(after.pem)
+		synctest.Wait()
+		second, err := n.transport(t.Context())
+		require.NoError(t, err)
+		pool := x509.NewCertPool()
+		pool.AddCert(after.cert)
+		require.True(t, pool.Equal(second.TLSClientConfig.RootCAs))
+	})
+}
+
+// A plugin that is told of the cluster waits for the file of its authority.
+func TestThePluginIsNotBlamedForAFileThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakePlugin{output: tokens}
+		s := f.source(io.Discard)
+		s.config.Exec.ProvideClusterInfo = true
+		answer := make(silent, 2)
+		const path = "/far/ca.crt"
+		s.authority = reading.New(s.log, []reading.File{{What: "certificate authority", Path: path}}, answer.read, s.take)
+		_, err := s.get(t.Context())
+		require.EqualError(t, err, `exec plugin "fake": waiting for certificate authority in `+path+` since 5m0s: it took longer than 5m0s`)
+		require.Zero(t, f.runs)
+		answer <- "pem"
+		synctest.Wait()
+		answer <- "pem" // each run is told anew
+		cred, err := s.get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "Bearer token-1", cred.authorization)
+		require.Equal(t, "pem", string(s.caData))
+	})
+}
