@@ -2,6 +2,7 @@ package debug_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -11,12 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -67,6 +73,55 @@ func TestASecretUnderAnotherName(t *testing.T) {
 			indexes, err := client.Indexes(e.Context(), debug.Which{}, 5)
 			require.NoError(e, err)
 			require.Empty(e, indexes.Indexes[0].Largest[0].Value, name)
+		}
+	})
+}
+
+// vault is a Go type for Secrets whose name and objects do not say so.
+type vault struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Data              map[string][]byte `json:"data"`
+}
+
+func (*vault) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+func (v *vault) DeepCopyObject() runtime.Object {
+	return &vault{*v.ObjectMeta.DeepCopy(), maps.Clone(v.Data)}
+}
+
+// The informer asks its source for the kind, whatever is around that.
+func TestASecretOfATypeWithoutAKind(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		controllertest.Put(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, Data: map[string][]byte{"word": []byte("open sesame")}})
+		vaults := rest.ResourceForKind[*vault](e.Client, corev1.SchemeGroupVersion.WithKind("Secret"))
+		all := func(object.Head) bool { return true }
+		same := func(v *vault) (*vault, error) { return v, nil }
+		for name, from := range map[string]source.ListerWatcher[*vault]{
+			"plain":       vaults,
+			"chosen":      vaults.Choosing(all),
+			"transformed": reflector.Transformed[*vault](vaults, same),
+			"both":        source.Choosing(reflector.Transformed[*vault](vaults, same), all),
+			"without": source.Choosing(struct {
+				source.ListerWatcher[*vault]
+				source.Kinded
+			}{vaults, vaults}, all),
+		} {
+			for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
+				i := sharedinformer.New(from, sharedinformer.Options{Name: name, Store: store})
+				sharedinformer.AddIndex(i, "word", func(v *vault) []string { return []string{string(v.Data["word"])} })
+				stop := e.Start(i)
+				require.NoError(e, i.WaitForSync(e.Context()))
+				require.Equal(e, "Secret", i.Status().Kind.Kind, name)
+				client := attached(debug.New(debug.Options{Informers: debug.Of(viewed{i.View()}), Contents: true}))
+				got, err := client.Object(e.Context(), debug.Which{}, object.Key{Namespace: "shop", Name: "s"})
+				require.NoError(e, err)
+				require.Nil(e, got.Contents, name)
+				require.Contains(e, got.Withheld, "Secrets", name)
+				indexes, err := client.Indexes(e.Context(), debug.Which{}, 5)
+				require.NoError(e, err)
+				require.Empty(e, indexes.Indexes[0].Largest[0].Value, name)
+				stop()
+			}
 		}
 	})
 }

@@ -301,7 +301,7 @@ func secret(i one, o object.Object) bool {
 			return true
 		}
 	}
-	return strings.Contains(strings.ToLower(kind), "secret") || named(i, "secret") || embedsSecret(reflect.TypeOf(o))
+	return secretly(kind) || named(i) || embedsSecret(reflect.TypeOf(o))
 }
 
 // embedsSecret reports whether a type is a Secret with something around it.
@@ -321,11 +321,13 @@ func embedsSecret(t reflect.Type) bool {
 	})
 }
 
-// named reports whether an informer's name or its Go type tells of secrets.
-func named(i one, kind string) bool {
-	return strings.Contains(strings.ToLower(i.status.Reflector.Resource), kind) ||
-		strings.Contains(strings.ToLower(i.status.Type), kind)
+// named reports whether an informer's name, its kind or its Go type tells of secrets.
+func named(i one) bool {
+	return slices.ContainsFunc([]string{i.status.Reflector.Resource, i.status.Kind.Kind, i.status.Type}, secretly)
 }
+
+// secretly reports whether a name is one of secrets, as that of the kind SealedSecret is.
+func secretly(name string) bool { return strings.Contains(strings.ToLower(name), "secret") }
 
 // Indexes are those of an informer.
 type Indexes struct {
@@ -367,7 +369,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 
 // secrets reports whether an informer caches Secrets, or may.
 func secrets(i one) bool {
-	if named(i, "secret") {
+	if named(i) {
 		return true
 	}
 	for head := range i.view.Heads().All() {

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -12,6 +13,9 @@ func (t *transformed[T]) Kept() wire.Fields {
 	}
 	return wire.Fields{}
 }
+
+// Kind implements source.Kinded as the source does.
+func (t *transformed[T]) Kind() object.GVK { return source.KindOf(t.source) }
 
 // Origin implements source.Traced as the source does. What is chosen of it has none.
 func (t *transformed[T]) Origin() (source.Origin, bool) {

@@ -249,7 +249,7 @@ func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
 // Client returns the client that the resource was made with.
 func (r *Resource[T]) Client() *Client { return r.client }
 
-// Kind returns the kind of the objects. It is empty if the Go type does not tell.
+// Kind implements source.Kinded: the kind of the objects. It is empty if the Go type does not tell.
 func (r *Resource[T]) Kind() object.GVK { return r.kind }
 
 // Mapping returns where the kind is served, and finds it out first if need be. Of a

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // Status is an informer seen from outside at one moment.
@@ -14,6 +15,9 @@ type Status struct {
 	// informers, of whole objects, untyped ones and metadata alone. Empty where it is not
 	// known.
 	Type string
+
+	// Kind is what the source says that it reads (source.Kinded). Empty where it is not known.
+	Kind object.GVK `json:",omitzero"`
 
 	// Reflector is how listing and watching are going. Where each namespace has its
 	// own, it is what they come to: figures are added up, RV is the least, and
@@ -91,7 +95,7 @@ func (i *core[T]) Status() Status {
 	cache := i.cache.Reader()
 	all, each := i.feeds.status()
 	s := Status{
-		Reflector: all, Namespaces: each,
+		Kind: source.KindOf(i.feeds.source), Reflector: all, Namespaces: each,
 		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(), Blocked: i.blocked(),
 		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(), Selection: i.selection(),

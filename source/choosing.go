@@ -53,6 +53,9 @@ type choosing[T object.Head] struct {
 // String names the source.
 func (c *choosing[T]) String() string { return NameOf(c.ListerWatcher) }
 
+// Kind implements Kinded as the source does.
+func (c *choosing[T]) Kind() object.GVK { return KindOf(c.ListerWatcher) }
+
 // List lists what is wanted of the source.
 func (c *choosing[T]) List(ctx context.Context, opts metav1.ListOptions) List[T] {
 	list := c.ListerWatcher.List(ctx, opts)

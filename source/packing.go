@@ -163,6 +163,9 @@ func (p *packing[T]) Kept() wire.Fields {
 	return wire.Fields{}
 }
 
+// Kind implements Kinded as the source does.
+func (p *packing[T]) Kind() object.GVK { return KindOf(p.from) }
+
 // Origin implements Traced as the source does. What is chosen of it has none.
 func (p *packing[T]) Origin() (Origin, bool) {
 	if p.wanted != nil {

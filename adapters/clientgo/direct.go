@@ -109,6 +109,9 @@ func (t *tweaking[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	return &tweaking[T]{in, t.tweak}, nil
 }
 
+// Kind implements source.Kinded as the source does.
+func (t *tweaking[T]) Kind() object.GVK { return source.KindOf(t.ListerWatcher) }
+
 // Origin implements source.Traced: what the tweak selects narrows it.
 func (t *tweaking[T]) Origin() (source.Origin, bool) {
 	o, ok := source.OriginOf(t.ListerWatcher)
