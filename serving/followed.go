@@ -2,6 +2,7 @@ package serving
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/reading"
 )
 
 // lookInterval is how long the content of files is trusted before it is read
@@ -20,58 +23,72 @@ const lookInterval = 10 * time.Second
 // read when the value is asked for, so that nothing runs in between.
 type followed[T any] struct {
 	log   *slog.Logger
-	paths []string
+	names []string // "certificate in PATH"
 	parse func(files [][]byte) (T, error)
+	from  *reading.Files
 
-	mu     sync.Mutex // guards what follows, and lets one caller read at a time
+	mu     sync.Mutex // guards what follows
 	value  T
-	files  [][]byte
+	files  [][]byte // nil until there is a value
 	looked time.Time
 	failed string // of the last look, so that it is said once
 }
 
 // follow reads the files for the first time.
-func follow[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...string) (*followed[T], error) {
-	f := &followed[T]{log: log, paths: paths, parse: parse}
-	return f, f.look()
+func follow[T any](log *slog.Logger, parse func([][]byte) (T, error), files ...reading.File) (*followed[T], error) {
+	f := &followed[T]{log: log, parse: parse}
+	for _, file := range files {
+		f.names = append(f.names, file.String())
+	}
+	f.from = reading.New(log, files, os.ReadFile, f.take)
+	return f, f.from.Wait(context.Background()) // nobody calls yet
 }
 
 // get returns the value of now, or the last one that was good.
 func (f *followed[T]) get() T {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.looked) < lookInterval {
-		return f.value
+	old := time.Since(f.looked) >= lookInterval
+	f.mu.Unlock()
+	if old {
+		_ = f.from.Try(context.Background()) // whatever is wrong, it has been logged
 	}
-	switch err := f.look(); {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.value
+}
+
+// take is called with what the files hold, or why they cannot be read. It fails only where
+// there is no value yet.
+func (f *followed[T]) take(files [][]byte, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looked = time.Now()
+	if err == nil {
+		err = f.change(files)
+	}
+	switch {
 	case err == nil:
 		f.failed = ""
+	case f.files == nil:
+		return err
 	case err.Error() != f.failed:
 		f.failed = err.Error()
 		f.log.Warn("what was read before stays in use", "err", err)
 	}
-	return f.value
+	return nil
 }
 
-// look is called with mu held, or before f is shared.
-func (f *followed[T]) look() error {
-	f.looked = time.Now()
-	files := make([][]byte, len(f.paths))
-	for n, path := range f.paths {
-		var err error
-		if files[n], err = os.ReadFile(path); err != nil {
-			return err // names the file
-		}
-	}
+// change makes the value what the files say; mu is held.
+func (f *followed[T]) change(files [][]byte) error {
 	if f.files != nil && slices.EqualFunc(files, f.files, bytes.Equal) {
 		return nil
 	}
 	value, err := f.parse(files)
 	if err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(f.paths, " and "), err)
+		return fmt.Errorf("%s: %w", strings.Join(f.names, " and "), err)
 	}
 	if f.files != nil {
-		f.log.Info("read again", "files", f.paths)
+		f.log.Info("read again", "files", f.names)
 	}
 	f.value, f.files = value, files
 	return nil

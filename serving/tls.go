@@ -14,6 +14,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/reading"
 )
 
 // TLS configures HTTPS. The zero value serves a certificate that is made at
@@ -75,7 +77,7 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 		pair, err := follow(log, func(files [][]byte) (*tls.Certificate, error) {
 			cert, err := tls.X509KeyPair(files[0], files[1])
 			return &cert, err
-		}, t.CertFile, t.KeyFile)
+		}, reading.File{What: "certificate", Path: t.CertFile}, reading.File{What: "key", Path: t.KeyFile})
 		if err != nil {
 			return nil, fmt.Errorf("TLS: %w: is the secret mounted there?", err)
 		}
@@ -90,9 +92,9 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 			return nil, errors.New("no certificate in PEM")
 		}
 		return pool, nil
-	}, t.ClientCAFile)
+	}, reading.File{What: "client authorities", Path: t.ClientCAFile})
 	if err != nil {
-		return nil, fmt.Errorf("TLS: client authorities: %w", err)
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.ClientCAs = authorities.get()
