@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -71,9 +72,16 @@ func (m *Manager) add(group Group, r Runnable) error {
 			return fmt.Errorf("add: %w", err)
 		}
 	}
+	run := r.Run
+	var port *listener
 	if l, ok := r.(listener); ok {
-		if err := m.addListener(l); err != nil {
+		port = &l
+		if err := m.addListener(port); err != nil {
 			return fmt.Errorf("add %s: %w", name, err)
+		}
+		run = func(ctx context.Context) error {
+			m.take(port)
+			return r.Run(ctx)
 		}
 	}
 	if s, ok := r.(metrics.CertificateSource); ok {
@@ -86,9 +94,8 @@ func (m *Manager) add(group Group, r Runnable) error {
 		m.caches = append(m.caches, c)
 		m.mu.Unlock()
 	}
-	run := r.Run
 	if ready, ok := r.(Readier); ok {
-		run = m.watched(ready)
+		run = m.watched(ready, run)
 	}
 	if w, ok := r.(Warmer); ok && group >= Others {
 		warm := make(chan struct{})
@@ -100,10 +107,7 @@ func (m *Manager) add(group Group, r Runnable) error {
 		run = m.afterCaches(name, run)
 	}
 	if err := m.groups[group].add(task{name, run}); err != nil {
-		if l, ok := r.(listener); ok {
-			err = errors.Join(err, l.Close())
-		}
-		return fmt.Errorf("add %s: %w", name, err)
+		return fmt.Errorf("add %s: %w", name, errors.Join(err, m.closePort(port)))
 	}
 	return nil
 }
@@ -202,22 +206,4 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 	defer m.mu.Unlock()
 	m.informers[cluster] = source
 	return nil
-}
-
-// addListener lets Run open the port, or opens it now if Run has begun. It refuses where
-// the manager stops.
-func (m *Manager) addListener(l listener) error {
-	m.mu.Lock()
-	state := m.state
-	if state == idle {
-		m.listeners = append(m.listeners, l)
-	}
-	m.mu.Unlock()
-	switch state {
-	case idle:
-		return nil
-	case stopping:
-		return ErrStopped
-	}
-	return l.Listen()
 }

@@ -59,7 +59,8 @@ type Manager struct {
 	added     map[Runnable]bool                 // those that can be told apart
 	informers map[string]metrics.InformerSource // by the name of their cluster
 	caches    []cache
-	listeners []listener
+	listeners []*listener // to be opened by Run
+	ports     []*listener // that are open, and whose Run has not been called
 	hooks     []*webhook.Server
 	events    map[string]*controller.Events // by the name of their controller
 	readiers  []*Readier                    // those whose Run has been called and has not returned

@@ -29,19 +29,16 @@ const (
 // everything has stopped, or GracefulShutdownTimeout later: nil, or every error
 // that there was, each with the name of whose it is.
 func (m *Manager) Run(ctx context.Context) error {
-	listeners, err := m.begin()
+	ports, err := m.begin()
 	if err != nil {
 		return err
 	}
 	// The groups end one after the other, and therefore not with ctx.
 	life := context.WithoutCancel(ctx)
-	for n, l := range listeners {
-		if err := l.Listen(); err != nil {
-			for _, opened := range listeners[:n] {
-				err = errors.Join(err, opened.Close())
-			}
+	for _, l := range ports {
+		if err := m.listen(l); err != nil {
 			m.stop(life) // nothing runs, and nothing will
-			return fmt.Errorf("manager: %w", err)
+			return fmt.Errorf("manager: %w", errors.Join(err, m.closePorts()))
 		}
 	}
 	for _, g := range m.groups[:LeaderElected] {
@@ -58,6 +55,9 @@ func (m *Manager) Run(ctx context.Context) error {
 		m.logger.Error("stopping after a failure", "err", errors.Join(m.failures()...))
 	}
 	m.stop(life)
+	if err := m.closePorts(); err != nil {
+		m.fail(err)
+	}
 	for _, c := range append(m.clients, m.Client()) { // others than the cluster use its client, too
 		c.CloseIdleConnections()
 	}
@@ -65,14 +65,14 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // begin claims the manager for the one run that it has.
-func (m *Manager) begin() ([]listener, error) {
+func (m *Manager) begin() ([]*listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.state != idle {
 		return nil, ErrRunning
 	}
 	m.state = running
-	return m.listeners, nil
+	return slices.Clone(m.listeners), nil
 }
 
 func (m *Manager) setState(s state) {
@@ -189,7 +189,7 @@ func warmUp(name string, w Warmer, warm chan struct{}) task {
 }
 
 // watched is the Run of a Readier, during which it is asked whether it is ready.
-func (m *Manager) watched(r Readier) func(context.Context) error {
+func (m *Manager) watched(r Readier, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		m.mu.Lock()
 		m.readiers = append(m.readiers, &r)
@@ -199,7 +199,7 @@ func (m *Manager) watched(r Readier) func(context.Context) error {
 			defer m.mu.Unlock()
 			m.readiers = slices.DeleteFunc(m.readiers, func(other *Readier) bool { return other == &r })
 		}()
-		return r.Run(ctx)
+		return run(ctx)
 	}
 }
 
