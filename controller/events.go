@@ -76,6 +76,10 @@ type Events struct {
 
 	complaint complaint // of events that were not sent
 
+	// unwritten is a series that was forgotten while the context of Run ended: flush is to write
+	// its last count. It belongs to the goroutine of Run.
+	unwritten *eventSeries
+
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	known   map[eventKey]*eventSeries
 	notes   map[happening]int // different notes that are known

@@ -397,6 +397,26 @@ func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
 	}
 }
 
+// The last count of a series that makes room is written once more where Run's context ends
+// meanwhile.
+func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 1})
+		stop := e.Start(events)
+		record := func(about string) {
+			events.Recordf(pod(about), "", "Reason", "Act", "note")
+			e.Settle(time.Second)
+		}
+		record("a")
+		record("a")
+		e.Server.Faults().Add(apiserver.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiserver.Action{apiserver.Delay{For: 9 * time.Second}}})
+		record("b")
+		stop()
+		require.Zero(e, events.Status().Failed)
+		require.EqualValues(e, 3, shown(e))
+	})
+}
+
 // What repeats while its count cannot be written is no new series, however long that lasts.
 func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {

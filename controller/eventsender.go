@@ -105,6 +105,12 @@ const severalFailures = 3
 func (r *Events) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
 	defer cancel()
+	if s := r.unwritten; s != nil {
+		if err := r.update(ctx, s); err != nil {
+			r.lose(s, err)
+		}
+		r.unwritten = nil
+	}
 	for state := (sending{}); ctx.Err() == nil; {
 		state = r.createAll(ctx, state.wait)
 		if !state.down && r.updateAll(ctx) && state.wait == 0 {
@@ -114,6 +120,10 @@ func (r *Events) flush(ctx context.Context) {
 		case <-time.After(max(state.wait, firstEventWait)):
 		case <-ctx.Done():
 		}
+	}
+	if s := r.unwritten; s != nil {
+		r.lose(s, context.Cause(ctx))
+		r.unwritten = nil
 	}
 	r.mu.Lock()
 	r.ended = true
@@ -172,6 +182,10 @@ func (r *Events) createFirst(ctx context.Context) error {
 			return nil
 		}
 		if err := r.update(ctx, over); err != nil {
+			if ctx.Err() != nil && r.unwritten == nil {
+				r.unwritten = over // which flush writes
+				return nil
+			}
 			r.lose(over, err)
 		}
 		return nil
