@@ -98,7 +98,7 @@ func loadState(ctx context.Context, a *asker, which debug.Which) (table, error) 
 	}
 	return facts(
 		"type", orDash(i.Type), "state", r.State.String()+" since "+short(a.status.At.Sub(r.Since)), "synced", yes(i.Synced).text,
-		"waits for", orDash(r.Waiting), "leaving", orDash(i.Leaving), "tries again", retry, "last failure", failureText(r.Failure), "failures", count(r.Failures).text,
+		"waits for", orDash(cmp.Or(r.Waiting, i.Leaving)), "tries again", retry, "last failure", failureText(r.Failure), "failures", count(r.Failures).text,
 		"cache complete to", orDash(i.RV), "received to", orDash(r.RV), "objects", count(i.Objects).text, "store", i.Store.String(),
 		"packed", size(i.Packed.Bytes).text, "queued changes", count(i.QueueDepth).text, "oldest of them", lasting(i.QueueAge).text,
 		"lists", count(r.Lists).text, "relists", count(r.Relists).text, "watches", count(r.Watches).text, "events", count(r.Events).text,
