@@ -6,7 +6,7 @@ func integrations() (all []*suite) {
 		"replicaset", "deployment", "garbagecollector", "quota", "endpointslice", "disruption",
 		"namespace", "statefulset", "serviceaccount", "job", "cronjob", "podgc", "ttlcontroller", "volume",
 		"daemonset", "replicationcontroller", "evictions", "staleness", "scheduler", "scheduler/eventhandler", "scheduler/filters",
-		"scheduler/preemption", "scheduler/queueing",
+		"scheduler/preemption", "scheduler/queueing", "apiserver",
 	} {
 		s := integration(name)
 		s.causes = differing[name]
