@@ -2,10 +2,8 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 
@@ -193,28 +191,59 @@ func shapeOf(t reflect.Type) *shape {
 	}
 	s := &shape{own: reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), fields: map[string]reflect.Type{}}
 	if t.Kind() == reflect.Struct {
-		s.draw(reflect.VisibleFields(t))
+		s.draw(t)
 	}
 	shared, _ := shapes.LoadOrStore(t, s)
 	return shared.(*shape)
 }
 
-// draw notes the fields of a struct. Those that it has itself come before those of what it embeds.
-func (s *shape) draw(fields []reflect.StructField) {
-	slices.SortStableFunc(fields, func(a, b reflect.StructField) int { return cmp.Compare(len(a.Index), len(b.Index)) })
-	for _, f := range fields {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			if f.Type.Kind() == reflect.Pointer {
-				s.embedded += int64(f.Type.Elem().Size())
+// draw notes the fields of a struct, as encoding/json finds them. Those that it has itself come
+// before those of what it embeds, and of two at one depth the one that has a tag does.
+func (s *shape) draw(t reflect.Type) {
+	drawn := map[reflect.Type]bool{}
+	for level := []reflect.Type{t}; len(level) > 0; {
+		var below []reflect.Type
+		untagged := map[string]reflect.Type{}
+		for _, t := range level {
+			if drawn[t] {
+				continue
 			}
-			continue
-		case name == "":
-			name = f.Name
+			drawn[t] = true
+			for n := range t.NumField() {
+				f := t.Field(n)
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				switch of, embeds := embedded(f); {
+				case embeds && name == "":
+					below = append(below, of)
+					if f.Type.Kind() == reflect.Pointer {
+						s.embedded += int64(of.Size())
+					}
+				case !f.IsExported():
+				case name == "":
+					untagged[f.Name] = f.Type
+				default:
+					s.note(name, f.Type)
+				}
+			}
 		}
-		if _, shadowed := s.fields[name]; !shadowed && f.IsExported() {
-			s.fields[name] = f.Type
+		for name, t := range untagged {
+			s.note(name, t)
 		}
+		level = below
+	}
+}
+
+// embedded returns the struct that a field embeds, if it does.
+func embedded(f reflect.StructField) (t reflect.Type, embeds bool) {
+	if t = f.Type; t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t, f.Anonymous && t.Kind() == reflect.Struct
+}
+
+// note notes a field, unless one hides it.
+func (s *shape) note(name string, t reflect.Type) {
+	if _, hidden := s.fields[name]; !hidden {
+		s.fields[name] = t
 	}
 }

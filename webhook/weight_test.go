@@ -44,6 +44,8 @@ func TestAnObjectWeighsWhatItTakes(t *testing.T) {
 		"text":            weighed[*corev1.ConfigMap](many(`{"data":{"a":"`, `\"]}`, `"}}`)),
 		"images":          weighed[*corev1.Node](many(`{"status":{"images":[`, `{"names":[""]}`, `]}}`)),
 		"no type":         weighed[*unstructured.Unstructured](many(`{"apiVersion":"v1","kind":"A","a":[`, `{},[],"",0,{"b":1}`, `]}`)),
+		"a map embedded":  weighed[*embedding](`{"Embedded":` + named(`""`) + `}`),
+		"an inner name":   weighed[*embedding](many(`{"name":[`, `{}`, `]}`)),
 		"embedding":       weighed[*embedding](many(`{"all":[`, `{}`, `]}`)),
 	} {
 		t.Run(name, weighs)
@@ -57,6 +59,21 @@ type embedding struct {
 		*corev1.PodSpec `json:",inline"`
 		Name            [10]int `json:"name"`
 	} `json:"all"`
+	Embedded
+	Reference `json:"reference"`
+	inner     `json:",inline"`
+}
+
+// Embedded is no struct, and becomes a field of that name.
+type Embedded map[string]string
+
+// Reference has a name of its own, and hides none of inner.
+type Reference struct {
+	Name string `json:"name"`
+}
+
+type inner struct {
+	Name []corev1.Container `json:"name"`
 }
 
 func (e *embedding) DeepCopyObject() runtime.Object { return e }
