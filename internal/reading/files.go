@@ -65,15 +65,36 @@ func (f *Files) Wait(ctx context.Context) error { return f.wait(ctx, false) }
 // answered for Patience, whoever comes waits no longer: the error is ErrSlow then.
 func (f *Files) Try(ctx context.Context) error { return f.wait(ctx, true) }
 
+// Again is Try for those who know that what was read is of no use. What a reading brings that
+// began before they came may be of no use either: another one follows it.
+func (f *Files) Again(ctx context.Context) error {
+	r, began := f.join()
+	if err := f.await(ctx, r, true); err != nil {
+		return err
+	}
+	if began {
+		return r.err
+	}
+	return f.wait(ctx, true)
+}
+
 func (f *Files) wait(ctx context.Context, brief bool) error {
-	r := f.join()
+	r, _ := f.join()
+	if err := f.await(ctx, r, brief); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// await waits until a run has ended. The error says why it waits no longer.
+func (f *Files) await(ctx context.Context, r *run, brief bool) error {
 	if left := Patience - time.Since(r.began); left > 0 {
 		source.ProgressOf(ctx).Step("", f.at(r).String())
 		patience := time.NewTimer(left)
 		defer patience.Stop()
 		select {
 		case <-r.done:
-			return r.err
+			return nil
 		case <-ctx.Done():
 			return f.stuck(r, context.Cause(ctx))
 		case <-patience.C:
@@ -86,21 +107,22 @@ func (f *Files) wait(ctx context.Context, brief bool) error {
 	source.ProgressOf(ctx).Step("", f.at(r).String())
 	select {
 	case <-r.done:
-		return r.err
+		return nil
 	case <-ctx.Done():
 		return f.stuck(r, context.Cause(ctx))
 	}
 }
 
 // join returns the run that is under way, or begins one.
-func (f *Files) join() *run {
+func (f *Files) join() (r *run, began bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.running == nil {
-		f.running = &run{began: time.Now(), done: make(chan struct{})}
-		go f.run(f.running)
+	if f.running != nil {
+		return f.running, false
 	}
-	return f.running
+	f.running = &run{began: time.Now(), done: make(chan struct{})}
+	go f.run(f.running)
+	return f.running, true
 }
 
 func (f *Files) run(r *run) {

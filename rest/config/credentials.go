@@ -101,7 +101,7 @@ func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, 
 	if cred != refused {
 		return f.get(ctx)
 	}
-	if err := f.file.Try(ctx); err != nil {
+	if err := f.file.Again(ctx); err != nil {
 		return credential{}, err
 	}
 	cred, _ = f.current()

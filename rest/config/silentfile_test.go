@@ -46,6 +46,29 @@ func TestTheLastTokenIsUsedWhileTheFileDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// What began to be read before the server refused the token may be the token that it refused.
+func TestARefusedTokenIsNotReadFromAnOlderReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTokenFile(&Config{BearerTokenFile: "/far/token", BearerToken: "old"})
+		answer := make(silent, 2)
+		f.file = reading.New(f.log, []reading.File{{What: "bearer token", Path: f.path}}, answer.read, f.take)
+		go func() { _, _ = f.get(t.Context()) }()
+		synctest.Wait() // it reads
+		var cred credential
+		renewed := make(chan error, 1)
+		go func() {
+			var err error
+			cred, err = f.renew(t.Context(), credential{authorization: "Bearer old"})
+			renewed <- err
+		}()
+		synctest.Wait()
+		answer <- "old" // as it was when the reading began
+		answer <- "new"
+		require.NoError(t, <-renewed)
+		require.Equal(t, "Bearer new", cred.authorization)
+	})
+}
+
 func TestTheLastCertificatesAreUsedWhileAFileDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

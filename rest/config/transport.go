@@ -201,7 +201,7 @@ func (n *network) reload(ctx context.Context) bool {
 		return false
 	}
 	before, _ := n.state()
-	if err := n.files.Try(ctx); err != nil {
+	if err := n.files.Again(ctx); err != nil {
 		return false // there is an answer already, which says more
 	}
 	after, _ := n.state()
