@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -125,6 +126,8 @@ func (f *Files) join() (r *run, began bool) {
 	return f.running, true
 }
 
+// run reads all files. It ends also where the reader, or the logger that take uses, panics or
+// calls runtime.Goexit.
 func (f *Files) run(r *run) {
 	contents := make([][]byte, len(f.files))
 	var err error
@@ -132,12 +135,16 @@ func (f *Files) run(r *run) {
 		f.mu.Lock()
 		r.at = n
 		f.mu.Unlock()
-		if contents[n], err = f.read(file.Path); err != nil {
+		err = failure.Apart("the reading of "+file.Path, func() (err error) {
+			contents[n], err = f.read(file.Path)
+			return err
+		})
+		if err != nil {
 			contents, err = nil, fmt.Errorf("%s: %w", file.What, err) // which names the path
 			break
 		}
 	}
-	r.err = f.take(contents, err)
+	r.err = failure.Apart("the use of what was read", func() error { return f.take(contents, err) })
 	f.mu.Lock()
 	f.running = nil
 	f.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,4 +94,31 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 			return err
 		})
 	require.EqualError(t, f.Try(t.Context()), "key: open /a: broken")
+}
+
+// Neither ends the process, nor has all wait for ever.
+func TestAReadingThatPanicsOrExits(t *testing.T) {
+	for what, breaks := range map[string]func(){"panicked: sad": func() { panic("sad") }, "called runtime.Goexit": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			reads, takes := true, true
+			f := New(slog.New(slog.DiscardHandler), []File{{"key", "/a"}},
+				func(string) ([]byte, error) {
+					if reads {
+						breaks()
+					}
+					return nil, nil
+				},
+				func(_ [][]byte, err error) error {
+					if takes {
+						breaks()
+					}
+					return err
+				})
+			require.ErrorContains(t, f.Wait(t.Context()), "the use of what was read "+what)
+			takes = false
+			require.ErrorContains(t, f.Wait(t.Context()), "key: the reading of /a "+what)
+			reads = false
+			require.NoError(t, f.Wait(t.Context()))
+		})
+	}
 }
