@@ -34,6 +34,7 @@ type core[T object.Head] struct {
 	flight    *flight.Recorder
 	track     *flight.Track
 	snapshots *snapshots[T] // nil if off
+	kind      object.GVK    // of the source, which is not asked again
 	scope     scope
 	feeds     feeds[T]
 	shards    *shards[T] // nil where all objects are wanted
@@ -93,6 +94,7 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 		patience: opts.SyncPatience,
 		tuned:    make(chan struct{}, 1),
 		equal:    equal,
+		kind:     source.KindOf(from),
 		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
 	}
 	i.handlers.Store(new([]*delivery[T]))

@@ -6,7 +6,6 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/source"
 )
 
 // Status is an informer seen from outside at one moment.
@@ -95,7 +94,7 @@ func (i *core[T]) Status() Status {
 	cache := i.cache.Reader()
 	all, each := i.feeds.status()
 	s := Status{
-		Kind: source.KindOf(i.feeds.source), Reflector: all, Namespaces: each,
+		Kind: i.kind, Reflector: all, Namespaces: each,
 		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(), Blocked: i.blocked(),
 		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(), Selection: i.selection(),
