@@ -33,9 +33,9 @@ const (
 	// admissionBudget and conversionBudget are how many bytes of reviews a server
 	// holds at one time, those that it works on included. A review takes as many as its
 	// body has, or as it weighs, whichever is more. One of a conversion takes for each
-	// object what that weighs, as long as it is converted.
+	// object what that weighs, as long as it is converted, and then what it has become.
 	admissionBudget  = 4 * (maxAdmission + 1) // with the byte that readAll reads beyond it
-	conversionBudget = maxConversion + 1 + maxDecoded
+	conversionBudget = 2*maxConversion + 1 + maxDecoded
 
 	// firstRead is what a body takes from the budget before its first byte has
 	// come. After that it takes as much again whenever it is full.

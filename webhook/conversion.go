@@ -116,6 +116,7 @@ type conversionRequest struct {
 	Objects           json.RawMessage `json:"objects"`
 
 	objects []json.RawMessage // once they are unfolded
+	taken   int64             // from the budget, for what they have been converted to
 }
 
 // weight implements folded.
@@ -159,6 +160,7 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want a ConversionReview with a request", http.StatusBadRequest)
 		return
 	}
+	defer func() { call.conversion.give(review.Request.taken) }()
 	response := &conversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	refusal, why := call.refused("the conversion", http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, func() (err error) {
 		response.ConvertedObjects, err = c.convert(r.Context(), review.Request)
@@ -191,11 +193,25 @@ func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]an
 		if err != nil {
 			return nil, err
 		}
-		if converted[n], err = through(ctx, o, from, to); err != nil {
+		text, err := through(ctx, o, from, to)
+		if err == nil {
+			err = r.take(callOf(ctx).conversion, int64(len(text)))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("convert %s from %s to %s: %w", is.Kind, is.APIVersion, r.DesiredAPIVersion, err)
 		}
+		converted[n] = text
 	}
 	return converted, nil
+}
+
+// take takes from a budget what an object has become, which is held until the review is answered.
+func (r *conversionRequest) take(from *budget, bytes int64) error {
+	if !from.take(bytes) {
+		return errors.New("there is no memory left for what it and those before it have become: try again later, or with fewer objects")
+	}
+	r.taken += bytes
+	return nil
 }
 
 // through converts an object, which takes from the budget meanwhile what it becomes.

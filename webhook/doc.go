@@ -32,9 +32,10 @@
 // So does an error whose methods panic, as those of a nil pointer do.
 //
 // Reviews cannot fill the memory: of admission reviews a server holds 64 MiB at a time, of
-// conversion reviews 256 MiB, and 64 MiB of the objects that it converts. They are counted as
-// they arrive, or as about what their objects and users become in your Go types, where that is
-// more. Of a type with an UnmarshalJSON of its own the text is counted.
+// conversion reviews 256 MiB, 64 MiB of the objects that it converts, and 256 MiB of what they
+// have become. They are counted as they arrive, or as about what their objects and users become
+// in your Go types, where that is more. Of a type with an UnmarshalJSON of its own the text is
+// counted.
 //
 // # Concurrency
 //
@@ -47,7 +48,8 @@
 // for a conversion 256 MiB) is answered with 413, and so is one whose objects and user become
 // more than 64 MiB, such as a user of more than 4 MiB, or with more than 1,048,576 objects. One
 // for which there is no room is answered with 503. The API server then does what the
-// failurePolicy says. A conversion of an object that becomes more than 64 MiB fails.
+// failurePolicy says. A conversion of an object that becomes more than 64 MiB fails, and so does
+// one for whose result there is no room.
 //
 // # Debugging
 //

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/hostile"
@@ -111,6 +112,29 @@ func TestAConversionDoesNotGrow(t *testing.T) {
 	}
 	require.Contains(t, ask(1000, 2000), "Success")
 	require.Contains(t, ask(1<<20, 6), "the object is larger than 67108864 bytes when it is decoded")
+}
+
+// What has been converted is counted until it is answered: a byte may become six.
+func TestWhatAConversionHoldsIsCounted(t *testing.T) {
+	const room = 1 << 20
+	convert := NewConversion[*corev1.ConfigMap](corev1.SchemeGroupVersion)
+	none := func(context.Context, *corev1.ConfigMap, *corev1.ConfigMap) error { return nil }
+	Spoke(convert, schema.GroupVersion{Version: "v2"}, none, func(_ context.Context, in, out *corev1.ConfigMap) error {
+		out.Data = in.Data
+		return nil
+	})
+	c := &call{log: slog.New(slog.DiscardHandler), conversion: newBudget(room)}
+	ask := func(objects int) string {
+		each := `{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"` + strings.Repeat("<", 16<<10) + `"}}`
+		body := `{"request":{"uid":"u","desiredAPIVersion":"v2","objects":[` + strings.Repeat(each+",", objects-1) + each + `]}}`
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		convert.ServeHTTP(w, r.WithContext(context.WithValue(t.Context(), callKey{}, c)))
+		require.EqualValues(t, room, c.conversion.left.Load(), "it was given back")
+		return w.Body.String()
+	}
+	require.Contains(t, ask(2), "Success")
+	require.Contains(t, ask(15), "convert ConfigMap from v1 to v2: there is no memory left for what it and those before it have become")
 }
 
 // A real pod is far from what is refused.
