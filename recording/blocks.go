@@ -1,6 +1,8 @@
 package recording
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -46,7 +48,10 @@ func (b *blocks) read(number uint32) ([]byte, error) {
 	b.reader.from.Reset(from)
 	b.reader.offset, b.reader.sum = at.offset, at.sum
 	content, err := b.reader.next()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%w: the file has become shorter since it was opened", ErrCutOff)
+	case err != nil:
 		return nil, err
 	}
 	*kept = keptBlock{number, append([]byte(nil), content...)}

@@ -56,6 +56,17 @@ func TestManyRequestsAtATime(t *testing.T) {
 	require.LessOrEqual(t, perRequest(2000, 2000), perRequest(1000, 1000)*5/4, "in turn")
 }
 
+// A body does not end where a file has been cut off that was whole.
+func TestAFileThatBecomesShorter(t *testing.T) {
+	raw := together(t, 1, 10_000)
+	f, err := newFile("f", bytes.NewReader(raw), int64(len(raw)))
+	require.NoError(t, err)
+	f.blocks.in = bytes.NewReader(raw[:f.blocks.at[1].offset])
+	_, err = io.ReadAll(f.Body(f.Requests[0]))
+	require.ErrorIs(t, err, ErrCutOff)
+	require.ErrorContains(t, err, "the file has become shorter since it was opened")
+}
+
 // BenchmarkPlaying plays watches that last as long as the recording does: one after the other,
 // and all in turn.
 func BenchmarkPlaying(b *testing.B) {
