@@ -47,7 +47,7 @@ func (m *Manager) AddTo(group Group, r Runnable) error {
 	return m.add(group, r)
 }
 
-func (m *Manager) add(group Group, r Runnable) error {
+func (m *Manager) add(group Group, r Runnable) (err error) {
 	name, unique := nameOf(r)
 	if group < Servers || group > LeaderElected || group == warmUps {
 		return fmt.Errorf("add %s: there is no %v", name, group)
@@ -73,12 +73,16 @@ func (m *Manager) add(group Group, r Runnable) error {
 		}
 	}
 	run := r.Run
-	var port *listener
 	if l, ok := r.(listener); ok {
-		port = &l
+		port := &l
 		if err := m.addListener(port); err != nil {
 			return fmt.Errorf("add %s: %w", name, err)
 		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, m.dropListener(port))
+			}
+		}()
 		run = func(ctx context.Context) error {
 			m.take(port)
 			return r.Run(ctx)
@@ -107,7 +111,7 @@ func (m *Manager) add(group Group, r Runnable) error {
 		run = m.afterCaches(name, run)
 	}
 	if err := m.groups[group].add(task{name, run}); err != nil {
-		return fmt.Errorf("add %s: %w", name, errors.Join(err, m.closePort(port)))
+		return fmt.Errorf("add %s: %w", name, err)
 	}
 	return nil
 }

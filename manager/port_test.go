@@ -1,6 +1,8 @@
 package manager_test
 
 import (
+	"context"
+	"crypto/x509"
 	"testing"
 	"time"
 
@@ -42,5 +44,29 @@ func TestNoPortIsLeftOfAManager(t *testing.T) {
 		}
 		require.Equal(r, []int{1, 0}, []int{runs.open, runs.closed}, "Run closes it")
 		require.NotContains(r, r.noted(), "+led")
+	})
+}
+
+// twin is a server whose certificate would have the name that another one's has.
+type twin struct{ open, closed int }
+
+func (w *twin) Listen() error                           { w.open++; return nil }
+func (w *twin) Close() error                            { w.closed++; return nil }
+func (w *twin) Run(ctx context.Context) error           { <-ctx.Done(); return nil }
+func (w *twin) Certificate() (*x509.Certificate, error) { return nil, nil }
+
+// What was not added opens no port that nobody serves, and leaves none open.
+func TestNoPortIsOpenedOfWhatCouldNotBeAdded(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		first, early, late := new(twin), new(twin), new(twin)
+		require.NoError(r, m.Add(first))
+		require.ErrorContains(r, m.Add(early), "add *manager_test.twin")
+		run := r.start(m)
+		settle(time.Second)
+		require.ErrorContains(r, m.Add(late), "add *manager_test.twin")
+		require.Equal(r, []int{1, 0, 1}, []int{first.open, early.open, late.open})
+		require.Equal(r, 1, late.closed)
+		require.NoError(r, run.end())
 	})
 }

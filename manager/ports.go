@@ -23,6 +23,14 @@ func (m *Manager) addListener(l *listener) error {
 	return m.listen(l)
 }
 
+// dropListener takes back what addListener did.
+func (m *Manager) dropListener(l *listener) error {
+	m.mu.Lock()
+	m.listeners = slices.DeleteFunc(m.listeners, func(other *listener) bool { return other == l })
+	m.mu.Unlock()
+	return m.closePort(l)
+}
+
 // listen opens a port, which the manager closes unless somebody takes it.
 func (m *Manager) listen(l *listener) error {
 	if err := (*l).Listen(); err != nil {
