@@ -111,6 +111,7 @@ type network struct {
 	config          *Config
 	log             *slog.Logger
 	files           *reading.Files
+	changes         bool                    // there are files, which may change
 	execCertificate func() *tls.Certificate // nil without an exec plugin
 
 	mu       sync.Mutex // guards the fields below; execCertificate's lock is taken inside it
@@ -122,7 +123,8 @@ type network struct {
 
 func newNetwork(c *Config) *network {
 	n := &network{config: c, log: c.logger()}
-	n.files = reading.New(n.log, c.TLS.files(), ReadFile, n.take)
+	files := c.TLS.files()
+	n.files, n.changes = reading.New(n.log, files, ReadFile, n.take), len(files) > 0
 	return n
 }
 
@@ -168,7 +170,7 @@ func (n *network) transport(ctx context.Context) (*http.Transport, error) {
 	switch current, checked := n.state(); {
 	case current == nil:
 		err = n.files.Wait(ctx)
-	case n.changes() && time.Since(checked) >= reloadInterval:
+	case n.changes && time.Since(checked) >= reloadInterval:
 		err = n.files.Try(ctx)
 	}
 	if err != nil && !errors.Is(err, reading.ErrSlow) {
@@ -186,9 +188,6 @@ func (n *network) transport(ctx context.Context) (*http.Transport, error) {
 	return n.current, nil
 }
 
-// changes reports whether there are files, which may change.
-func (n *network) changes() bool { return len(n.config.TLS.files()) > 0 }
-
 func (n *network) state() (current *http.Transport, checked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,7 +196,7 @@ func (n *network) state() (current *http.Transport, checked time.Time) {
 
 // reload reads the certificate files now and reports whether they changed.
 func (n *network) reload(ctx context.Context) bool {
-	if !n.changes() {
+	if !n.changes {
 		return false
 	}
 	before, _ := n.state()
