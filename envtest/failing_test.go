@@ -138,8 +138,13 @@ func TestAServerThatHasEndedSaysSo(t *testing.T) {
 	s := Start(t, Options{})
 	require.NoError(t, s.proc.cmd.Process.Signal(syscall.SIGABRT)) // a crash, of which it tells the log
 	<-s.proc.done
+	const ended = "the process ended: exit status 2; its log has:\nSIGABRT: abort\n"
 	_, err := s.AddUser(t.Context(), User{Name: "ann"})
-	require.ErrorContains(t, err, "the process ended: exit status 2; its log has:\nSIGABRT: abort\n")
+	require.ErrorContains(t, err, ended)
+	require.NoError(t, s.Restart(t.Context()))
+	require.NoError(t, s.proc.cmd.Process.Signal(syscall.SIGABRT))
+	_, err = s.Compact(t.Context())
+	require.ErrorContains(t, err, ended, "it is asked while it ends")
 	s.Kill()
 	_, err = s.AddUser(t.Context(), User{Name: "ann"})
 	require.ErrorContains(t, err, "the server does not run")

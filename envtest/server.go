@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -536,11 +537,14 @@ func (s *Server) command(ctx context.Context, command string) (answer, error) {
 	}
 	var a answer
 	err = p.send(command)
-	if err == nil {
+	if err == nil || errors.Is(err, syscall.EPIPE) { // the process ends, which is seen when nothing comes
 		err = p.receive(ctx, &a)
 	}
-	if err == nil && a.Error != "" {
+	switch {
+	case err == nil && a.Error != "":
 		err = errors.New(a.Error)
+	case err != nil && p.over():
+		err = fmt.Errorf("%w; %s", err, p.said())
 	}
 	if err != nil {
 		return answer{}, fmt.Errorf("envtest: %s: %w", command, err)
