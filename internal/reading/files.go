@@ -30,7 +30,7 @@ type File struct {
 func (f File) String() string { return f.What + " in " + f.Path }
 
 // Files are read together, by one goroutine for all who wait. Nobody can end the read of a
-// file: who gives up leaves the goroutine behind, which goes on and hands over what it
+// file: whoever gives up leaves the goroutine behind, which goes on and hands over what it
 // reads, however late. As long as it does, no other one begins.
 type Files struct {
 	log   *slog.Logger
@@ -66,8 +66,8 @@ func (f *Files) Wait(ctx context.Context) error { return f.wait(ctx, false) }
 // answered for Patience, whoever comes waits no longer: the error is ErrSlow then.
 func (f *Files) Try(ctx context.Context) error { return f.wait(ctx, true) }
 
-// Again is Try for those who know that what was read is of no use. What a reading brings that
-// began before they came may be of no use either: another one follows it.
+// Again is Try for those who know that what was read is of no use. A reading that began before
+// they came may bring the same: another one follows it.
 func (f *Files) Again(ctx context.Context) error {
 	r, began := f.join()
 	if err := f.await(ctx, r, true); err != nil {
