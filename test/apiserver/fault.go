@@ -110,7 +110,7 @@ type Silence struct{ AfterFrames int }
 // WithholdEnd never sends the bookmark that ends a streaming list.
 type WithholdEnd struct{}
 
-// ErrorEvent ends a watch with an ERROR event after some frames.
+// ErrorEvent ends a watch with an ERROR event after some frames; after none, at once.
 type ErrorEvent struct {
 	AfterFrames int
 	Status      metav1.Status

@@ -71,6 +71,8 @@ func TestFaultFrames(t *testing.T) {
 		"wrong type": {apiserver.WrongType{Frame: 1}, "ADDED a@101 ADDED unexpected@1 ADDED c@103", false},
 		"oversized":  {apiserver.Oversize{Frame: 2, Size: 1 << 20}, "ADDED a@101 ADDED b@102 ADDED @", false},
 		"duplicated": {apiserver.Duplicate{Every: 2}, "ADDED a@101 ADDED b@102 ADDED b@102 ADDED c@103", false},
+		"error at once": {apiserver.ErrorEvent{Status: metav1.Status{Code: 500, Reason: "Odd", Message: "m"}},
+			"ERROR 500 Odd: m", false},
 		"error": {apiserver.ErrorEvent{AfterFrames: 2, Status: metav1.Status{Code: 500, Reason: "Odd", Message: "m"}},
 			"ADDED a@101 ADDED b@102 ERROR 500 Odd: m", false},
 	}

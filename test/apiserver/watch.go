@@ -143,6 +143,9 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 
 // run sends what there is until the watch's time is over.
 func (w *watcher) run() error {
+	if w.faults.errorAt == 0 {
+		return w.faultError()
+	}
 	for _, v := range w.initial {
 		v = v.readAs(w.reading)
 		if !w.sel.matches(v) {
