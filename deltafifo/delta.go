@@ -109,3 +109,6 @@ func (d *Delta[T]) Outdates(have T) bool {
 
 // ofObject reports whether d is about one object.
 func (d *Delta[T]) ofObject() bool { return d.Type <= Deleted }
+
+// isList reports whether d carries what a list has shown.
+func (d *Delta[T]) isList() bool { return d.Type == Replaced || d.Type == Gained }

@@ -24,8 +24,15 @@ type Options struct {
 //	newest:    A → 3, C → 4, with Options.Compact only
 //
 // What is not an Added, Updated or Deleted is a barrier: compaction never folds across
-// one, so that newest has what came behind the last of them. What was
-// folded leaves a hole in entries; when there are more holes than deltas, they close.
+// one, so that newest has what came behind the last of them.
+//
+// A whole list (Replaced) supersedes the list of its namespace that is still queued, so at
+// most one waits however long the consumer is blocked. The changes between the two stay: they
+// are bounded by WaitForRoom, and the consumer applies them in the same batch as the newer list,
+// which tells of every deletion that they do not.
+//
+// A delta that was folded or superseded leaves a hole in entries; when there are more holes
+// than deltas, they close.
 type DeltaFIFO[T object.Head] struct {
 	compact bool
 	wake    chan struct{} // holds one token while there may be something to pop
@@ -35,6 +42,7 @@ type DeltaFIFO[T object.Head] struct {
 	entries []Delta[T]
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
+	lists   map[string]int     // position in entries of the last list of each namespace
 	merged  uint64
 }
 
@@ -48,7 +56,7 @@ const MaxAhead = maxReuse
 
 // New returns an empty queue.
 func New[T object.Head](opts Options) *DeltaFIFO[T] {
-	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
+	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), lists: make(map[string]int)}
 	if opts.Compact {
 		f.newest = make(map[object.Key]int)
 	}
@@ -67,6 +75,9 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 		d.Queued = time.Now()
 	}
 	if !f.compact || f.fold(&d) {
+		if d.isList() {
+			f.supersede(&d)
+		}
 		f.entries = append(f.entries, d)
 	}
 	f.mu.Unlock()
@@ -95,25 +106,52 @@ func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
 			if prior.Type == Added && d.Type == Updated {
 				d.Type = Added
 			}
-			*prior = Delta[T]{Queued: prior.Queued} // the age of the queue stays
-			f.merged++
-			f.holes++
+			f.drop(at)
 		}
-	}
-	if f.holes > len(f.entries)/2+minHoles {
-		f.close()
 	}
 	f.newest[d.Key] = len(f.entries)
 	return true
 }
 
-// forget empties newest. A map keeps the room that it once had, and takes as long to
-// clear, so that one that was large is left behind.
-func (f *DeltaFIFO[T]) forget() {
-	if len(f.newest) > maxReuse {
-		f.newest = make(map[object.Key]int)
+// supersede drops the list that d makes needless, and notes where d will be.
+func (f *DeltaFIFO[T]) supersede(d *Delta[T]) {
+	if at, waits := f.lists[d.Key.Namespace]; waits && d.Type == Replaced {
+		d.Anew = d.Anew || f.entries[at].Anew // the cache still holds what was before it
+		f.drop(at)
 	}
-	clear(f.newest)
+	f.lists[d.Key.Namespace] = len(f.entries)
+}
+
+// ListWaits reports whether a list of a namespace (Replaced or Gained) is queued, and whether it
+// is Anew. The next list of that namespace should then be a whole one, which supersedes it, and
+// must not take back known objects if the one that waits did not.
+func (f *DeltaFIFO[T]) ListWaits(namespace string) (waits, anew bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, waits := f.lists[namespace]
+	return waits, waits && f.entries[at].Anew
+}
+
+// drop makes a hole of an entry.
+func (f *DeltaFIFO[T]) drop(at int) {
+	f.entries[at] = Delta[T]{Queued: f.entries[at].Queued} // the age of the queue stays
+	f.merged++
+	if f.holes++; f.holes > len(f.entries)/2+minHoles {
+		f.close()
+	}
+}
+
+// forget empties newest.
+func (f *DeltaFIFO[T]) forget() { f.newest = emptied(f.newest) }
+
+// emptied returns m without entries. A map keeps the room that it once had, and takes as long
+// to clear, so a large one is replaced.
+func emptied[K comparable](m map[K]int) map[K]int {
+	if len(m) > maxReuse {
+		return make(map[K]int)
+	}
+	clear(m)
+	return m
 }
 
 // minHoles spares a short queue from being gone through at every second delta.
@@ -131,6 +169,9 @@ func (f *DeltaFIFO[T]) close() {
 		}
 		if last, ok := f.newest[d.Key]; ok && last == at && d.ofObject() {
 			f.newest[d.Key] = len(kept)
+		}
+		if last, ok := f.lists[d.Key.Namespace]; ok && last == at && d.isList() {
+			f.lists[d.Key.Namespace] = len(kept)
 		}
 		kept = append(kept, d)
 	}
@@ -207,6 +248,7 @@ func (f *DeltaFIFO[T]) take(reuse []Delta[T]) []Delta[T] {
 	taken := f.entries
 	f.entries = reuse[:0]
 	f.forget()
+	f.lists = emptied(f.lists)
 	signal(f.taken)
 	return taken
 }
@@ -219,7 +261,8 @@ func (f *DeltaFIFO[T]) Len() int {
 	return len(f.entries) - f.holes
 }
 
-// Merged counts the deltas that compaction folded into later ones.
+// Merged counts the deltas that compaction folded into later ones, and the lists that later
+// ones superseded.
 func (f *DeltaFIFO[T]) Merged() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -271,3 +271,51 @@ func TestRoomIsMadeByPopping(t *testing.T) {
 		require.NoError(t, errors.Join(<-waited, <-waited))
 	})
 }
+
+// However often a list follows while the consumer is blocked, one waits for each namespace. What
+// lies between two lists stays, and a list keeps the promise of the one that it supersedes to take
+// nothing back.
+func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
+	list := func(namespace string, rv int, anew bool) Delta[meta] {
+		d := barrier(Replaced, rv)
+		d.Key.Namespace, d.Anew = namespace, anew
+		d.Items = []meta{delta(Added, "a", "1", rv).Object}
+		return d
+	}
+	for _, compact := range []bool{false, true} {
+		f := New[meta](Options{Compact: compact})
+		waits, _ := f.ListWaits("")
+		require.False(t, waits)
+		fill(f, delta(Added, "x", "1", 1), list("", 2, true), list("shop", 3, false), delta(Deleted, "x", "1", 4))
+		first := f.Oldest()
+		for rv := range 1000 {
+			waits, anew := f.ListWaits("")
+			require.True(t, waits)
+			require.True(t, anew)
+			f.Add(list("", 5+rv, false))
+		}
+		require.Equal(t, 4, f.Len())
+		require.LessOrEqual(t, len(f.entries), 4*minHoles)
+		require.EqualValues(t, 1000, f.Merged())
+		require.Equal(t, first, f.Oldest())
+		f.Add(list("shop", 2000, false))
+		deltas := f.TryPop()
+		require.Equal(t, "added x@1; deleted x@4; replaced @1004; replaced @2000", show(deltas))
+		require.True(t, deltas[2].Anew)
+		require.False(t, deltas[3].Anew)
+
+		waits, anew := f.ListWaits("")
+		require.False(t, waits || anew, "it was taken")
+	}
+}
+
+// A list of what was gained waits until a whole list supersedes it, and supersedes none.
+func TestAWholeListSupersedesAGainedOne(t *testing.T) {
+	f := fill(New[meta](Options{}), barrier(Replaced, 1), barrier(Gained, 0))
+	require.Equal(t, 2, f.Len())
+	waits, anew := f.ListWaits("")
+	require.True(t, waits)
+	require.False(t, anew)
+	f = fill(New[meta](Options{}), barrier(Gained, 0), delta(Added, "x", "1", 1), barrier(Replaced, 2))
+	require.Equal(t, "added x@1; replaced @2", show(f.TryPop()))
+}

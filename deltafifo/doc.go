@@ -13,7 +13,8 @@
 // a resync (Sync) and a bookmark are one entry each, so that a consumer can
 // let each take effect at once (L12, L13). One Pop takes everything, so that what
 // the deltas of a batch promise as resource versions covers every change that was
-// queued up to them (L13), also where compaction folded some (L01).
+// queued up to them (L13), also where compaction folded some (L01). At most one whole list of
+// a namespace waits: a newer one supersedes it.
 //
 // # Concurrency
 //
@@ -26,6 +27,6 @@
 //
 // # Debugging
 //
-// Len and Oldest tell how far the consumer lags; Merged counts what
-// compaction saved.
+// Len and Oldest tell how far the consumer lags; Merged counts the deltas that compaction
+// folded and the lists that newer ones superseded.
 package deltafifo

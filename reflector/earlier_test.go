@@ -218,6 +218,8 @@ type asking struct {
 
 func (a *asking) WaitForRoom(context.Context) error { return nil }
 
+func (a *asking) ListWaits(string) (waits, anew bool) { return false, false }
+
 func (a *asking) Add(d deltafifo.Delta[partial]) {
 	if d.Type == deltafifo.Replaced {
 		a.resumed <- a.reflector.Status().Resumed

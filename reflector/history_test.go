@@ -257,7 +257,7 @@ func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 			from := reusable{s, func(key object.Key) (partial, bool) { return cached, key.Name == "a" }}
 			var replaced []deltafifo.Delta[partial]
 			synctest.Test(t, func(t *testing.T) {
-				queue := deltafifo.New[partial](deltafifo.Options{})
+				queue := new(taken)
 				r := New(from, queue, Options{Initial: List})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
@@ -266,7 +266,7 @@ func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 				cancel()
 				require.NoError(t, <-ended)
 				require.Equal(t, "80", r.Status().RV)
-				for _, d := range queue.TryPop() {
+				for _, d := range queue.deltas {
 					if d.Type == deltafifo.Replaced {
 						replaced = append(replaced, d)
 					}

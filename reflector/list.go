@@ -117,8 +117,11 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	return &failure.Failure{Phase: phase, Err: err}
 }
 
-// countList is called before the list, so that a list that fails counts too.
+// countList is called before the list, so that a list that fails counts too. If one that is
+// Anew waits, the cache still holds what was before it: the next list takes nothing back either.
 func (r *Reflector[T]) countList() {
+	_, anew := r.queue.ListWaits("")
+	r.anew = r.anew || anew
 	r.update(func(s *Status) {
 		s.Lists++
 		if s.RV != "" {

@@ -37,7 +37,8 @@ type Narrowing[T object.Head] interface {
 // has come to be wanted; Gained must be called to tell. The queue is told of it as
 // deltafifo.Gained, with the version of the list, and the watch goes on from where it was:
 // what it tells of the gained objects up to that version is old, and the consumer must
-// leave it out. Where versions cannot be compared, all is listed. What is not
+// leave it out. If versions cannot be compared, or an earlier list has not been taken from the
+// queue, all is listed. What is not
 // wanted any more, and what is in the queue already, is for the consumer to leave out, too.
 func (r *Reflector[T]) Narrow(by Narrowing[T]) {
 	r.narrowing = by
@@ -116,7 +117,8 @@ func (r *Reflector[T]) gaining(ctx context.Context, next State, fail *failure.Fa
 		return next, fail
 	}
 	r.restToGain(ctx)
-	if _, err := object.CompareRV(r.rv, r.rv); err != nil || r.unordered.Load() {
+	waits, _ := r.queue.ListWaits("") // a whole list supersedes it
+	if _, err := object.CompareRV(r.rv, r.rv); err != nil || r.unordered.Load() || waits {
 		return Listing, fail
 	}
 	return Gaining, fail

@@ -24,7 +24,7 @@ import (
 func runOn(t *testing.T, from source.ListerWatcher[partial], opts Options) (r *Reflector[partial], d []deltafifo.Delta[partial]) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		queue := deltafifo.New[partial](deltafifo.Options{})
+		queue := new(taken)
 		r = New(from, queue, opts)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -32,7 +32,7 @@ func runOn(t *testing.T, from source.ListerWatcher[partial], opts Options) (r *R
 		time.Sleep(4 * time.Minute)
 		cancel()
 		require.NoError(t, <-ended)
-		d = queue.TryPop()
+		d = queue.deltas
 	})
 	return r, d
 }

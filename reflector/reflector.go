@@ -71,6 +71,10 @@ type Queue[T object.Head] interface {
 	// WaitForRoom is called before each change of a watch. It may hold it up, for as
 	// long as ctx lasts.
 	WaitForRoom(ctx context.Context) error
+	// ListWaits reports whether a list that the reflector added has not been taken yet, and
+	// whether that list is Anew. The reflector passes an empty namespace, which stands for
+	// its own, as it does in the keys of lists and bookmarks.
+	ListWaits(namespace string) (waits, anew bool)
 }
 
 // New returns a reflector that is not running. Options that contradict each

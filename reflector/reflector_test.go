@@ -118,6 +118,15 @@ func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 	}, nil
 }
 
+// taken is a queue whose consumer takes every delta at once, and keeps it.
+type taken struct{ deltas []deltafifo.Delta[partial] }
+
+func (q *taken) Add(d deltafifo.Delta[partial]) { q.deltas = append(q.deltas, d) }
+
+func (q *taken) WaitForRoom(context.Context) error { return nil }
+
+func (q *taken) ListWaits(string) (waits, anew bool) { return false, false }
+
 // play plays a script to its end and returns what was queued.
 func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[partial]) {
 	t.Helper()
@@ -128,7 +137,7 @@ func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[
 func playFrom(t *testing.T, s *script, opts Options, e *Earlier[partial]) (queued []string, r *Reflector[partial]) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		queue := deltafifo.New[partial](deltafifo.Options{})
+		queue := new(taken)
 		r = New(s, queue, opts)
 		if e != nil {
 			r.Resume(*e)
@@ -139,17 +148,15 @@ func playFrom(t *testing.T, s *script, opts Options, e *Earlier[partial]) (queue
 		time.Sleep(4 * time.Minute)
 		cancel()
 		require.NoError(t, <-ended)
-		if deltas := queue.TryPop(); deltas != nil {
-			for _, d := range deltas {
-				line := fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV)
-				if d.Late {
-					line = fmt.Sprintf("late %s%s", line, d.Object.ResourceVersion)
-				}
-				for _, item := range d.Items {
-					line += " " + item.Name + "@" + item.ResourceVersion
-				}
-				queued = append(queued, line)
+		for _, d := range queue.deltas {
+			line := fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV)
+			if d.Late {
+				line = fmt.Sprintf("late %s%s", line, d.Object.ResourceVersion)
 			}
+			for _, item := range d.Items {
+				line += " " + item.Name + "@" + item.ResourceVersion
+			}
+			queued = append(queued, line)
 		}
 	})
 	return queued, r

@@ -1,31 +1,52 @@
 package sharedinformer
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 )
 
-// keep puts the cached object in the place of each that is equal in all, where a
-// server's history went back and the version does not tell. Within one list it does: what
-// comes again is the same. It is called where no lock is held.
+// keep puts the object that the cache has, or will have by the deltas before, in the place of each
+// that is equal in all, if a server's history went back and the version does not tell. Within one
+// list the version does: an item that comes again is the same. It is called while no lock is held.
 func (a *applier[T]) keep(deltas []deltafifo.Delta[T]) {
+	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta[T]) bool { return d.Anew }) {
+		return
+	}
 	cache := a.informer.cache.Reader()
+	coming := map[object.Key]T{}
 	for n := range deltas {
-		if !deltas[n].Anew {
-			continue
-		}
-		items := deltas[n].Items
-		listed := make(map[object.Key]T, len(items))
-		for at, item := range items {
-			key := object.KeyOf(item)
-			if first, again := listed[key]; again && first.GetUID() == item.GetUID() && first.GetResourceVersion() == item.GetResourceVersion() {
-				items[at] = first
-				continue
-			}
-			if have, ok := cache.Get(key); ok && a.informer.equal(have, item) {
-				items[at] = have
-			}
-			listed[key] = items[at]
+		d := &deltas[n]
+		switch {
+		case d.Anew:
+			listed := a.keepItems(d.Items, func(key object.Key) (T, bool) {
+				if o, ok := coming[key]; ok {
+					return o, true
+				}
+				return cache.Get(key)
+			})
+			maps.Copy(coming, listed)
+		case d.Type <= deltafifo.Updated && !d.Late:
+			coming[d.Key] = d.Object
 		}
 	}
+}
+
+// keepItems is keep for one list. It returns the list by key.
+func (a *applier[T]) keepItems(items []T, known func(object.Key) (T, bool)) map[object.Key]T {
+	listed := make(map[object.Key]T, len(items))
+	for at, item := range items {
+		key := object.KeyOf(item)
+		if first, again := listed[key]; again && first.GetUID() == item.GetUID() && first.GetResourceVersion() == item.GetResourceVersion() {
+			items[at] = first
+			continue
+		}
+		if have, ok := known(key); ok && a.informer.equal(have, item) {
+			items[at] = have
+		}
+		listed[key] = items[at]
+	}
+	return listed
 }

@@ -100,3 +100,6 @@ func (w within[T]) Add(d deltafifo.Delta[T]) {
 	}
 	w.DeltaFIFO.Add(d)
 }
+
+// ListWaits implements reflector.Queue.
+func (w within[T]) ListWaits(string) (waits, anew bool) { return w.DeltaFIFO.ListWaits(w.namespace) }

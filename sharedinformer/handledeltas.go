@@ -312,7 +312,7 @@ func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 		a.informer.gone.add(c.Old, d.RV)
 		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})
 	case !c.Existed:
-		initial := a.initial && d.Type == deltafifo.Replaced
+		initial := a.ofInitialList(d)
 		a.add(d, Event[T]{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.came(d, c.New)})
 	case c.Old.GetUID() != c.New.GetUID():
 		a.informer.gone.add(c.Old, forGood)
@@ -321,6 +321,19 @@ func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 	default:
 		a.add(d, Event[T]{Type: Update, Old: c.Old, Object: c.New})
 	}
+}
+
+// ofInitialList reports whether an object that d brings belongs to the initial list. A change does
+// if it follows an initial list that a newer one superseded in the queue.
+func (a *applier[T]) ofInitialList(d *deltafifo.Delta[T]) bool {
+	switch {
+	case d.Type == deltafifo.Replaced:
+		return a.initial
+	case d.Type == deltafifo.Gained, a.informer.synced.Load():
+		return false
+	}
+	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+	return f != nil && !f.whole
 }
 
 func (a *applier[T]) add(d *deltafifo.Delta[T], e Event[T]) {

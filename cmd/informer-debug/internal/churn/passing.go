@@ -34,6 +34,9 @@ type nowhere[T object.Head] struct{}
 func (nowhere[T]) Add(deltafifo.Delta[T])            {}
 func (nowhere[T]) WaitForRoom(context.Context) error { return nil }
 
+// ListWaits implements reflector.Queue: nothing waits.
+func (nowhere[T]) ListWaits(string) (waits, anew bool) { return false, false }
+
 // String names the source.
 func (p *passing[T]) String() string { return p.at.String() }
 

@@ -1,0 +1,143 @@
+package sharedinformer
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// forgetful is a source whose history expires after each watch, which brings one change.
+type forgetful struct {
+	mu      sync.Mutex
+	rv      int
+	objects map[string]podPtr
+	made    atomic.Int64
+	freed   atomic.Int64
+}
+
+func (s *forgetful) String() string { return "things" }
+
+// set puts an object with a UID; remove takes one away.
+func (s *forgetful) set(name, uid string) (e wire.Event[podPtr]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rv++
+	o := podAt(name, strconv.Itoa(s.rv), nil)
+	o.UID = types.UID(uid)
+	s.objects[name] = o
+	return wire.Event[podPtr]{Type: watch.Modified, Object: o}
+}
+
+func (s *forgetful) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rv++
+	delete(s.objects, name)
+}
+
+func (s *forgetful) List(context.Context, metav1.ListOptions) source.List[podPtr] {
+	meta := new(metav1.ListMeta)
+	return source.List[podPtr]{Meta: meta, Items: func(yield func(podPtr, error) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		meta.ResourceVersion = strconv.Itoa(s.rv)
+		for _, o := range s.objects {
+			o = o.DeepCopy()
+			s.made.Add(1)
+			runtime.AddCleanup(o, func(int) { s.freed.Add(1) }, 0)
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func (s *forgetful) Watch(_ context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[podPtr], error], error) {
+	return func(yield func(wire.Event[podPtr], error) bool) {
+		if yield(s.set("busy", "busy"), nil) {
+			yield(wire.Event[podPtr]{}, apierrors.NewResourceExpired("too old"))
+		}
+	}, nil
+}
+
+// While an index function does not return, at most one list waits for the cache. When it returns,
+// readers see one whole set, and the handler hears the difference: each deletion, and each object that
+// another has replaced under its name (L03, L04, L12, L17).
+func TestL12_AtMostOneListWaitsForABlockedCache(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		for _, initial := range []bool{false, true} {
+			t.Run("initial list "+strconv.FormatBool(initial), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const objects = 200
+					from := &forgetful{rv: 10, objects: map[string]podPtr{}}
+					for n := range objects {
+						from.set(strconv.Itoa(n), "old")
+					}
+					i := New(from, Options{Store: of, Initial: reflector.List})
+					release, blocks := make(chan struct{}), atomic.Bool{}
+					blocks.Store(initial)
+					AddIndex(i, "stuck", func(podPtr) []string {
+						if blocks.Load() {
+							<-release
+						}
+						return nil
+					})
+					told, marked := map[string]EventType{}, map[string]bool{}
+					i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error {
+						key := e.Object.Name + " " + string(e.Object.UID)
+						told[key], marked[key] = e.Type, e.Initial
+						return nil
+					}))
+					ctx, cancel := context.WithCancel(t.Context())
+					wait, err := i.Start(ctx)
+					require.NoError(t, err)
+					if !initial {
+						require.NoError(t, i.WaitForSync(ctx))
+						require.Len(t, told, objects+1, "with the busy one")
+					}
+					blocks.Store(true)
+					time.Sleep(time.Hour)
+					from.remove("1")
+					from.set("2", "new")
+					time.Sleep(24 * time.Hour)
+					runtime.GC()
+					s := i.Status()
+					held := from.made.Load() - from.freed.Load()
+					require.Greater(t, s.Reflector.Lists, uint64(1000))
+					require.Less(t, held, int64(4*objects), "the cache, the list that is applied, the one that waits, and the one that is read")
+					blocks.Store(false)
+					close(release)
+					time.Sleep(time.Minute)
+					require.Equal(t, objects, i.Cache().Len())
+					_, ok := i.Cache().Get(object.Key{Namespace: "a", Name: "1"})
+					require.False(t, ok)
+					require.NotEqual(t, Add, told["1 old"], "told as deleted, or never as added")
+					require.NotEqual(t, Add, told["2 old"])
+					require.Equal(t, Add, told["2 new"])
+					if initial {
+						require.True(t, marked["3 old"])
+					}
+					cancel()
+					require.NoError(t, wait())
+				})
+			})
+		}
+	})
+}
