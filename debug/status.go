@@ -74,12 +74,14 @@ func (i *Informer) Which() Which {
 // once a minute.
 const longSilent = 2 * time.Minute
 
-// Trouble says what keeps changes from the cache, where something does at the moment now:
-// failures, a transform or hook that does not return, or a watch that has brought nothing for two
+// Trouble says what keeps changes from the cache, if something does at the moment now:
+// failures, lists in the place of watches, a transform or hook that does not return, or a watch that has brought nothing for two
 // minutes, not even the bookmark that the API server sends each minute. It is empty where changes
 // wait for the cache instead.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
+	case r.Polling && r.Failure != nil:
+		return fmt.Sprintf("watches fail, and lists take their place, the last %s ago: %v", short(r.Age(now)), r.Failure)
 	case r.Attempts > 0:
 		return "no changes arrive: " + r.Missing().Error()
 	case r.Held():

@@ -288,8 +288,11 @@ func (i *inquiry) arriving(meant []one) {
 // late tells whether changes of an informer that has its list come late.
 func (i *inquiry) late(of one) {
 	s, name := of.status, describe(of)
-	if s.Synced && (s.Reflector.Attempts > 0 || s.Reflector.Held()) {
-		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
+	switch r := s.Reflector; {
+	case s.Synced && r.Polling && r.Failure != nil:
+		i.say(WatchFails, "Changes of %s arrive late, by lists: watches fail: %s. The cache is as of version %s, %s ago.", name, failure.Reason(r.Failure.Err), s.RV, short(r.Age(i.now)))
+	case s.Synced && (r.Attempts > 0 || r.Held()):
+		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s%s.", name, r.State, because(r), s.RV, old(r, i.now))
 	}
 	if silence := silent(&s, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
 		i.say(WatchSilent, "The informer of %s is silent: %s. The cache is as of version %s; informer-debug check compares it with the server.", name, silence, s.RV)
@@ -297,6 +300,14 @@ func (i *inquiry) late(of one) {
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
 		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: %s.", s.QueueDepth, name, short(s.QueueAge), cmp.Or(s.Blocked, "an index function is slow, or the machine is"))
 	}
+}
+
+// old says how old the state of a reflector is, if that is known.
+func old(r reflector.Status, now time.Time) string {
+	if r.Age(now) == 0 {
+		return ""
+	}
+	return ", " + short(r.Age(now)) + " ago"
 }
 
 func because(s reflector.Status) string {

@@ -174,7 +174,7 @@ func TestWhy(t *testing.T) {
 		},
 		"server down": {
 			happen: func(p *puzzle) { put("p")(p); p.Server.Down(); p.Settle(30 * time.Second) }, want: debug.WatchFails,
-			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times, since .+ ago\)\. The cache is as of version \d+\.$`,
+			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times, since .+ ago\)\. The cache is as of version \d+, \S+ ago\.$`,
 		},
 		"silent watch": {
 			prepare: func(p *puzzle) {
@@ -191,7 +191,7 @@ func TestWhy(t *testing.T) {
 				return o, nil
 			},
 			happen: func(p *puzzle) { put("other")(p); put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchFails,
-			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, since 3m\d+s\. The cache is as of version \d+\.$`,
+			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, since 3m\d+s\. The cache is as of version \d+, \S+ ago\.$`,
 		},
 		"handler blocks": {
 			prepare: func(p *puzzle) {

@@ -179,7 +179,7 @@ func (m *Manager) addCluster(c *Cluster) error {
 
 // AddInformers shows informers that the manager does not run, such as client-go's, like
 // those of a cluster of that name: in /metrics, in /debug/status, and in /readyz while
-// one has not synced.
+// one has not synced or is stale.
 func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
 	if name == "" {
 		return errors.New("add informers: the manager's own have no name, so that others need one")
@@ -203,7 +203,7 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 	if cluster != "" {
 		check += "-" + cluster
 	}
-	if err := m.ready.add(check, synced(unsynced)); err != nil {
+	if err := m.ready.add(check, synced(unsynced, source.Status)); err != nil {
 		return err
 	}
 	m.mu.Lock()

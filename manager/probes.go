@@ -8,28 +8,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// synced fails while an informer is not synced that unsynced returns, and names each
-// with the reason.
-func synced(unsynced func() []sharedinformer.Status) Check {
+// longStale is how old a cache may be. Lists keep it younger if watches fail (reflector.Status.Polling).
+const longStale = 15 * time.Minute
+
+// synced fails while an informer is not synced that unsynced returns, or one of all is stale, and
+// names each with the reason.
+func synced(unsynced, all func() []sharedinformer.Status) Check {
 	return func(*http.Request) error {
-		var reasons []string
+		var missing, stale []string
 		for _, s := range unsynced() {
 			for _, r := range s.Unsynced() {
-				reason := fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
-				if r.Attempts > 0 {
-					reason = r.Failure.Error()
-				}
-				reasons = append(reasons, reason)
+				missing = append(missing, reason(r))
 			}
 		}
-		if len(reasons) > 0 {
-			return fmt.Errorf("not synced: %s", strings.Join(reasons, "; "))
+		now := time.Now()
+		for _, s := range all() {
+			for _, r := range s.Stale(now, longStale) {
+				stale = append(stale, fmt.Sprintf("%s old: %s", r.Age(now).Round(time.Second), reason(r)))
+			}
 		}
-		return nil
+		var errs []error
+		if len(missing) > 0 {
+			errs = append(errs, fmt.Errorf("not synced: %s", strings.Join(missing, "; ")))
+		}
+		if len(stale) > 0 {
+			errs = append(errs, fmt.Errorf("stale: %s", strings.Join(stale, "; ")))
+		}
+		return errors.Join(errs...)
 	}
+}
+
+// reason says why a reflector does not follow its server.
+func reason(r reflector.Status) string {
+	if r.Attempts > 0 {
+		return r.Failure.Error()
+	}
+	return fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
 }
 
 // checkState fails before everything was started and as soon as it is stopped.

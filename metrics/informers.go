@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace-dev/millrace/reflector"
@@ -27,6 +29,8 @@ type InformerOptions struct {
 //   - millrace_informer_state: how many informers are in the state, by
 //     label state
 //   - millrace_informer_failing_attempts: failures in a row, 0 when all is well
+//   - millrace_informer_age_seconds: how long ago the server last told of the cached state
+//   - millrace_informer_polling: 1 while lists take the place of watches that fail
 //   - millrace_informer_objects: cached objects
 //   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total,
 //     _packed_damaged_total: see sharedinformer.PackedStatus
@@ -67,6 +71,8 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	informer("synced", "1 when a whole initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) }, all)
 	informer("failing_attempts", "Failures in a row, 0 when all is well.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) }, worst)
+	informer("age_seconds", "How long ago the server last told of the cached state.", gauge, func(i s) float64 { return i.Reflector.Age(time.Now()).Seconds() }, worst)
+	informer("polling", "1 while lists take the place of watches that fail.", gauge, func(i s) float64 { return truth(i.Reflector.Polling) }, worst)
 	informer("objects", "Cached objects.", gauge, func(i s) float64 { return float64(i.Objects) }, add)
 	informer("packed_bytes", "Bytes of objects in packed caches.", gauge, func(i s) float64 { return float64(i.Packed.Bytes) }, add)
 	informer("packed_kept", "Objects in packed caches that are whole.", gauge, func(i s) float64 { return float64(i.Packed.Kept) }, add)

@@ -86,7 +86,7 @@ func TestAServerIsBlamedBehindATransform(t *testing.T) {
 		time.Sleep(2 * slowCall)
 		require.Equal(t, Watching, r.Status().State)
 		require.Nil(t, r.Status().Failure)
-		time.Sleep(time.Hour)
+		time.Sleep(11 * time.Minute)
 		require.ErrorIs(t, r.Status().Failure.Err, ErrStalled)
 		cancel()
 		require.NoError(t, <-ended)

@@ -31,7 +31,8 @@
 // The function of a state runs it to its end and returns the next state, with a
 // failure if there was one; nothing else decides. So watch.go says when a relist
 // follows (the resource version has expired, or a change cannot be read) and when a
-// streaming list gives way to a list; history.go whether the server went back behind
+// streaming list gives way to a list; following.go when lists take the place of watches
+// that fail; history.go whether the server went back behind
 // what it promised; earlier.go whether an earlier state is believed; list.go what a list asks for; reflector.go where a run begins and
 // what happens to every failure; backoff.go how long to wait; and watchdog.go when
 // silence is too long.
@@ -43,7 +44,9 @@
 // resource version. A list follows only if that has expired, if the server's history
 // went back behind it, or if the change after it could not be decoded or transformed
 // three times in a row: by then the object may be another one (L19); or if the consumer has
-// lost something (Relist). A streaming list
+// lost something (Relist); or if watches keep failing: for a minute if the server refuses
+// them, for ten if it does not answer (Status.Polling). Status.Heard says when the server last
+// told of the state. A streaming list
 // without its end falls back to a list. A watch or list that falls silent is given up
 // and opened again (L20). The resource version never passes a change that was not
 // queued (L21). Every failure is in Status and goes to Options.OnError (L22).

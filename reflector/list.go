@@ -122,6 +122,7 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 func (r *Reflector[T]) countList() {
 	_, anew := r.queue.ListWaits("")
 	r.anew = r.anew || anew
+	r.following.listing(time.Now())
 	r.update(func(s *Status) {
 		s.Lists++
 		if s.RV != "" {
@@ -137,7 +138,7 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	now := time.Now()
-	r.answeredAt(now)
+	r.hears(now)
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
 	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})

@@ -39,8 +39,10 @@ type Reflector[T object.Head] struct {
 	unpaged        bool          // a page's token expired: list in one response
 	noStream       bool          // streaming lists are not to be tried (again)
 	streamFailures int
-	watched        string // the version from which the last watch was opened
-	unreadable     int    // watches from there, in a row, that broke at a change that cannot be read
+	watched        string        // the version from which the last watch was opened
+	served         time.Duration // for how long the last watch was open
+	following      following     // since when watches do not keep the state current
+	unreadable     int           // watches from there, in a row, that broke at a change that cannot be read
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
 	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
@@ -145,10 +147,13 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	state, _ = r.gaining(ctx, state, nil)
 	for ctx.Err() == nil {
+		state = r.poll(state)
+		heard := r.heard
 		next, fail := r.step(ctx, state)
 		if ctx.Err() != nil {
 			break
 		}
+		r.followed(state, r.heard-heard, fail)
 		next, fail = r.gaining(ctx, next, fail)
 		if next, fail = r.relist(next, fail); fail != nil {
 			r.record(fail)
@@ -255,8 +260,9 @@ func (r *Reflector[T]) update(change func(*Status)) {
 
 // record completes a failure from what came before it and shows it. What failed is over.
 func (r *Reflector[T]) record(f *failure.Failure) {
-	now, name := time.Now(), r.Name()
+	now, name, polling := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
+		polling = s.Polling
 		if s.over(now, r.pace.served()) {
 			s.Attempts = 0
 		}
@@ -271,16 +277,17 @@ func (r *Reflector[T]) record(f *failure.Failure) {
 			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError is asked
 		}
 	})
-	r.log(f)
+	r.log(f, polling)
 }
 
 // patientTries is how many requests for patience in a row are nothing to warn of.
 // A server answers 429 for a second or two when a kind has just been installed.
 const patientTries = 3
 
-func (r *Reflector[T]) log(f *failure.Failure) {
+// log logs a failure. While polling, watches are expected to fail.
+func (r *Reflector[T]) log(f *failure.Failure, polling bool) {
 	level := slog.LevelWarn
-	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries {
+	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries || polling && f.Phase != failure.PhaseList {
 		level = slog.LevelDebug
 	}
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase)}

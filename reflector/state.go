@@ -37,7 +37,8 @@ const (
 	// is followed by the next watch at once, a failure by a back-off and the
 	// next watch from the same resource version, an expired resource version
 	// by a back-off and a list. So is a change that could not be read three
-	// times in a row.
+	// times in a row. A list also takes the place of watches that fail for too
+	// long (see Status.Polling).
 	Watching
 	// BackingOff: waiting before the next attempt, or for OnError, which may end them.
 	BackingOff
@@ -79,12 +80,18 @@ type Status struct {
 	State    State     // where it is
 	Since    time.Time // when it came there
 	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise, and until OnError has returned
-	Heard    time.Time // when the server was last heard: an answer, a change or a bookmark; zero before the first
+	Heard    time.Time // when the server last told of the state: by a list, a change, a bookmark, or the end of a watch in good order; zero before the first. Its age is how old the cache may be (see Age)
 	Waiting  string    // what a request without an answer waits for, from the first second on, or the transform or hook that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
 	RV       string           // the last resource version that is queued; empty before the first list
 	Attempts int              // failures since the last success, such as a watch that has served for a third of Backoff.Max; 0 means that all is well
 	Failure  *failure.Failure // the last failure ever, nil if there was none
+
+	// Polling: watches have failed for a minute, if the server refuses them, or for ten if it
+	// does not answer them, and a list takes the place of a watch. While watches are refused,
+	// one follows a minute after the other, or at the next attempt after that. It ends with a
+	// watch that serves.
+	Polling bool
 
 	// Resumed: the state began with an earlier one, which the server has confirmed or
 	// corrected (see Reflector.Resume).
@@ -109,6 +116,17 @@ type Status struct {
 // Waiting).
 func (s Status) Held() bool { return s.State == Watching && s.Waiting != "" }
 
+// Age is how long ago the server last told of the state: what has changed since then may be
+// missing from the cache. It is 0 before the first list. An open watch keeps it below a minute or
+// so, which is how often the API server sends bookmarks (KEP-956). If the server sends none, it
+// is 0 while a watch is open.
+func (s Status) Age(now time.Time) time.Duration {
+	if s.Heard.IsZero() || s.State == Watching && s.Bookmarks == 0 && s.Attempts == 0 && !s.Held() {
+		return 0
+	}
+	return max(0, now.Sub(s.Heard))
+}
+
 // Silence is for how long the watch has brought nothing, 0 where none is open or where it is
 // Held. The API server sends a bookmark every minute (KEP-956): after two without anything the
 // watch may be dead, and the cache stale, though no request has failed.
@@ -116,7 +134,11 @@ func (s Status) Silence(now time.Time) time.Duration {
 	if s.State != Watching || s.Held() || s.Heard.IsZero() {
 		return 0
 	}
-	return max(0, now.Sub(s.Heard))
+	since := s.Since // when the server accepted the watch
+	if s.Heard.After(since) {
+		since = s.Heard
+	}
+	return max(0, now.Sub(since))
 }
 
 // NotServed reports whether the last that was heard is that the server does not serve

@@ -93,9 +93,13 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	r.watched = r.from()
 	opts.ResourceVersion = r.watched
 	heard, opened := r.heard, time.Now()
+	r.served = 0
 	next, fail := r.follow(ctx, opts, nil)
 	if r.mute += time.Since(opened); r.heard != heard {
 		r.mute = 0
+	}
+	if fail == nil {
+		r.hears(time.Now())
 	}
 	next, fail = r.unlessBack(ctx, next, fail)
 	if r.looksPast(fail) {
@@ -157,7 +161,8 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}
-	r.answeredAt(time.Now())
+	accepted := time.Now()
+	defer func() { r.served = time.Since(accepted) }()
 	lifetime = r.opts.recalled(&r.pace.recall, lifetime) + margin
 	if initial == nil {
 		dog.expect(lifetime-time.Since(opened), ErrStalled)
@@ -235,11 +240,11 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err
 func (r *Reflector[T]) hear(rv string, at time.Time) {
 	r.heard++
 	r.last = rv
-	r.answeredAt(at)
+	r.hears(at)
 }
 
-// answeredAt notes when the server was heard. A source of other than the wire may not say.
-func (r *Reflector[T]) answeredAt(at time.Time) {
+// hears notes when the server told of the state. A source of other than the wire may not say.
+func (r *Reflector[T]) hears(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
 	}

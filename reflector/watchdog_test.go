@@ -277,12 +277,14 @@ func TestStatusSaysHowLongAWatchIsSilent(t *testing.T) {
 		time.Sleep(30*time.Second + time.Millisecond)
 		require.Equal(t, BackingOff, r.Status().State)
 		require.Zero(t, r.Status().Silence(time.Now()), "no watch is open")
-		require.True(t, began.Equal(r.Status().Heard))
+		require.True(t, began.Equal(r.Status().Heard), "the list, and the change at once after it")
 		time.Sleep(time.Minute)
-		again := r.Status().Heard
+		again := r.Status().Since
 		require.True(t, again.After(began.Add(time.Minute)), "the next watch was accepted")
+		require.True(t, again.Equal(r.Status().Heard), "its bookmark came with that")
 		time.Sleep(time.Minute)
 		require.Equal(t, time.Since(again), r.Status().Silence(time.Now()))
+		require.Equal(t, time.Since(again), r.Status().Age(time.Now()))
 		cancel()
 		require.NoError(t, <-ended)
 		require.Zero(t, r.Status().Silence(time.Now()))

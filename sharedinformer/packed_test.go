@@ -33,8 +33,12 @@ func (empty) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] 
 	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(*corev1.Pod, error) bool) {}}
 }
 
-func (empty) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
-	return func(func(wire.Event[*corev1.Pod], error) bool) { <-ctx.Done() }, nil
+func (empty) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	return func(func(wire.Event[*corev1.Pod], error) bool) {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(*opts.TimeoutSeconds)*time.Second)
+		defer cancel()
+		<-ctx.Done()
+	}, nil
 }
 
 // pooled is an empty source whose objects share parts. So the states of an update are opened at

@@ -118,6 +118,21 @@ func (s Status) Unsynced() []reflector.Status {
 	return missing(s.Reflector, s.Namespaces)
 }
 
+// Stale returns the reflectors whose state is older than after (see reflector.Status.Age): of the
+// namespaces concerned, or the only one. One whose kind the server does not serve is left out.
+func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Status) {
+	each := s.Namespaces
+	if each == nil {
+		each = []reflector.Status{s.Reflector}
+	}
+	for _, r := range each {
+		if r.Age(now) > after && !r.NotServed() {
+			stale = append(stale, r)
+		}
+	}
+	return stale
+}
+
 // missing returns those of each without an initial list; all if there are none.
 func missing(all reflector.Status, each []reflector.Status) (without []reflector.Status) {
 	for _, s := range each {
@@ -149,6 +164,7 @@ func together(a, b reflector.Status) reflector.Status {
 		worst.Heard = b.Heard
 	}
 	worst.Unordered = a.Unordered || b.Unordered
+	worst.Polling = a.Polling || b.Polling
 	worst.Resumed = a.Resumed && b.Resumed
 	return worst
 }

@@ -97,7 +97,8 @@ func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
 	}
 }
 
-// Whatever the failure is, short of an expired version, no list follows.
+// Whatever the failure is, short of an expired version, no list follows before watches have failed
+// for a minute, if the server refuses them, or for ten.
 func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 	for name, action := range map[string]apiserver.Action{
 		"cut":          apiserver.Cut{AfterBytes: 1},
@@ -127,7 +128,16 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 				}
 				r.srv.Restart()
 				r.put(pod("pa", "n=1"))
-				settle(10 * time.Minute)
+				lasts := 9 * time.Minute
+				switch action := action.(type) {
+				case apiserver.ErrorEvent:
+					lasts = 50 * time.Second
+				case apiserver.Fail:
+					if action.RetryAfter == "" {
+						lasts = 50 * time.Second
+					}
+				}
+				settle(lasts)
 				require.Positive(r, r.srv.Faults().Remove(id))
 				settle(3 * time.Minute)
 				for _, verb := range verbs(i.source.heard()) {

@@ -98,7 +98,7 @@ var faults = map[string][]plant{
 		{"millrace_informer_synced", map[string]string{"resource": "pods"}, becomes(0)},
 		{"millrace_informer_failing_attempts", map[string]string{"resource": "pods"}, grows(0.1)},
 	},
-	"MillraceWatchFailing":      {{"millrace_informer_failing_attempts", map[string]string{"resource": "pods"}, grows(0.1)}},
+	"MillraceCacheStale":        {{"millrace_informer_age_seconds", map[string]string{"resource": "pods"}, grows(1)}},
 	"MillraceHandlerBehind":     {{"millrace_informer_handler_behind_seconds", map[string]string{"resource": "pods"}, grows(1)}},
 	"MillraceCacheBehind":       {{"millrace_informer_queue_age_seconds", map[string]string{"resource": "pods"}, grows(1)}},
 	"MillraceQueueBehind":       {{"workqueue_oldest_waiting_seconds", nil, grows(1)}},

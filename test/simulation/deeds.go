@@ -49,6 +49,8 @@ func init() {
 		"storm":           (*play).storm,
 		"isolate":         (*play).isolate,
 		"rewind":          (*play).rewind,
+		"refuse":          (*play).refuse,
+		"block":           func(p *play, s Step) { p.eachOf(s, func(m informer) { m.block(s.For) }) },
 		"borrow":          ofLoans((*loans).borrow),
 		"give back":       ofLoans((*loans).giveBack),
 		"restart factory": ofLoans((*loans).restart),

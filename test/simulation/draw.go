@@ -19,12 +19,17 @@ type lot struct {
 
 // writesAlone: nobody but the play does.
 func writesAlone(w World) bool { return !w.Reconciles && w.Candidates == 0 }
-func heavy(w World) bool       { return w.Weight > 0 }
-func longs(w World) bool       { return w.History >= 400 }
-func borrows(w World) bool     { return w.Loans }
-func copies(w World) bool      { return w.Reconciles }
-func elects(w World) bool      { return w.Candidates > 0 }
-func backlogs(w World) bool    { return w.Backlog }
+
+// polls: every informer has its initial state also without a watch.
+func polls(w World) bool {
+	return !slices.ContainsFunc(w.Informers, func(f Form) bool { return f.Initial == reflector.WatchList })
+}
+func heavy(w World) bool    { return w.Weight > 0 }
+func longs(w World) bool    { return w.History >= 400 }
+func borrows(w World) bool  { return w.Loans }
+func copies(w World) bool   { return w.Reconciles }
+func elects(w World) bool   { return w.Candidates > 0 }
+func backlogs(w World) bool { return w.Backlog }
 func shapes(w World) bool {
 	return slices.ContainsFunc(w.Informers, func(f Form) bool { return f.Of == Widgets })
 }
@@ -61,6 +66,8 @@ var lots = []lot{
 	{"steal copies", 3, 0, copies},
 	{"isolate", 4, 3 * time.Second, elects},
 	{"rewind", 1, 0, writesAlone},
+	{"refuse", 1, 0, polls},
+	{"block", 3, 90 * time.Second, nil},
 	{"trickle", 8, 0, heavy},
 	{"storm", 3, 0, longs},
 	{"borrow", 8, 0, borrows},

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/test/network"
 )
@@ -105,6 +107,28 @@ func (p *play) rewind(s Step) {
 		}
 	}
 	time.Sleep(20 * time.Second)
+}
+
+// refuse has the servers refuse all watches for good, and then changes objects. Lists must bring the
+// caches to what the server has. Nothing else happens in such a play.
+func (p *play) refuse(s Step) {
+	p.heal()
+	if !p.quiet() {
+		return
+	}
+	p.ended = true
+	p.unwatched = &apiserver.Fault{Verb: "watch", Do: []apiserver.Action{
+		[]apiserver.Action{
+			apiserver.Fail{Code: 400}, apiserver.Fail{Code: 403}, apiserver.Fail{Code: 405}, apiserver.Fail{Code: 500},
+			apiserver.ErrorEvent{Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}},
+		}[s.N%5],
+	}}
+	p.heal()
+	for _, f := range p.fronts {
+		f.Restart()
+	}
+	p.rewrite(Step{Who: s.Who, N: s.N / 5}, 0)
+	p.goal = number(p.srv.RV())
 }
 
 // rewrite changes objects in an order that follows from s, each time to something else: with

@@ -31,9 +31,12 @@ type pace struct {
 	asking   bool       // it has asked for a watch, and has not told what came of it
 	earliest time.Time  // before this no request may follow
 	recent   []time.Time
-	reason   bool // there is one to list
-	synced   bool // there was a list
-	noStream bool // a streaming list did not end
+	reason   bool      // there is one to list
+	failing  time.Time // the first failure of watches that have brought nothing, or the last list since
+	brought  uint64    // changes and bookmarks
+	polled   bool      // that was a reason to list already
+	synced   bool      // there was a list
+	noStream bool      // a streaming list did not end
 	heard    uint64
 	last     *failure.Failure
 	handlers int // failures of handlers that were heard of
@@ -79,7 +82,25 @@ func (c *pace) failed(f *failure.Failure) {
 		}
 	}
 	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
-	c.reason = c.reason || mayList(f)
+	c.reason = c.reason || mayList(f) || c.mayPoll(f, now)
+}
+
+// mayPoll reports whether a list may take the place of watches that have failed for too long.
+func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
+	if f.Phase == failure.PhaseList {
+		return false
+	}
+	if c.failing.IsZero() {
+		c.failing = now
+	}
+	patience := 10 * time.Minute
+	var status apierrors.APIStatus
+	if _, asked := source.RetryAfter(f.Err); errors.As(f.Err, &status) && !asked {
+		if patience = time.Minute; c.polled {
+			patience = 30 * time.Second
+		}
+	}
+	return now.Sub(c.failing) >= patience-time.Second // the owner may be slow to hear of it
 }
 
 // mayList reports whether a cache that has been listed may be listed again after f.
@@ -99,7 +120,13 @@ func (c *pace) state(s reflector.Status) {
 	if c.listing && s.Attempts > 0 && (s.State == reflector.Connecting || s.State == reflector.Watching) {
 		c.play.breaks("L22: %s is %s after a list, and still counts %d failures", c.called, s.State, s.Attempts)
 	}
+	if brought := s.Events + s.Bookmarks + s.Passed + s.Duplicates; brought != c.brought || c.watching && s.State == reflector.Connecting {
+		c.brought, c.failing, c.polled = brought, time.Time{}, false
+	}
 	c.listing = s.State == reflector.Listing || s.State == reflector.InitialWatch
+	if c.listing && !c.failing.IsZero() {
+		c.failing, c.polled = time.Now(), true
+	}
 	if s.State != reflector.Stopped {
 		c.asking = s.State == reflector.Connecting
 	}

@@ -63,7 +63,9 @@ type play struct {
 	served bool               // widgets are
 	shape  apiserver.Resource // of widgets
 	ended  bool               // no more steps
-	goal   uint64             // what caches have to reach in the end
+
+	unwatched *apiserver.Fault // that is planned also when all else heals; nil for none
+	goal      uint64           // what caches have to reach in the end
 
 	restored atomic.Int32 // how often the server's data went back
 	healed   atomic.Bool  // nothing goes wrong any more
@@ -312,6 +314,9 @@ func (p *play) heal() {
 	p.healed.Store(true)
 	for _, f := range p.fronts {
 		f.Faults().Clear()
+		if p.unwatched != nil {
+			f.Faults().Add(*p.unwatched)
+		}
 		f.Up()
 		f.SetStuck(false)
 		f.SetLag(p.World.Lag)

@@ -130,8 +130,12 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		x.add(levelProblem, name, "its source, transform or hook must return when the context is done", "is not synced before the source lets go of %s", i.Leaving)
 	case !i.Synced:
 		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
-	case r.Attempts > 0:
-		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s", terminal.OrDash(i.RV), missing(r))
+	case r.Attempts > 0 && !r.Polling:
+		old := ""
+		if age := r.Age(now); age > 0 {
+			old = ", " + terminal.Duration(age) + " ago"
+		}
+		x.add(levelProblem, name, "", "the cache is stale, as of version %s%s: %s", terminal.OrDash(i.RV), old, missing(r))
 	case i.Trouble(now) != "":
 		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", i.Trouble(now), i.Objects, terminal.OrDash(i.RV))
 	default:

@@ -1,0 +1,102 @@
+package reflector
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// How long watches must have failed in a row when one fails again, for a list to take the place of
+// the next (L19). A server that refuses a watch may still serve lists: the kind has no watch, or RBAC
+// grants none. A server that does not answer, or that asks for patience, would hardly serve a list, and
+// after an outage every client would list at once: there the attempts have to be watches.
+const (
+	refusedPatience    = time.Minute
+	unansweredPatience = 10 * time.Minute
+)
+
+// pollEvery is refusedPatience after a list. With the default Backoff every second attempt is then a
+// list, one each 60 to 90 seconds, where client-go lists at every attempt, each 30 to 60 seconds.
+const pollEvery = 30 * time.Second
+
+// following knows since when watches do not keep the state current. Lists that fail count as
+// lists: the next one is due as long after them.
+type following struct {
+	failing time.Time // the first failure in a row, or the last list since; zero while watches keep the state current
+	refused time.Time // the same of refusals in a row; zero if the last failure was none
+	polled  bool      // refusals led to a list, and every failure since was a refusal
+	due     bool      // a list has to take the place of the next watch
+}
+
+// failed takes note of a watch that brought nothing and failed. served is how long it was open.
+func (f *following) failed(now time.Time, fail *failure.Failure, served time.Duration) {
+	switch {
+	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
+		errors.Is(fail.Err, errLost), errors.Is(fail.Err, errGained):
+		return // these have lists of their own
+	case refusal(fail):
+		if f.refused.IsZero() {
+			f.refused = now
+		}
+	case served >= shortWatch && !errors.Is(fail.Err, ErrStalled):
+		f.refused, f.polled = time.Time{}, false // the server accepted it, and it was cut
+		return
+	default:
+		f.refused, f.polled = time.Time{}, false
+	}
+	if f.failing.IsZero() {
+		f.failing = now
+	}
+	patience := refusedPatience
+	if f.polled {
+		patience = pollEvery
+	}
+	f.due = !f.refused.IsZero() && now.Sub(f.refused) >= patience || now.Sub(f.failing) >= unansweredPatience
+}
+
+// refusal reports whether the server answered a watch with an error and did not ask for patience.
+func refusal(fail *failure.Failure) bool {
+	var status apierrors.APIStatus
+	_, patience := source.RetryAfter(fail.Err)
+	return errors.As(fail.Err, &status) && !patience && !apierrors.IsTooManyRequests(fail.Err)
+}
+
+// listing takes note that a list begins.
+func (f *following) listing(now time.Time) {
+	if !f.failing.IsZero() {
+		f.failing = now
+	}
+	if !f.refused.IsZero() {
+		f.refused = now
+	}
+	f.polled, f.due = f.polled || f.due && !f.refused.IsZero(), false
+}
+
+// poll replaces the next watch by a list if watches have failed for too long.
+func (r *Reflector[T]) poll(state State) State {
+	if state != Watching || !r.following.due {
+		return state
+	}
+	before := r.Status()
+	r.update(func(s *Status) { s.Polling = true })
+	if !before.Polling && before.Failure != nil {
+		r.opts.Logger.Warn("watches fail: listing instead, until one succeeds", "resource", before.Resource, "err", failure.Reason(before.Failure.Err))
+	}
+	return Listing
+}
+
+// followed takes note of how an attempt ended in which watches brought a number of changes and
+// bookmarks.
+func (r *Reflector[T]) followed(state State, brought uint64, fail *failure.Failure) {
+	switch {
+	case brought > 0, fail == nil && state != Listing && state != Gaining:
+		r.following = following{}
+		r.update(func(s *Status) { s.Polling = false })
+	case state == Watching && fail != nil:
+		r.following.failed(time.Now(), fail, r.served)
+	}
+}

@@ -1,0 +1,141 @@
+package laws
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// A server that refuses every watch still serves lists. They keep the cache current, at most one a
+// minute, and the status says so.
+func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
+	notFound := metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}
+	for name, action := range map[string]apiserver.Action{
+		"no such verb":         apiserver.Fail{Code: 405},
+		"forbidden":            apiserver.Fail{Code: 403},
+		"bad request":          apiserver.Fail{Code: 400},
+		"internal error":       apiserver.Fail{Code: 500},
+		"unavailable":          apiserver.Fail{Code: 503},
+		"error event":          apiserver.ErrorEvent{Status: serverError},
+		"error event, no kind": apiserver.ErrorEvent{Status: notFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(3)
+				i := r.spied(opts)
+				id := r.fault("watch", action)
+				r.srv.Restart()
+				for range 10 {
+					r.put(pod("pa", "n=1"))
+					r.delete("pb")
+					settle(3 * time.Minute)
+					r.inStep(i.Informer)
+					require.True(r, i.Status().Reflector.Polling)
+					require.Less(r, i.Status().Reflector.Age(time.Now()), 3*time.Minute)
+					r.put(pod("pb"))
+					settle(3 * time.Minute)
+					r.inStep(i.Informer)
+				}
+				var last time.Time
+				for _, a := range i.source.heard() {
+					if a.verb != "list" {
+						continue
+					}
+					require.GreaterOrEqual(r, a.at.Sub(last), time.Minute)
+					last = a.at
+				}
+				require.NotZero(r, last)
+
+				r.srv.Faults().Remove(id)
+				settle(3 * time.Minute)
+				i.source.heard()
+				r.put(pod("pa", "n=2"))
+				settle(time.Hour)
+				r.inStep(i.Informer)
+				require.False(r, i.Status().Reflector.Polling)
+				require.NotContains(r, verbs(i.source.heard()), "list", "the watch serves")
+			})
+		})
+	}
+}
+
+// While a kind is polled, a list may fail too. It is tried again as seldom, and the status says how
+// old the cache is.
+func TestL17_ARefusedWatchAndARefusedListAreNoEnd(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(3)
+		i := r.spied(listing())
+		r.fault("watch", apiserver.Fail{Code: 403})
+		lists := r.fault("list", apiserver.Fail{Code: 403})
+		r.srv.Restart()
+		r.put(pod("pa", "n=1"))
+		settle(time.Hour)
+		require.Greater(r, i.Status().Reflector.Age(time.Now()), 58*time.Minute)
+		asked := verbs(i.source.heard())
+		tried := len(slices.DeleteFunc(asked, func(verb string) bool { return verb != "list" }))
+		require.Greater(r, tried, 20)
+		require.Less(r, tried, 60)
+		r.srv.Faults().Remove(lists)
+		settle(3 * time.Minute)
+		r.inStep(i.Informer)
+		require.Less(r, i.Status().Reflector.Age(time.Now()), 3*time.Minute)
+	})
+}
+
+// A watch that the server never answers, or ends at once, is replaced by a list after ten minutes.
+func TestL17_UnansweredWatchesAreReplacedByListsInTheEnd(t *testing.T) {
+	for name, action := range map[string]apiserver.Action{
+		"cut at once": apiserver.Cut{},
+		"no answer":   apiserver.Delay{For: time.Hour},
+		"silent":      apiserver.Silence{},
+		"busy":        apiserver.Fail{Code: 429, RetryAfter: "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(3)
+				i := r.spied(opts)
+				r.fault("watch", action)
+				r.srv.Restart()
+				r.put(pod("pa", "n=1"))
+				settle(9 * time.Minute)
+				require.NotContains(r, verbs(i.source.heard()), "list")
+				settle(25 * time.Minute)
+				r.inStep(i.Informer)
+				var last time.Time
+				for _, a := range i.source.heard() {
+					if a.verb == "list" {
+						require.GreaterOrEqual(r, a.at.Sub(last), 10*time.Minute)
+						last = a.at
+					}
+				}
+			})
+		})
+	}
+}
+
+// After an outage, however long, the first answered request of each client is a watch.
+func TestL19_NoListFollowsAnOutage(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(3)
+		i := r.spied(opts)
+		for _, down := range []time.Duration{45 * time.Second, 3 * time.Minute, 25 * time.Minute} {
+			r.srv.Down()
+			settle(down)
+			i.source.heard()
+			r.put(pod("pa", "n="+down.String()))
+			refused := r.fault("watch", apiserver.Fail{Code: 403}) // as a server does whose rules are not loaded yet
+			r.srv.Up()
+			settle(50 * time.Second)
+			r.srv.Faults().Remove(refused)
+			settle(2 * time.Minute)
+			require.NotContains(r, verbs(i.source.heard()), "list", down)
+			r.inStep(i.Informer)
+		}
+	})
+}
