@@ -38,21 +38,32 @@ func (r *Request[T]) Warn(format string, args ...any) {
 
 // Validate answers whether an object may be written. The request is allowed if check
 // returns nil, and otherwise refused with the error's text.
-func Validate[T object.Object](check func(context.Context, *Request[T]) error) http.Handler {
+//
+// The handler is for the kinds that are named, or else for the kind that k8s.io/api has for T.
+// A request about another kind, or with an object that says it is of another, is refused
+// before check is called: see Guarantees in the package documentation. Name the kind of a type
+// of your own, and several kinds if T can hold them:
+//
+//	webhook.Validate(check, v1.GroupVersion.WithKind("Memcached"))
+//
+// A handler of *unstructured.Unstructured or *metav1.PartialObjectMetadata names its kinds too.
+// There, "*" stands for any group, version or kind, as in the rules of a webhook configuration.
+// Validate panics if it cannot tell the kind.
+func Validate[T object.Object](check func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(check != nil, "the function for Validate")
-	return admit(func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
+	return admit(mustHaveKinds(reflect.TypeFor[T](), kinds), func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
 		return &admissionv1.AdmissionResponse{Allowed: true}, check(ctx, r)
 	})
 }
 
 // Mutate lets change alter Request.Object before it is written; it is not called
 // for deletions. The answer is a JSON patch (RFC 6902) of what it changed. An error
-// refuses the request with its text.
-func Mutate[T object.Object](change func(context.Context, *Request[T]) error) http.Handler {
+// refuses the request with its text. For kinds see [Validate].
+func Mutate[T object.Object](change func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(change != nil, "the function for Mutate")
-	return admit(func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
+	return admit(mustHaveKinds(reflect.TypeFor[T](), kinds), func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
 		allowed := &admissionv1.AdmissionResponse{Allowed: true}
 		if len(r.AdmissionRequest.Object.Raw) == 0 {
 			return allowed, nil
@@ -112,8 +123,8 @@ func (r *admissionReview) unfold() error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(r.Request.User, &r.Request.UserInfo)
 }
 
-// admit answers reviews by decide. An error refuses, and so does a panic.
-func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
+// admit answers reviews of objects of some kinds by decide. An error refuses, and so does a panic.
+func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := callOf(r.Context())
 		review := admissionReview{of: reflect.TypeFor[T]()}
@@ -130,13 +141,16 @@ func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissio
 		request := &Request[T]{AdmissionRequest: review.Request.AdmissionRequest}
 		var response *admissionv1.AdmissionResponse
 		refusal, why := call.refused("the webhook", http.StatusForbidden, metav1.StatusReasonForbidden, func() (err error) {
-			response, err = decideOn(r.Context(), request, decide)
+			if err = of.check(r.URL.Path, &request.AdmissionRequest); err == nil {
+				response, err = decideOn(r.Context(), request, decide)
+			}
 			return err
 		})
 		if refusal != nil {
 			response = &admissionv1.AdmissionResponse{Result: refusal}
 			call.log.Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
 				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", why)
+			of.warn(call, why, "resource", request.Resource.Resource, "subresource", request.SubResource)
 		}
 		response.UID, response.Warnings = review.Request.UID, request.warnings
 		answer(w, admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})
@@ -145,10 +159,11 @@ func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissio
 
 func decideOn[T object.Object](ctx context.Context, r *Request[T], decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) (*admissionv1.AdmissionResponse, error) {
 	var err error
-	if r.Object, err = decode[T](r.AdmissionRequest.Object.Raw); err != nil {
+	kind := object.GVK(r.Kind)
+	if r.Object, err = decode[T](r.AdmissionRequest.Object.Raw, kind); err != nil {
 		return nil, err
 	}
-	if r.Old, err = decode[T](r.OldObject.Raw); err != nil {
+	if r.Old, err = decode[T](r.OldObject.Raw, kind); err != nil {
 		return nil, err
 	}
 	return decide(ctx, r)

@@ -38,7 +38,7 @@ func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
 // by what it does not.
 func TestAReviewDoesNotGrow(t *testing.T) {
 	review := func(of string) string {
-		return `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u",` + of + `},"response":{"result":{"details":{"causes":[` +
+		return `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},` + of + `},"response":{"result":{"details":{"causes":[` +
 			strings.Repeat("{},", 1<<20) + `{}]}},"convertedObjects":[` + strings.Repeat("0,", 1<<20) + `0]}}`
 	}
 	validate := Validate(func(context.Context, *Request[*corev1.Pod]) error { return nil })
@@ -96,7 +96,7 @@ func TestAReviewOfManyObjects(t *testing.T) {
 	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"63cb1b8e-8ba7-4b3c-9d6c-5b2d0f1ee0f1"}}`
 	for body, h := range map[string]http.Handler{
 		fmt.Sprintf(`{"request":{"uid":"u","desiredAPIVersion":"v1","objects":[%s]}}`, of(100_000, object)): NewConversion[*corev1.Pod](corev1.SchemeGroupVersion),
-		fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","userInfo":{"groups":[%s]},"object":%s}}`, of(10_000, `"system:masters"`), object): Validate(func(_ context.Context, r *Request[*corev1.Pod]) error {
+		fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"userInfo":{"groups":[%s]},"object":%s}}`, of(10_000, `"system:masters"`), object): Validate(func(_ context.Context, r *Request[*corev1.Pod]) error {
 			require.Len(t, r.UserInfo.Groups, 10_000)
 			return nil
 		}),

@@ -7,18 +7,22 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Conversion converts the objects of a custom resource between its versions, through one
 // of them, the hub H:
 //
-//	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion)
+//	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion) // of the kind Memcached
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
 //	hooks.Handle("/convert", c)
 //
@@ -27,22 +31,28 @@ import (
 type Conversion[H object.Object] struct {
 	hub    schema.GroupVersion
 	spokes map[schema.GroupVersion]spoke[H]
+	conversionKinds
 }
 
 // spoke is how a version becomes the hub and the other way round, as JSON.
 type spoke[H object.Object] struct {
 	of   reflect.Type // of its objects
-	up   func(ctx context.Context, raw []byte) (H, error)
+	up   func(ctx context.Context, raw []byte, kind string) (H, error)
 	down func(ctx context.Context, hub H) (any, error)
 }
 
-// NewConversion returns a conversion that knows one version.
-func NewConversion[H object.Object](hub schema.GroupVersion) *Conversion[H] {
+// NewConversion returns a conversion that knows one version. It converts objects of the kinds
+// that are named, or else of the kind that is called as the Go type H, such as Memcached, and
+// refuses others. It panics if H is *unstructured.Unstructured and no kind is named.
+func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *Conversion[H] {
 	mustBePointer[H]()
 	c := &Conversion[H]{hub: hub, spokes: map[schema.GroupVersion]spoke[H]{}}
+	c.kinds, c.versions = mustHaveNames(reflect.TypeFor[H](), kinds), []schema.GroupVersion{hub}
 	c.spokes[hub] = spoke[H]{
-		of:   reflect.TypeFor[H](),
-		up:   func(_ context.Context, raw []byte) (H, error) { return decode[H](raw) },
+		of: reflect.TypeFor[H](),
+		up: func(_ context.Context, raw []byte, kind string) (H, error) {
+			return decode[H](raw, hub.WithKind(kind))
+		},
 		down: func(_ context.Context, h H) (any, error) { return h, nil },
 	}
 	return c
@@ -58,10 +68,11 @@ func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up
 	if _, known := c.spokes[version]; known {
 		panic(fmt.Sprintf("webhook: %s is a version of this conversion already", version))
 	}
+	c.versions = append(c.versions, version)
 	c.spokes[version] = spoke[H]{
 		of: reflect.TypeFor[S](),
-		up: func(ctx context.Context, raw []byte) (out H, err error) {
-			in, err := decode[S](raw)
+		up: func(ctx context.Context, raw []byte, kind string) (out H, err error) {
+			in, err := decode[S](raw, version.WithKind(kind))
 			if err != nil {
 				return out, err
 			}
@@ -100,6 +111,38 @@ func withMetadata[T object.Object](of object.Object, version schema.GroupVersion
 		return out, err
 	}
 	return out, json.Unmarshal(text, out)
+}
+
+// conversionKinds are the kinds and versions of a conversion.
+type conversionKinds struct {
+	kinds    []string
+	versions []schema.GroupVersion
+	wrong
+}
+
+// check returns the kinds of the objects of a review. It fails if one is of a kind that the
+// conversion is not for.
+func (c *conversionKinds) check(path string, objects []json.RawMessage) ([]metav1.TypeMeta, error) {
+	all := make([]metav1.TypeMeta, len(objects))
+	for n, o := range objects {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(o, &all[n]); err != nil {
+			return nil, err
+		}
+		kind := all[n].GroupVersionKind()
+		if !slices.Contains(c.kinds, kind.Kind) || !slices.ContainsFunc(c.versions, func(v schema.GroupVersion) bool { return v.Group == kind.Group }) {
+			return nil, wrongKind{fmt.Errorf("the conversion at %s is for %s of %s and was sent %s: change the path in the CustomResourceDefinition",
+				path, strings.Join(c.kinds, ", "), c.versionNames(), quoted(kind))}
+		}
+	}
+	return all, nil
+}
+
+func (c *conversionKinds) versionNames() string {
+	names := make([]string, len(c.versions))
+	for n, v := range c.versions {
+		names[n] = v.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // conversionReview is that of apiextensions.k8s.io/v1 as it is asked, whose Go types are in a
@@ -163,28 +206,30 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { call.conversion.give(review.Request.taken) }()
 	response := &conversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	refusal, why := call.refused("the conversion", http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, func() (err error) {
-		response.ConvertedObjects, err = c.convert(r.Context(), review.Request)
+		response.ConvertedObjects, err = c.convert(r.Context(), r.URL.Path, review.Request)
 		return err
 	})
 	if refusal != nil {
 		response.ConvertedObjects, response.Result = nil, *refusal
 		call.log.Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", why)
+		c.warn(call, why)
 	}
 	answer(w, conversionAnswer{TypeMeta: review.TypeMeta, Response: response})
 }
 
 // convert converts all objects, or none.
-func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]any, error) {
+func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionRequest) ([]any, error) {
+	all, err := c.check(path, r.objects)
+	if err != nil {
+		return nil, err
+	}
 	to, err := c.spoke(r.DesiredAPIVersion)
 	if err != nil {
 		return nil, err
 	}
 	converted := make([]any, len(r.objects))
 	for n, o := range r.objects {
-		var is metav1.TypeMeta
-		if err := json.Unmarshal(o, &is); err != nil {
-			return nil, err
-		}
+		is := all[n]
 		if is.APIVersion == r.DesiredAPIVersion {
 			converted[n] = o
 			continue
@@ -193,7 +238,8 @@ func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]an
 		if err != nil {
 			return nil, err
 		}
-		text, err := through(ctx, o, from, to)
+		wanted := schema.FromAPIVersionAndKind(r.DesiredAPIVersion, is.Kind)
+		text, err := through(ctx, o, from, to, wanted)
 		if err == nil {
 			err = r.take(callOf(ctx).conversion, int64(len(text)))
 		}
@@ -214,8 +260,8 @@ func (r *conversionRequest) take(from *budget, bytes int64) error {
 	return nil
 }
 
-// through converts an object, which takes from the budget meanwhile what it becomes.
-func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]) (json.RawMessage, error) {
+// through converts an object to one of a kind. It takes from the budget meanwhile what the object becomes.
+func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H], kind object.GVK) (json.RawMessage, error) {
 	weight, held := weigh(raw, from.of), callOf(ctx).conversion
 	if weight > maxDecoded {
 		return nil, fmt.Errorf("the object is larger than %d bytes when it is decoded", maxDecoded)
@@ -224,7 +270,7 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 		return nil, errFull
 	}
 	defer held.give(weight)
-	hub, err := from.up(ctx, raw)
+	hub, err := from.up(ctx, raw, kind.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -232,16 +278,22 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 	if err != nil {
 		return nil, err
 	}
-	return written(text) // here, where a panic of the type's own has a name
+	return written(text, kind) // here, where a panic of the type's own has a name
 }
 
-// written is a value as JSON.
-func written(value any) (json.RawMessage, error) {
+// written is an object of a kind as JSON.
+func written(value any, kind object.GVK) (json.RawMessage, error) {
 	text, err := json.Marshal(value)
-	if err == nil && string(text) == "null" {
-		err = errors.New("the result is nil")
+	switch {
+	case err != nil:
+		return nil, err
+	case string(text) == "null":
+		return nil, errors.New("the result is nil")
 	}
-	return text, err
+	if _, err := wire.UnmarshalJSON[*metav1.PartialObjectMetadata](text, kind); err != nil {
+		return nil, fmt.Errorf("the result is not of the kind that was wanted: %w: leave apiVersion and kind of out as they are when the function is called", err)
+	}
+	return text, nil
 }
 
 func (c *Conversion[H]) spoke(apiVersion string) (spoke[H], error) {
@@ -251,7 +303,7 @@ func (c *Conversion[H]) spoke(apiVersion string) (spoke[H], error) {
 	}
 	s, known := c.spokes[version]
 	if !known {
-		return s, fmt.Errorf("no conversion is known for %s", apiVersion)
+		return s, fmt.Errorf("no conversion is known for %s, only for %s: call Spoke with it", apiVersion, c.versionNames())
 	}
 	return s, nil
 }

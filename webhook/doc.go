@@ -17,7 +17,20 @@
 //	}))
 //	err = m.Add(hooks) // a *manager.Manager
 //
+// Each handler is for the kinds of its Go type in k8s.io/api, or for those that you name:
+//
+//	hooks.Handle("/validate-memcached", webhook.Validate(check, v1.GroupVersion.WithKind("Memcached")))
+//
 // # Guarantees
+//
+// A function is called only with objects of its handler's kinds. A review is refused, with
+// a message that names both kinds, if its request.kind is another one, or if an object in it,
+// old or new, does not name that kind as its own. So a wrong path, or a rule such as pods/*,
+// which sends Evictions too, lets nothing in. A handler of a subresource such as pods/eviction
+// is one for its kind: Validate[*policyv1.Eviction]. The kind in a review is the one that
+// the webhook's rules ask for; the API server converts what a client wrote in another version.
+// A conversion refuses objects of other kinds in the same way, and results that are not of
+// the kind and version that were asked for.
 //
 // A mutation says only what the function changed: fields that our Go type does
 // not know are kept. In an array they stay with their element, wherever the function
@@ -48,12 +61,14 @@
 // for a conversion 256 MiB) is answered with 413, and so is one whose objects and user become
 // more than 64 MiB, such as a user of more than 4 MiB, or with more than 1,048,576 objects. One
 // for which there is no room is answered with 503. The API server then does what the
-// failurePolicy says. A conversion of an object that becomes more than 64 MiB fails, and so does
-// one for whose result there is no room.
+// failurePolicy says. A review of a wrong kind is answered with one that is not allowed, of
+// status 400, whatever the failurePolicy is. A conversion of an object that becomes more than
+// 64 MiB fails, and so does one for whose result there is no room.
 //
 // # Debugging
 //
-// Options.Logger hears of panics, and at level debug of every refusal.
+// Options.Logger hears of panics, and at level debug of every refusal. The first review of
+// a wrong kind at each path is a warning.
 // Options.Metrics hears of every request. Server.Check fails where the server does
 // not serve or its certificate has expired; /readyz of a manager shows it.
 package webhook

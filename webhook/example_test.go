@@ -24,7 +24,7 @@ func ExampleValidate() {
 		return nil
 	})
 	review := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
-		"object":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"web-0"}}}}`
+		"kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"web-0"}}}}`
 	req := httptest.NewRequest("POST", "/validate", strings.NewReader(review))
 	req.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()

@@ -46,9 +46,9 @@ func answered(t *testing.T, h http.Handler, body []byte) {
 
 // FuzzAdmission sends what may be an admission review to a webhook that changes Pods.
 func FuzzAdmission(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + pod + `}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":` + pod + `}}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"object":null,"oldObject":{}}}`))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":{"spec":{"overhead":{"cpu":"1e-999999999"}}}}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":"1e-999999999"}}}}}`))
 	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
 		r.Object.Labels = map[string]string{"a": "b"}
 		return nil
@@ -63,7 +63,7 @@ func FuzzAdmission(f *testing.F) {
 // FuzzConversion sends what may be a conversion review to a conversion of two versions.
 func FuzzConversion(f *testing.F) {
 	group := func(v string) schema.GroupVersion { return schema.GroupVersion{Group: "example.com", Version: v} }
-	c := webhook.NewConversion[*two](group("v2"))
+	c := webhook.NewConversion[*two](group("v2"), "Thing")
 	webhook.Spoke(c, group("v1"), func(_ context.Context, in *one, out *two) error {
 		_, err := fmt.Sscan(in.Size, &out.Size)
 		return err
@@ -88,7 +88,7 @@ func TestAnAbsurdQuantityIsRefusedAtOnce(t *testing.T) {
 	h := webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader([]byte(
-		`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":{"spec":{"overhead":{"cpu":"1e-99999"}}}}}`))))
+		`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":"1e-99999"}}}}}`))))
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Contains(t, w.Body.String(), `"allowed":false`)
 	require.Contains(t, w.Body.String(), "quantity with too many digits or too large an exponent")

@@ -40,7 +40,7 @@ func (o *unwritable) MarshalJSON() ([]byte, error)      { panic("boom") }
 
 func TestAVersionThatCannotBeWrittenIsAFailureOfTheConversion(t *testing.T) {
 	group := func(v string) schema.GroupVersion { return schema.GroupVersion{Group: "example.com", Version: v} }
-	c := webhook.NewConversion[*two](group("v2"))
+	c := webhook.NewConversion[*two](group("v2"), "Thing")
 	webhook.Spoke(c, group("v1"), func(context.Context, *unwritable, *two) error { return nil }, func(context.Context, *two, *unwritable) error { return nil })
 	w := httptest.NewRecorder()
 	c.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(
@@ -66,7 +66,7 @@ func TestAnErrorThatPanicsRefuses(t *testing.T) {
 			require.EqualValues(t, 500, response.Result.Code)
 			require.Contains(t, response.Result.Message, ", which the webhook returned as an error, panicked: ")
 
-			c := webhook.NewConversion[*two](group("v2"))
+			c := webhook.NewConversion[*two](group("v2"), "Thing")
 			webhook.Spoke(c, group("v1"), func(context.Context, *one, *two) error { return err }, func(context.Context, *two, *one) error { return nil })
 			w := httptest.NewRecorder()
 			c.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(

@@ -102,18 +102,24 @@ func answer(w http.ResponseWriter, review any) {
 	_, _ = w.Write(body)
 }
 
-// decode makes an object of JSON; of nothing, the zero T. Anybody may send it, and
+// decode makes an object of a kind from JSON; of nothing, the zero T. Anybody may send it, and
 // it may be a Secret: it is read as a client reads what a server sends.
-func decode[T object.Object](raw []byte) (T, error) {
-	var none T
-	if len(raw) == 0 || string(raw) == "null" {
-		return none, nil
+func decode[T object.Object](raw []byte, kind object.GVK) (obj T, err error) {
+	if len(raw) > 0 && string(raw) != "null" {
+		obj, err = wire.UnmarshalJSON[T](raw, kind)
 	}
-	obj, err := wire.UnmarshalJSON[T](raw)
-	if err != nil {
-		return none, fmt.Errorf("not a %T: %w", none, err)
+	return obj, undecoded(reflect.TypeFor[T](), err)
+}
+
+// undecoded says into what Go type an object could not be decoded.
+func undecoded(into reflect.Type, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, wire.ErrKind):
+		return wrongKind{fmt.Errorf("not a %v: %w, as the review says: an API server sends objects of the kind that it says, so see who else reaches the webhook", into, err)}
 	}
-	return obj, nil
+	return fmt.Errorf("not a %v: %w", into, err)
 }
 
 func empty[T object.Object]() T {
@@ -143,6 +149,9 @@ func statusOf(err error, code int32, reason metav1.StatusReason) *metav1.Status 
 	if errors.As(err, &status) {
 		s := status.Status()
 		return &s
+	}
+	if _, ok := errors.AsType[wrongKind](err); ok {
+		code, reason = http.StatusBadRequest, metav1.StatusReasonBadRequest
 	}
 	return &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: err.Error()}
 }

@@ -35,7 +35,7 @@ type Options struct {
 	// Metrics hears of every request. Package metrics has one for Prometheus.
 	Metrics Metrics
 
-	// Logger hears of panics, and at level debug of refusals. Nil is silent.
+	// Logger hears of panics and wrong kinds, and at level debug of refusals. Nil is silent.
 	Logger *slog.Logger
 }
 

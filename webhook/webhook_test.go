@@ -36,17 +36,23 @@ import (
 // ask sends an admission review about a pod.
 func ask(t *testing.T, h http.Handler, operation admissionv1.Operation, obj, old string) *admissionv1.AdmissionResponse {
 	t.Helper()
+	return askOf(t, h, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, operation, obj, old)
+}
+
+// askOf sends an admission review that says what it is about.
+func askOf(t *testing.T, h http.Handler, kind schema.GroupVersionKind, operation admissionv1.Operation, obj, old string) *admissionv1.AdmissionResponse {
+	t.Helper()
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: "u1", Operation: operation, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+			UID: "u1", Operation: operation, Kind: metav1.GroupVersionKind(kind),
 			Object: k8sruntime.RawExtension{Raw: []byte(obj)}, OldObject: k8sruntime.RawExtension{Raw: []byte(old)},
 		},
 	}
 	body, err := json.Marshal(review)
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/path", bytes.NewReader(body)))
 	require.Equal(t, 200, w.Code, w.Body.String())
 	var answer admissionv1.AdmissionReview
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
@@ -86,7 +92,7 @@ func TestValidate(t *testing.T) {
 	deleted := ask(t, h, admissionv1.Delete, "null", pod)
 	require.False(t, deleted.Allowed)
 	require.EqualValues(t, 409, deleted.Result.Code)
-	garbled := ask(t, h, admissionv1.Create, `{"spec":7}`, "null")
+	garbled := ask(t, h, admissionv1.Create, `{"apiVersion":"v1","kind":"Pod","spec":7}`, "null")
 	require.False(t, garbled.Allowed)
 	require.Contains(t, garbled.Result.Message, "not a *v1.Pod")
 }
@@ -124,7 +130,7 @@ func TestUnstructuredObjectsAreAdmittedToo(t *testing.T) {
 	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*unstructured.Unstructured]) error {
 		r.Object.SetLabels(map[string]string{"a": "b"})
 		return nil
-	})
+	}, corev1.SchemeGroupVersion.WithKind("Pod"))
 	require.JSONEq(t, `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`, string(ask(t, h, admissionv1.Create, pod, "null").Patch))
 	require.PanicsWithValue(t, "webhook: object.Object is not a pointer to an API type: use one, or *unstructured.Unstructured", func() {
 		webhook.Validate(func(context.Context, *webhook.Request[object.Object]) error { return nil })
@@ -172,7 +178,7 @@ func TestAServerOfWebhooks(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	post := func(path string) (int, string) {
 		resp, err := client.Post("https://"+listener.Addr().String()+path, "application/json",
-			strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":`+pod+`}}`))
+			strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":`+pod+`}}`))
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
@@ -222,7 +228,7 @@ func (o *two) DeepCopyObject() k8sruntime.Object { c := *o; return &c }
 
 func TestConversion(t *testing.T) {
 	group := func(v string) schema.GroupVersion { return schema.GroupVersion{Group: "example.com", Version: v} }
-	c := webhook.NewConversion[*two](group("v2"))
+	c := webhook.NewConversion[*two](group("v2"), "Thing")
 	webhook.Spoke(c, group("v1"), func(_ context.Context, in *one, out *two) error {
 		_, err := fmt.Sscan(in.Size, &out.Size)
 		return err
@@ -328,7 +334,7 @@ func TestAServerHoldsABoundedAmountOfReviews(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + pod + `}}` + strings.Repeat(" ", 15<<20)
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":` + pod + `}}` + strings.Repeat(" ", 15<<20)
 	post := func() int {
 		resp, err := client.Post("https://"+listener.Addr().String(), "application/json", strings.NewReader(body))
 		if err != nil {

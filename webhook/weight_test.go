@@ -84,7 +84,8 @@ func weighed[T object.Object](raw string) func(t *testing.T) {
 	return func(t *testing.T) {
 		weight := weigh([]byte(raw), reflect.TypeFor[T]())
 		var err error
-		hostile.Budget{Memory: 1<<20 + 3*int(weight)}.Within(t, 0, func() { _, err = decode[T]([]byte(raw)) })
+		whole := `{"apiVersion":"v1","kind":"A",` + raw[1:]
+		hostile.Budget{Memory: 1<<20 + 3*int(weight)}.Within(t, 0, func() { _, err = decode[T]([]byte(whole), object.GVK{Version: "v1", Kind: "A"}) })
 		require.NoError(t, err)
 	}
 }

@@ -207,10 +207,10 @@ func FuzzUnmarshalJSON(f *testing.F) {
 	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, body []byte) {
 		kept.Nothing(t)
-		withinBudget(t, body, func() { _, _ = UnmarshalJSON[*corev1.Pod](body) })
-		withinBudget(t, body, func() { _, _ = UnmarshalJSON[*unstructured.Unstructured](body) })
+		withinBudget(t, body, func() { _, _ = UnmarshalJSON[*corev1.Pod](body, podKind) })
+		withinBudget(t, body, func() { _, _ = UnmarshalJSON[*unstructured.Unstructured](body, podKind) })
 		if want, err := d.Object(body); err == nil {
-			got, err := UnmarshalJSON[*corev1.Pod](body)
+			got, err := UnmarshalJSON[*corev1.Pod](body, podKind)
 			require.NoError(t, err)
 			got.TypeMeta = want.TypeMeta
 			requireSame(t, want, got, "object")

@@ -42,14 +42,14 @@ func same(t *testing.T, want, got any) {
 // The claims in a StatefulSet have a TypeMeta in JSON, which protobuf has no place for.
 func TestC01_PackedKeepsTheKindOfAClaimTemplate(t *testing.T) {
 	raw := `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"s"},"spec":{"volumeClaimTemplates":[{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"}}]}}`
-	o, err := wire.UnmarshalJSON[*appsv1.StatefulSet]([]byte(raw))
+	o, err := wire.UnmarshalJSON[*appsv1.StatefulSet]([]byte(raw), appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 	require.NoError(t, err)
 	same(t, o, reopened(t, o))
 }
 
 func TestC01_PackedKeepsFractionsOfSeconds(t *testing.T) {
 	raw := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"startTime":"2026-01-02T03:04:05.678Z"}}`
-	o, err := wire.UnmarshalJSON[*corev1.Pod]([]byte(raw))
+	o, err := wire.UnmarshalJSON[*corev1.Pod]([]byte(raw), corev1.SchemeGroupVersion.WithKind("Pod"))
 	require.NoError(t, err)
 	same(t, o, reopened(t, o))
 }
@@ -65,6 +65,8 @@ type custom struct {
 	Counter           int                   `json:"-"`
 }
 
+var customKind = object.GVK{Group: "example.com", Version: "v1", Kind: "Custom"}
+
 func (c *custom) DeepCopyObject() kruntime.Object { d := *c; return &d }
 
 func TestC01_PackedKeepsFractionsOfSecondsInCustomTypes(t *testing.T) {
@@ -73,13 +75,13 @@ func TestC01_PackedKeepsFractionsOfSecondsInCustomTypes(t *testing.T) {
 }
 
 func TestC01_PackedKeepsFloatsInCustomTypes(t *testing.T) {
-	o, err := wire.UnmarshalJSON[*custom]([]byte(`{"metadata":{"name":"c"},"free":{"ratio":1.0}}`))
+	o, err := wire.UnmarshalJSON[*custom]([]byte(`{"apiVersion":"example.com/v1","kind":"Custom","metadata":{"name":"c"},"free":{"ratio":1.0}}`), customKind)
 	require.NoError(t, err)
 	same(t, o.Free, reopened(t, o).Free)
 }
 
 func TestC01_PackedKeepsRawBytesInCustomTypes(t *testing.T) {
-	o, err := wire.UnmarshalJSON[*custom]([]byte(`{"metadata":{"name":"c"},"raw":{"a": "<b>"}}`))
+	o, err := wire.UnmarshalJSON[*custom]([]byte(`{"apiVersion":"example.com/v1","kind":"Custom","metadata":{"name":"c"},"raw":{"a": "<b>"}}`), customKind)
 	require.NoError(t, err)
 	require.Equal(t, string(o.Raw.Raw), string(reopened(t, o).Raw.Raw))
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -136,13 +137,18 @@ func isMetadata(apiVersion, kind, suffix string) bool {
 	return kind == "PartialObjectMetadata"+suffix && (apiVersion == "meta.k8s.io/v1" || apiVersion == "meta.k8s.io/v1beta1")
 }
 
+// is reports whether an object that names this apiVersion and kind is of the expected kind.
+func (t *target) is(apiVersion, kind string) bool {
+	return apiVersion == t.apiVersion && kind == t.kind.Kind
+}
+
 // checkKind compares what an object says about itself with what is expected.
 // An empty field says nothing.
 func (t *target) checkKind(apiVersion, kind string) error {
 	if t.form == formMetadata && isMetadata(apiVersion, kind, "") {
 		return nil
 	}
-	if (apiVersion == "" || apiVersion == t.apiVersion) && (kind == "" || kind == t.kind.Kind) {
+	if t.is(cmp.Or(apiVersion, t.apiVersion), cmp.Or(kind, t.kind.Kind)) {
 		return nil
 	}
 	return t.wrongKind(apiVersion, kind)

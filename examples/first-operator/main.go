@@ -64,7 +64,7 @@ func run(ctx context.Context, cfg *config.Config, f flags, log *slog.Logger) err
 		if err != nil {
 			return err
 		}
-		hooks.Handle(validatePath, webhook.Validate(validate))
+		hooks.Handle(validatePath, webhook.Validate(validate, v1.GroupVersion.WithKind("Sandbox")))
 		if err := m.Add(hooks); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	hooks.Handle(validatePath, webhook.Validate(validate))
+	hooks.Handle(validatePath, webhook.Validate(validate, v1.GroupVersion.WithKind("Memcached")))
 	if f.install {
 		if err := install(ctx, m.Client(), hooks); err != nil {
 			return err

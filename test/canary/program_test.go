@@ -142,7 +142,7 @@ func (p *program) review(obj string) {
 	p.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	resp, err := client.Post("https://"+p.hooks.Addr().String()+"/secrets", "application/json",
-		strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":`+obj+`}}`))
+		strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Secret"},"object":`+obj+`}}`))
 	require.NoError(p, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

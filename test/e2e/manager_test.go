@@ -323,7 +323,7 @@ func TestTheServerConvertsByOurWebhook(t *testing.T) {
 	group := strings.ReplaceAll(ns, "-", "") + ".example.com"
 	version := func(v string) schema.GroupVersion { return schema.GroupVersion{Group: group, Version: v} }
 	type barrelObject = *unstructured.Unstructured
-	c := webhook.NewConversion[barrelObject](version("v2"))
+	c := webhook.NewConversion[barrelObject](version("v2"), "Barrel")
 	webhook.Spoke(c, version("v1"), func(_ context.Context, in, out barrelObject) error {
 		litres, _, err := unstructured.NestedInt64(in.Object, "litres")
 		return errors.Join(err, unstructured.SetNestedField(out.Object, fmt.Sprint(litres, "l"), "size"))

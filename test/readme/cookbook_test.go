@@ -367,12 +367,19 @@ func admitting(m *manager.Manager) error {
 	}))
 	err = m.Add(hooks)
 
+	// for a type of your own, and for many kinds: a webhook refuses reviews of kinds that it is not for
+	hooks.Handle("/validate-gadget", webhook.Validate(validate, schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Gadget"}))
+	hooks.Handle("/label", webhook.Mutate(func(ctx context.Context, r *webhook.Request[*metav1.PartialObjectMetadata]) error {
+		r.Object.SetLabels(map[string]string{"made-by": r.UserInfo.Username})
+		return nil
+	}, corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+
 	// without certificates, on one machine: SelfSigned is the caBundle
 	hooks, err = webhook.New(webhook.Options{TLS: &serving.TLS{}})
 	bundle := hooks.SelfSigned()
 
 	// versions of a custom resource
-	c := webhook.NewConversion[*v2Gadget](schema.GroupVersion{Group: "example.com", Version: "v2"})
+	c := webhook.NewConversion[*v2Gadget](schema.GroupVersion{Group: "example.com", Version: "v2"}, "Gadget")
 	webhook.Spoke(c, schema.GroupVersion{Group: "example.com", Version: "v1"}, up, down)
 	hooks.Handle("/convert", c)
 	_ = bundle
@@ -403,6 +410,8 @@ type (
 	v1Gadget struct{ corev1.ConfigMap }
 	v2Gadget struct{ corev1.ConfigMap }
 )
+
+func validate(ctx context.Context, r *webhook.Request[*v2Gadget]) error { return nil }
 
 func up(ctx context.Context, in *v1Gadget, out *v2Gadget) error   { return nil }
 func down(ctx context.Context, in *v2Gadget, out *v1Gadget) error { return nil }

@@ -1,0 +1,130 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
+)
+
+// anything stands for any group, version or kind, as in the rules of a webhook configuration.
+const anything = "*"
+
+// wrongKind is the error of a review whose kind, or that of an object in it, is not the handler's.
+type wrongKind struct{ error }
+
+func (e wrongKind) Unwrap() error { return e.error }
+
+// wrong logs the first review of a wrong kind that a handler refuses. Strangers may send more,
+// so the others are logged at level debug alone, as every refusal is.
+type wrong struct{ once sync.Once }
+
+func (w *wrong) warn(c *call, why error, about ...any) {
+	if _, ok := errors.AsType[wrongKind](why); ok {
+		w.once.Do(func() { c.log.Warn("the first review of a wrong kind was refused", append(about, "reason", why)...) })
+	}
+}
+
+// kinds are the kinds that a handler of admission reviews is for.
+type kinds struct {
+	all []object.GVK
+	wrong
+}
+
+// mustHaveKinds returns the kinds of a handler whose objects are of Go type t: the named ones,
+// or else those of the type in k8s.io/api. It panics if there are none, and names the line that
+// called the exported function.
+func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
+	all, why := kindsOf(t, named)
+	if why != "" {
+		panic(fmt.Sprintf("webhook: %s: %s", failure.Place(2), why))
+	}
+	return &kinds{all: all}
+}
+
+// kindsOf returns the kinds of a handler, or why they are unknown.
+func kindsOf(t reflect.Type, named []object.GVK) (all []object.GVK, why string) {
+	for _, kind := range named {
+		switch wild := slices.Contains([]string{kind.Group, kind.Version, kind.Kind}, anything); {
+		case kind.Version == "" || kind.Kind == "":
+			return nil, fmt.Sprintf("the kind %q lacks a version or a kind", kind)
+		case wild && !isUntyped(t):
+			return nil, fmt.Sprintf("a handler of %v cannot be for any kind: name each, or use *unstructured.Unstructured", t)
+		}
+	}
+	switch {
+	case len(named) > 0:
+		return slices.Clone(named), ""
+	case isUntyped(t):
+		return nil, fmt.Sprintf(`%v may be of any kind: name those that the handler is for, such as corev1.SchemeGroupVersion.WithKind("Pod")`, t)
+	}
+	all, _, err := scheme.New().ObjectKinds(reflect.New(t.Elem()).Interface().(runtime.Object))
+	if err != nil {
+		return nil, fmt.Sprintf("%v is not a type of k8s.io/api: name its kind, such as v1.GroupVersion.WithKind(%q)", t, t.Elem().Name())
+	}
+	return all, ""
+}
+
+// mustHaveNames returns the kinds of a conversion whose hub is of Go type t, without their
+// versions: the named ones, or else the one that is called as the type, as in
+// runtime.Scheme.AddKnownTypes. It panics as mustHaveKinds does.
+func mustHaveNames(t reflect.Type, named []string) []string {
+	switch {
+	case slices.Contains(named, ""):
+		panic(fmt.Sprintf("webhook: %s: a kind is empty", failure.Place(2)))
+	case len(named) > 0:
+		return slices.Clone(named)
+	case isUntyped(t):
+		panic(fmt.Sprintf("webhook: %s: %v may be of any kind: name those that the conversion is for, such as %q", failure.Place(2), t, "Memcached"))
+	}
+	return []string{t.Elem().Name()}
+}
+
+// isUntyped reports whether a Go type can hold objects of any kind.
+func isUntyped(t reflect.Type) bool {
+	return t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()
+}
+
+// check fails if a request is about a kind that the handler is not for: the webhook
+// configuration is wrong.
+func (k *kinds) check(path string, r *admissionv1.AdmissionRequest) error {
+	kind := object.GVK(r.Kind)
+	if slices.ContainsFunc(k.all, func(of object.GVK) bool { return covers(of, kind) }) {
+		return nil
+	}
+	return wrongKind{fmt.Errorf("the webhook at %s is for %s and was sent %s: change the rules or the path in the webhook configuration",
+		path, strings.Join(namesOf(k.all), ", "), quoted(kind))}
+}
+
+// covers reports whether kind is wanted, a kind in which fields may be "*".
+func covers(wanted, kind object.GVK) bool {
+	same := func(want, got string) bool { return want == anything || want == got }
+	return same(wanted.Group, kind.Group) && same(wanted.Version, kind.Version) && same(wanted.Kind, kind.Kind)
+}
+
+// namesOf returns kinds as manifests have them, such as "apps/v1 Deployment".
+func namesOf(kinds []object.GVK) (names []string) {
+	for _, kind := range kinds {
+		names = append(names, kind.GroupVersion().String()+" "+kind.Kind)
+	}
+	return names
+}
+
+// quoted writes a kind that a stranger may have made up.
+func quoted(kind object.GVK) string {
+	if kind.Empty() {
+		return "none"
+	}
+	return fmt.Sprintf("%.100q", namesOf([]object.GVK{kind})[0])
+}
