@@ -620,6 +620,93 @@ func TestAWriteThatLeavesTheSelectorIsAwaited(t *testing.T) {
 	})
 }
 
+// A reconcile that removes the last finalizer removes the object. The answer still has the version
+// before that, so the request waits until the cache has lost the object, whichever call wrote. One
+// that a finalizer still keeps is seen as any other write.
+func TestARemovedObjectIsNotReconciledAgain(t *testing.T) {
+	const ours, others = "example.com/ours", "example.com/others"
+	type maps = controller.Client[*corev1.ConfigMap]
+	without := func(m *corev1.ConfigMap) error { controller.RemoveFinalizer(m, ours); return nil }
+	for name, remove := range map[string]func(ctx context.Context, c *maps, m *corev1.ConfigMap) error{
+		"Update": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
+			m = m.DeepCopy()
+			_ = without(m)
+			_, err := c.Update(ctx, m)
+			return err
+		},
+		"Client.Patch": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
+			_, err := c.Patch(ctx, object.KeyOf(m), types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers/0"}]`))
+			return err
+		},
+		"Patch": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
+			_, _, err := controller.Patch(ctx, c, m, without)
+			return err
+		},
+		"PatchLocked": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
+			_, _, err := controller.PatchLocked(ctx, c, m, without)
+			return err
+		},
+		"CreateOrUpdate": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
+			_, _, err := controller.CreateOrUpdate(ctx, c, m, without)
+			return err
+		},
+		"Apply": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
+			_, err := c.Apply(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}, "me")
+			return err
+		},
+	} {
+		for _, kept := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, kept %t", name, kept), func(t *testing.T) {
+				controllertest.Run(t, func(e *controllertest.Env) {
+					c := late[*corev1.ConfigMap](e, by(2*time.Second))
+					r := c.Resource()
+					seen := map[string]int{}
+					k := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+						m, ok := c.Get(req.Key)
+						switch {
+						case !ok:
+							seen["gone"]++
+						case m.DeletionTimestamp == nil:
+							seen["live"]++
+						case controller.HasFinalizer(m, ours):
+							seen["deleted"]++
+							return controller.Result{RequeueAfter: time.Nanosecond}, remove(ctx, c, m)
+						default:
+							seen["kept"]++
+						}
+						return controller.Result{}, nil
+					}), controller.Options{}, controller.For(c.Informer()))
+					e.Start(k)
+					m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m", Finalizers: []string{ours}}}
+					if kept {
+						m.Finalizers = append(m.Finalizers, others)
+					}
+					// Applied, so that an apply without them removes them.
+					_, err := r.Apply(e.Context(), m, metav1.ApplyOptions{FieldManager: "me"})
+					require.NoError(e, err)
+					if kept && name == "Apply" {
+						m.Finalizers = []string{others}
+						_, err := r.Apply(e.Context(), m, metav1.ApplyOptions{FieldManager: "them"})
+						require.NoError(e, err)
+					}
+					e.Settle(time.Minute)
+					require.NoError(e, r.Delete(e.Context(), object.KeyOf(m), metav1.DeleteOptions{}))
+					e.Settle(time.Minute)
+					require.Equal(e, 1, seen["deleted"], "%v", seen)
+					if kept {
+						require.Positive(e, seen["kept"], "%v", seen)
+					} else {
+						require.Positive(e, seen["gone"], "%v", seen)
+						require.Zero(e, seen["kept"], "%v", seen)
+					}
+					require.Zero(e, k.Status().Errors)
+					require.Zero(e, k.Status().Stale)
+				})
+			})
+		}
+	}
+}
+
 // A note that is no longer needed goes long before the patience is over.
 func TestNotesOfALongPatience(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -147,8 +148,27 @@ func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (
 				return o, nil
 			}
 		}
-		a.wrote(write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()})
+		a.wrote(c.answered(o))
 		return o, nil
+	}
+}
+
+// answered returns what the cache has to see of a write that the server answered with o. The
+// version of an object that the write has removed is no later than the one before it, so the
+// cache has to lose the object.
+func (c *Client[T]) answered(o T) write {
+	w := write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}
+	if removed(o) {
+		w.gone = lost(c.informer.Heads(), object.KeyOf(o), o.GetUID())
+	}
+	return w
+}
+
+// lost returns what reports whether a cache has no object of that UID under key.
+func lost(cached indexer.Reader[object.Head], key object.Key, uid types.UID) func() bool {
+	return func() bool {
+		o, ok := cached.Get(key)
+		return !ok || o.GetUID() != uid
 	}
 }
 
