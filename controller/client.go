@@ -128,8 +128,8 @@ func (c *Client[T]) Cache() indexer.Reader[T] {
 // changed, or, of a kind that bypasses the cache, the server's. Where there is none
 // it fails so that apierrors.IsNotFound says so. It fails otherwise where it cannot know:
 //
-//   - with sharedinformer.ErrNotSynced and why, where the cache is not synced, and may not have
-//     the object yet;
+//   - with sharedinformer.ErrNotSynced and why, if the cache does not have the list of the
+//     namespace, and may not have the object yet;
 //   - with sharedinformer.ErrNotWatched, where the cache has other namespaces. It is Terminal;
 //   - with shard.ErrLost or shard.ErrMoved, where the objects are shared (factory.Scope.Shard), and
 //     ctx is that of a reconcile whose slot, or whose object, may be another process's by now.
@@ -137,7 +137,7 @@ func (c *Client[T]) Cache() indexer.Reader[T] {
 // A kind that the server does not serve has no objects.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	var why error
-	if c.informer != nil && !c.informer.HasSynced() && !notServed(c.informer) {
+	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
 		why = c.informer.Unsynced() // before the look: it may sync at any moment
 	}
 	o, err := c.read(ctx, key)

@@ -38,9 +38,11 @@
 // are (L30). The informers': the cache is ahead of every event (L05). And those
 // of this package:
 //
-//   - No reconcile before every source that is there at Run has synced, but for
-//     Optional ones whose kind is not served. A kind that is only read, and is no
-//     source, is not waited for; see Client.
+//   - No reconcile starts until all sources present at Run have synced, except Optional
+//     sources whose kind is not served. If, after ten seconds, only namespaces are missing
+//     whose lists fail, the controller begins in the others: a request waits until every
+//     source has its namespace, and one without a namespace until they have all. A kind that is
+//     only read, and is no source, is not waited for; see Client.
 //   - A reconcile does not see a state older than what the reconcile before it
 //     wrote through a Client, unless the cache lags behind by more than
 //     Options.Patience, which is counted.

@@ -193,7 +193,12 @@ func (s *session) unpark(n *note) {
 	if p.notes[n.req] == n {
 		delete(p.notes, n.req)
 	}
-	s.queue.AddWith(workqueue.AddOptions{Priority: s.causes.priority(n.req)}, n.req)
+	s.again(n.req)
+}
+
+// again adds a request that was put aside, with the priority that it had.
+func (s *session) again(req Request) {
+	s.queue.AddWith(workqueue.AddOptions{Priority: s.causes.priority(req)}, req)
 }
 
 // giveUp adds a parked request although a cache still lags.

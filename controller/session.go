@@ -24,6 +24,7 @@ type session struct {
 	queue      *workqueue.Queue[Request]
 	causes     causes
 	parking    parking
+	early      early
 	streaks    streaks
 	waits      handover.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
@@ -69,7 +70,8 @@ func (s *session) poke() {
 }
 
 // awaitSources waits until every source is synced, and returns false if the
-// session ends before. Where that takes long it says what it waits for.
+// session ends before. If that takes long it says what it waits for, and begins without the
+// namespaces whose lists fail.
 func (s *session) awaitSources() bool {
 	patience := firstTold
 	timer := time.NewTimer(patience)
@@ -78,6 +80,10 @@ func (s *session) awaitSources() bool {
 		select {
 		case <-s.changed:
 		case <-timer.C:
+			if s.controller.mayBegin() {
+				s.beginEarly()
+				return true
+			}
 			s.controller.opts.Logger.Warn("the controller reconciles nothing yet", "controller", s.controller.name, "err", s.controller.Ready())
 			patience = min(2*patience, lastTold)
 			timer.Reset(patience)

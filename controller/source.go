@@ -21,9 +21,11 @@ type Source struct {
 	cluster  string
 	optional bool
 	run      func(ctx context.Context, in *Inbox) error
-	unsynced func() error // what is not synced and why, nil if there is nothing to say
-	misuse   error        // why it can never work
-	place    string       // file:line of who wants it; empty is that of Watch
+	unsynced func() error                // what is not synced and why, nil if there is nothing to say
+	syncedIn func(namespace string) bool // nil if its namespaces are not known
+	heldUp   func() bool                 // namespaces whose lists fail are all that is missing; nil as syncedIn
+	misuse   error                       // why it can never work
+	place    string                      // file:line of who wants it; empty is that of Watch
 	role     role
 	holding  *holding // nil where its informer, if it has one, holds everything
 }

@@ -146,7 +146,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 		s.misuse = errUncached
 		return s
 	}
-	s := Source{name: i.Name, unsynced: i.Unsynced, holding: holdingOf(i)}
+	s := Source{name: i.Name, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, holding: holdingOf(i)}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		synced := synced
 		if synced == nil {

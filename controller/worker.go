@@ -35,12 +35,16 @@ func (s *session) work() {
 
 // turn is what is done with one request that was handed out:
 //
-//  1. If the cache has not seen what the last reconcile wrote, put it aside.
+//  1. If a source does not have its namespace yet, or the cache has not seen what the last
+//     reconcile wrote, put it aside.
 //  2. If it is not in our share, let go of it. If the share cannot say, try again later.
 //  3. Call the reconciler.
 //  4. Note what it wrote.
 //  5. Add the request again, if that was asked for.
 func (s *session) turn(req Request) {
+	if s.hold(req) {
+		return
+	}
 	if s.park(req) {
 		s.parked(req)
 		return

@@ -28,6 +28,8 @@ type machine interface {
 	Run(context.Context) error
 	Start(context.Context) (wait func() error, err error)
 	HasSynced() bool
+	HasSyncedIn(namespace string) bool
+	HeldUp() bool
 	WaitForSync(context.Context) error
 	WaitForRV(ctx context.Context, rv string) error
 	WaitForRVIn(ctx context.Context, rv, namespace string) error
@@ -166,6 +168,15 @@ func (i *Informer[T]) Status() Status {
 
 // HasSynced reports whether a whole initial list is in the cache (L18).
 func (i *Informer[T]) HasSynced() bool { return i.machine.HasSynced() }
+
+// HasSyncedIn reports whether the initial list of a namespace is in the cache, although those of
+// others may be missing. An empty namespace is all of them. One that the informer does not watch
+// has nothing to wait for.
+func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.machine.HasSyncedIn(namespace) }
+
+// HeldUp reports whether the informer would have synced but for namespaces whose lists fail, such as
+// forbidden ones, and has at least one other namespace.
+func (i *Informer[T]) HeldUp() bool { return i.machine.HeldUp() }
 
 // WaitForSync waits until the informer and every handler that it has when
 // WaitForSync is called are synced. It returns an error that wraps ErrNotSynced

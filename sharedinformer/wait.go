@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,26 @@ import (
 )
 
 func (i *core[T]) HasSynced() bool { return i.synced.Load() }
+
+func (i *core[T]) HasSyncedIn(namespace string) bool {
+	switch {
+	case i.HasSynced():
+		return true
+	case namespace == metav1.NamespaceAll:
+		return false
+	}
+	feeds := i.feeds.all()
+	return len(feeds) > 0 && feedOf(feeds, namespace) == nil || i.cache.Reader().NamespaceRV(namespace) != ""
+}
+
+func (i *core[T]) HeldUp() bool {
+	if i.HasSynced() {
+		return false
+	}
+	all, each := i.feeds.status()
+	missing := missing(all, each)
+	return len(missing) < len(each) && !slices.ContainsFunc(missing, func(s reflector.Status) bool { return s.RV != "" || s.Attempts == 0 })
+}
 
 func (i *core[T]) WaitForSync(ctx context.Context) error {
 	handlers := *i.handlers.Load()

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -265,7 +266,7 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 	}
 	var failures []error
 	for _, k := range c.all() {
-		if err := k.wait(ctx); context.Cause(k.ctx) != errRemoved {
+		if err := k.wait(ctx, k.namespaces()); context.Cause(k.ctx) != errRemoved {
 			failures = append(failures, err)
 		}
 	}
@@ -322,7 +323,7 @@ func (c *Cache) informer(ctx context.Context, f form, opts []cache.InformerGetOp
 		return nil, err
 	}
 	if ptr.Deref(o.BlockUntilSynced, true) && c.isStarted() {
-		if err := k.synced(ctx); err != nil {
+		if err := k.synced(ctx, k.namespaces()); err != nil {
 			return nil, err
 		}
 	}
@@ -362,7 +363,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 // the cache say otherwise. Where ctx is that of a reconciler of Sharded, an object that
 // may be another process's by now is another error than not found.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
-	r, err := c.reader(ctx, out)
+	r, err := c.reader(ctx, "get", out, key.Namespace)
 	if err != nil {
 		return err
 	}
@@ -380,17 +381,18 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 // for each of its fields; see IndexField. Where ctx is that of a reconciler of Sharded,
 // List fails once what is shared may not be all there any more.
 func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
-	r, err := c.reader(ctx, out)
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	r, err := c.reader(ctx, "list", out, o.Namespace)
 	if err != nil {
 		return err
 	}
-	var o client.ListOptions
-	o.ApplyOptions(opts)
 	return cmp.Or(r.list(out, &o), r.lacking(ctx))
 }
 
-// reader returns what reads objects of obj's kind and Go type, synced.
-func (c *Cache) reader(ctx context.Context, obj runtime.Object) (reader, error) {
+// reader returns what reads objects of obj's kind and Go type in a namespace, or in all, which have
+// synced. It waits for no other namespace, and fails at once if the cache does not have this one.
+func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, namespace string) (reader, error) {
 	f, err := c.formOf(obj)
 	if err != nil {
 		return reader{}, err
@@ -402,7 +404,15 @@ func (c *Cache) reader(ctx context.Context, obj runtime.Object) (reader, error) 
 	if !c.isStarted() {
 		return reader{}, &cache.ErrCacheNotStarted{}
 	}
-	return r, r.synced(ctx)
+	r.from = r.namespaces()
+	if r.namespaced && namespace != metav1.NamespaceAll {
+		name, ok := r.covering(namespace)
+		if !ok {
+			return reader{}, fmt.Errorf("unable to %s %v in namespace %q: the cache does not have that namespace: add it to the DefaultNamespaces or ByObject of its options", verb, f.gvk, namespace)
+		}
+		r.from = []string{name}
+	}
+	return r, r.synced(ctx, r.from)
 }
 
 // readerOf finds or makes the informers to read a form from. Metadata that has

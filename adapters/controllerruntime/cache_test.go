@@ -1,8 +1,10 @@
 package controllerruntime_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestGetInEachForm(t *testing.T) {
@@ -383,4 +387,43 @@ func TestTransforms(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of several namespaces one is forbidden. Reads in the others do not wait for it, as with stock
+// controller-runtime, and a namespace that the cache does not have is an error at once.
+func TestReadsWaitForTheirOwnNamespace(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "pods" || a.Namespace != "gone" })
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "gone": {}}})
+		in := func(read func(ctx context.Context) error) (error, time.Duration) {
+			ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+			defer cancel()
+			began := time.Now()
+			err := read(ctx)
+			return err, time.Since(began)
+		}
+		for _, out := range podForms() {
+			err, took := in(func(ctx context.Context) error { return c.Get(ctx, key("shop", "a"), out) })
+			require.NoError(r, err)
+			require.Less(r, took, 10*time.Second)
+			err, took = in(func(ctx context.Context) error { return c.Get(ctx, key("gone", "a"), out) })
+			require.Error(r, err)
+			require.False(r, apierrors.IsNotFound(err), "%v", err)
+			require.Positive(r, took)
+			err, took = in(func(ctx context.Context) error { return c.Get(ctx, key("bank", "a"), out) })
+			require.Error(r, err)
+			require.False(r, apierrors.IsNotFound(err), "%v", err)
+			require.Zero(r, took)
+		}
+		list := &corev1.PodList{}
+		err, _ := in(func(ctx context.Context) error { return c.List(ctx, list, client.InNamespace("shop")) })
+		require.NoError(r, err)
+		require.Len(r, list.Items, 1)
+		err, _ = in(func(ctx context.Context) error { return c.List(ctx, list) })
+		require.Error(r, err, "it would lack a namespace")
+		err, took := in(func(ctx context.Context) error { return c.List(ctx, list, client.InNamespace("bank")) })
+		require.Error(r, err)
+		require.Zero(r, took)
+	})
 }

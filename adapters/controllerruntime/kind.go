@@ -145,13 +145,23 @@ func (k *kind) informer() cache.Informer {
 // namespaces returns the names of the scopes in order.
 func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes)) }
 
-// wait waits until the informers have synced. The error says why one has not.
-func (k *kind) wait(ctx context.Context) error {
+// covering returns the name of the scope that has a namespace. The empty namespace is all of them,
+// or that of a kind without namespaces.
+func (k *kind) covering(namespace string) (name string, ok bool) {
+	if _, ok := k.scopes[namespace]; ok && k.namespaced {
+		return namespace, true
+	}
+	_, ok = k.scopes[metav1.NamespaceAll]
+	return metav1.NamespaceAll, ok
+}
+
+// wait waits until the informers of some scopes have synced. The error says why one has not.
+func (k *kind) wait(ctx context.Context, scopes []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(k.ctx, func() { cancel(context.Cause(k.ctx)) })()
 	var failures []error
-	for _, namespace := range k.namespaces() {
+	for _, namespace := range scopes {
 		failures = append(failures, clientgo.WaitForSync(ctx, k.scopes[namespace].informer))
 	}
 	return errors.Join(failures...)
@@ -173,23 +183,14 @@ var (
 
 // synced is wait for a caller that wants to read. Its error is one of a timeout,
 // as controller-runtime's is.
-func (k *kind) synced(ctx context.Context) error {
-	if k.hasSynced() {
+func (k *kind) synced(ctx context.Context, scopes []string) error {
+	if !slices.ContainsFunc(scopes, func(name string) bool { return !k.scopes[name].informer.HasSynced() }) {
 		return nil
 	}
-	if err := k.wait(ctx); err != nil {
+	if err := k.wait(ctx, scopes); err != nil {
 		return apierrors.NewTimeoutError(fmt.Sprintf("failed waiting for the informer of %v to sync: %v", k.form.gvk, err), 0)
 	}
 	return nil
-}
-
-func (k *kind) hasSynced() bool {
-	for _, s := range k.scopes {
-		if !s.informer.HasSynced() {
-			return false
-		}
-	}
-	return true
 }
 
 func (k *kind) views() (all []sharedinformer.View) {

@@ -27,7 +27,8 @@ import (
 // reader reads from the informers of a kind.
 type reader struct {
 	*kind
-	partial bool // the objects are whole, and only their metadata is wanted
+	partial bool     // the objects are whole, and only their metadata is wanted
+	from    []string // the scopes that are read
 }
 
 // get puts the object under key into out.
@@ -35,10 +36,11 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	if !r.namespaced {
 		key.Namespace = ""
 	}
-	s, ok := r.scope(key.Namespace)
+	name, ok := r.covering(key.Namespace)
 	if !ok {
 		return fmt.Errorf("unable to get %v: the cache does not have that namespace", key)
 	}
+	s := r.scopes[name]
 	heads, ok := clientgo.HeadsOf(s.informer)
 	if !ok {
 		return fmt.Errorf("unable to get %v: %w", key, errNotSynced)
@@ -61,15 +63,6 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 
 // errNotSynced: there is no cache to read from.
 var errNotSynced = errors.New("the informer has not synced")
-
-// scope returns the scope that has a namespace.
-func (r reader) scope(namespace string) (scope, bool) {
-	s, ok := r.scopes[namespace]
-	if !ok {
-		s, ok = r.scopes[metav1.NamespaceAll]
-	}
-	return s, ok
-}
 
 // give returns the object of a head in the form that is wanted. A copy of one that is there
 // as bytes is made of them.
@@ -115,22 +108,10 @@ func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 	if opts.Continue != "" {
 		return errContinue
 	}
-	var scopes []scope
-	if r.namespaced && opts.Namespace != metav1.NamespaceAll {
-		s, ok := r.scope(opts.Namespace)
-		if !ok {
-			return fmt.Errorf("unable to list: the cache does not have namespace %q", opts.Namespace)
-		}
-		scopes = []scope{s}
-	} else {
-		for _, namespace := range r.namespaces() {
-			scopes = append(scopes, r.scopes[namespace])
-		}
-	}
 	objects := []runtime.Object{}
-	for _, s := range scopes {
+	for _, name := range r.from {
 		var err error
-		if objects, err = r.gather(objects, s, opts); err != nil {
+		if objects, err = r.gather(objects, r.scopes[name], opts); err != nil {
 			return err
 		}
 	}

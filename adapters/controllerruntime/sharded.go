@@ -216,12 +216,11 @@ func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err err
 			continue
 		}
 		read++
-		r := reader{kind: k}
-		in, ok := r.scope(key.Namespace)
+		name, ok := k.covering(key.Namespace)
 		if !ok {
 			continue
 		}
-		heads, ok := clientgo.HeadsOf(in.informer)
+		heads, ok := clientgo.HeadsOf(k.scopes[name].informer)
 		if !ok {
 			return 0, false, errNotSynced
 		}
