@@ -93,6 +93,7 @@ func Tree(raw string) (any, error) {
 // tree is what is left to read.
 type tree struct {
 	rest    string
+	owed    int // values that lists and maps have announced and that were not read yet
 	damaged bool
 }
 
@@ -143,6 +144,7 @@ func (t *tree) list(depth int) any {
 	}
 	list := make([]any, 0, n)
 	for range n {
+		t.owed--
 		list = append(list, t.value(depth+1))
 		if t.damaged {
 			return nil
@@ -158,6 +160,7 @@ func (t *tree) mapping(depth int) any {
 	}
 	m := make(map[string]any, n)
 	for range n {
+		t.owed--
 		key := t.string()
 		if m[key] = t.value(depth + 1); t.damaged {
 			return nil
@@ -166,17 +169,19 @@ func (t *tree) mapping(depth int) any {
 	return m
 }
 
-// length reads how many values follow, each of which has a byte at least. None says that
-// what has them is nil.
+// length reads how many values follow. Each has a byte at least, as has each that is still to come
+// around them: lists within lists do not announce the same bytes again. None says that what has
+// them is nil.
 func (t *tree) length() (n int, none bool) {
 	length := t.uvarint()
 	if length == 0 {
 		return 0, true
 	}
-	if length-1 > uint64(len(t.rest)) {
+	if length-1 > uint64(max(0, len(t.rest)-t.owed)) {
 		t.damaged = true
 		return 0, true
 	}
+	t.owed += int(length - 1)
 	return int(length - 1), false
 }
 

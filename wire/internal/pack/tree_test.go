@@ -1,12 +1,14 @@
 package pack
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
 )
 
 func TestTreesComeBack(t *testing.T) {
@@ -30,6 +32,19 @@ func TestTreesComeBack(t *testing.T) {
 func TestNoTree(t *testing.T) {
 	_, err := AppendTree(nil, map[string]any{"spec": map[string]any{"replicas": 3}})
 	require.ErrorContains(t, err, "spec: replicas: a int is no value")
+}
+
+// Lists within lists do not all make room for the bytes that follow.
+func TestW02_NestedListsOfADamagedTreeAnnounceEachByteOnce(t *testing.T) {
+	raw := make([]byte, 0, 1<<16)
+	for len(raw) < 1<<15 {
+		raw = binary.AppendUvarint(append(raw, treeList), 1<<14)
+	}
+	raw = raw[:1<<16]
+	hostile.Budget{Memory: 1 << 20, MemoryPerByte: 100}.Within(t, len(raw), func() {
+		_, err := Tree(string(raw))
+		require.ErrorIs(t, err, ErrDamaged)
+	})
 }
 
 // Damaged trees are an error, and cost no more than their bytes are worth.
