@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
@@ -124,7 +125,13 @@ func (d *cborDecoder[H]) object(raw []byte, named bool) (obj object.Object, bare
 }
 
 func (d *cborDecoder[H]) unmarshal(obj object.Object, raw []byte) error {
-	if d.guard != nil && cbor.MayHideAbsurd(raw) {
+	if err := cbor.Check(d.guard, raw); err != nil {
+		return err
+	}
+	if d.form != formUnstructured && cbor.MayHideAbsurd(raw) {
+		if err := cbor.Check(guard.Untyped, raw); err != nil {
+			return err
+		}
 		var tree cbor.Tree
 		if err := cbor.Unmarshal(raw, &tree); err != nil {
 			return err

@@ -45,9 +45,14 @@
 //     first, the depth of JSON while a value is read. Types that contain
 //     themselves are not read from protobuf, because generated code recurses
 //     without a bound. The following are refused before the reference sees them,
-//     because it would take too long or too much memory: quantities with more than
-//     1,024 digits or an exponent of more than three, protobuf map entries whose
-//     lengths lie, and long JSON lists of values that cannot be their elements.
+//     because it would take too long: quantities with more than 1,024 digits or an
+//     exponent of more than three, and protobuf map entries whose lengths lie.
+//   - An object becomes at most MaxMemoryPerByte bytes for each of its bytes, and
+//     MaxMemoryBase more, beside its text. Elements are counted before a list is made.
+//     An object that would become more is ErrTooDense, in whatever encoding and also
+//     if it shares parts or is packed. To decode one allocates six times as much at
+//     most, in all: its table may give up at the end, and the reference, which grows
+//     its lists, starts when nothing refers to that attempt any more.
 //   - The result is the reference's, whether a value or an error (W01).
 //   - Sharing is invisible as long as nobody changes an object, and keeps nothing
 //     alive (W03). Sharing makes an object hold at most twice its own bytes.
@@ -99,6 +104,7 @@
 //	internal/share      finds parts that objects have in common
 //	internal/memory     makes text and slices, keeps what is used again
 //	internal/guard      keeps from the reference what it cannot bear
+//	internal/weight     says how much memory an object may become
 //	internal/fault      holds the reasons to refuse a body
 //
 // What is left here:

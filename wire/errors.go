@@ -24,6 +24,7 @@ var (
 	ErrNoName    = fault.ErrNoName    // object without a name
 	ErrEventType = fault.ErrEventType // unknown event type
 	ErrQuantity  = fault.ErrQuantity  // quantity with too many digits or too large an exponent
+	ErrTooDense  = fault.ErrTooDense  // would become more memory than MaxMemoryPerByte allows
 )
 
 // ErrFields means that Options.Keep names a field that the objects do not have.

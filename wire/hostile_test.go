@@ -235,9 +235,10 @@ func damage(random *rand.Rand, body []byte) []byte {
 	return body
 }
 
-// budget is what decoding may cost: memory for buffers, and a multiple of the body's
-// size for the objects. A container takes 500 bytes of memory and one byte of CBOR.
-var budget = hostile.Budget{Memory: 1 << 20, MemoryPerByte: 700}
+// budget is what decoding may cost in all: memory for buffers, and for each byte six times what
+// the objects may become: their table makes them once and may give up, and the reference makes
+// them once more, and grows their lists by a quarter at a time.
+var budget = hostile.Budget{Memory: 1 << 20, MemoryPerByte: 6 * MaxMemoryPerByte}
 
 func withinBudget(t *testing.T, body []byte, read func()) {
 	t.Helper()

@@ -208,10 +208,8 @@ func (d *jsonDecoder[H]) reference(obj object.Object, raw []byte) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		into = &u.Object
 	}
-	if d.guard != nil {
-		if err := json.Check(d.guard, raw); err != nil {
-			return err
-		}
+	if err := json.Check(d.guard, raw); err != nil {
+		return err
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
 		return fault.WithoutContent(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/json"
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
@@ -29,6 +30,9 @@ type layout struct {
 	code   code
 	table  *protobuf.Table // nil where the reference alone reads protobuf
 	json   *json.Kind      // nil where the reference alone reads JSON, or there is no Go type
+
+	messages *protobuf.Guard // of what the reference reads
+	guard    *guard.Guard    // likewise
 }
 
 type code uint8
@@ -53,7 +57,9 @@ func codeOf(o object.Object) (code, object.GVK) {
 	case *unstructured.Unstructured:
 		return codeTree, object.GVK{}
 	case generated:
-		return codeProtobuf, o.GetObjectKind().GroupVersionKind()
+		if !protobuf.ContainsItself(pointed(o)) { // generated code would recurse as damaged bytes say
+			return codeProtobuf, o.GetObjectKind().GroupVersionKind()
+		}
 	}
 	if isAPIType(pointed(o)) {
 		return codeJSON, object.GVK{}
@@ -72,8 +78,15 @@ func fits(c code, o object.Object) bool {
 func newLayout(goType reflect.Type, kind object.GVK, code code) *layout {
 	f := &layout{goType: goType, kind: kind, code: code}
 	switch {
-	case code == codeProtobuf && protobuf.HasTable(goType):
-		f.table, _ = protobuf.TableOf(goType, nil) // where it fails, the reference reads
+	case code == codeProtobuf:
+		f.messages = protobuf.GuardOf(goType, map[reflect.Type]*protobuf.Guard{})
+		if protobuf.HasTable(goType) {
+			f.table, _ = protobuf.TableOf(goType, nil) // where it fails, the reference reads
+		}
+	case code == codeJSON:
+		f.guard = guard.Of(goType)
+	}
+	switch {
 	case code == codeJSON && goType != reflect.TypeFor[unstructured.Unstructured]():
 		if k := json.KindOf(goType, nil); k.ReadsObjects() {
 			f.json = k
@@ -210,6 +223,9 @@ func (f *layout) readProtobuf(run *protobuf.Run, raw []byte) (object.Object, err
 	if f.table != nil && run.Decode(f.table, made.UnsafePointer(), raw) == nil {
 		return o, nil
 	}
+	if err := f.messages.Check(raw); err != nil {
+		return nil, err
+	}
 	_, o = f.new()
 	if err := o.(generated).Unmarshal(raw); err != nil {
 		return nil, fault.WithoutContent(err)
@@ -230,6 +246,9 @@ func (f *layout) readJSON(run *json.Run, raw []byte) (object.Object, error) {
 		}
 	case f.json != nil && run.Decode(f.json, made.UnsafePointer(), i) == nil:
 		return o, nil
+	}
+	if err := json.Check(f.guard, raw); err != nil {
+		return nil, err
 	}
 	_, o = f.new()
 	var into any = o

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // The media types that a Decoder reads.
@@ -35,6 +36,17 @@ const DefaultMaxObjectBytes = 16 << 20
 // object. Schemas of custom resources, the deepest objects in practice, stay below
 // a hundred. At 1000 a decoder needs less than a megabyte of stack.
 const DefaultMaxDepth = 1000
+
+// MaxMemoryPerByte and MaxMemoryBase bound what one object becomes in memory: so many bytes for
+// each byte of input, and so many more for every object, beside its text. An element of a list
+// that is empty takes two bytes, and may be a struct of 400 bytes or more. Objects that servers
+// store need less: a NetworkPolicy of empty rules 25 bytes for each byte, a LimitRange 50, and a
+// custom resource in CBOR that is a list of one-letter maps 90. Refused objects are ErrTooDense;
+// a decoder reads the rest of one if Options.Keep leaves out the field that is too dense.
+const (
+	MaxMemoryPerByte = weight.PerByte
+	MaxMemoryBase    = weight.Base
+)
 
 // Options says what a Decoder decodes and what it refuses.
 type Options struct {

@@ -60,13 +60,14 @@ func TestW03_EmptyStringsAreOfNoBody(t *testing.T) {
 }
 
 // An object of a great many strings is decoded by its table, and a
-// list of empty elements takes no more of it than the reference.
+// list of small elements takes no more of it than the reference.
 func TestW02_ManySmallParts(t *testing.T) {
 	finalizers := bytes.Repeat([]byte("\x72\x01f"), 1<<18)
 	run, table := new(protobuf.Run), podTable(t)
 	require.NoError(t, run.Decode(table, unsafe.Pointer(new(corev1.Pod)), nest(0x0a, finalizers, nil)))
 
-	containers := protobufBody(t, podKind, nest(0x12, bytes.Repeat([]byte("\x12\x00"), 1<<16), nil))
+	container := nest(0x12, []byte("\x0a\x0cabcdefghijkl"), nil)
+	containers := protobufBody(t, podKind, nest(0x12, bytes.Repeat(container, 1<<16), nil))
 	took := make(map[bool]uint64)
 	for _, reference := range []bool{true, false} {
 		d := podDecoder(t, MediaProtobuf, Options{Reference: reference})

@@ -33,7 +33,7 @@ type target struct {
 	apiVersion string
 	form       form
 	goType     reflect.Type    // what T points to
-	guard      *guard.Guard    // of what the reference reads; nil where there is no Go type
+	guard      *guard.Guard    // of what the reference reads
 	fields     *selection.Tree // of an object; nil for all of it
 }
 
@@ -78,9 +78,7 @@ func newTarget[T object.Object](opts Options) (*target, error) {
 		return nil, fmt.Errorf("%w: %q lacks a version or a kind", ErrKind, t.kind)
 	}
 	t.apiVersion = t.kind.GroupVersion().String()
-	if t.form != formUnstructured {
-		t.guard = guard.Of(t.goType)
-	}
+	t.guard = guard.Of(t.goType)
 	return t, t.setFields(opts.Keep)
 }
 

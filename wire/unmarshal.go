@@ -1,21 +1,25 @@
 package wire
 
 import (
+	"reflect"
+
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
 // UnmarshalJSON makes an object of JSON that anybody may have written, such as a part
 // of a webhook's body, as apimachinery does. It refuses an object whose own apiVersion and
 // kind are not those of kind, or are missing. It also refuses what a Decoder refuses (W02):
-// text that nests deeper than DefaultMaxDepth, and what would keep apimachinery's code busy
-// for hours. It does not look at the name. Its errors wrap ErrKind, ErrSyntax, ErrTooDeep,
-// ErrQuantity or io.ErrUnexpectedEOF. Of the content, which may be a secret, they hold
-// apiVersion and kind alone. It is safe for concurrent use.
+// text that nests deeper than DefaultMaxDepth, what would keep apimachinery's code busy
+// for hours, and what would become more memory than MaxMemoryPerByte allows. It does not look
+// at the name. Its errors wrap ErrKind, ErrSyntax, ErrTooDeep, ErrTooDense, ErrQuantity or
+// io.ErrUnexpectedEOF. Of the content, which may be a secret, they hold apiVersion and kind
+// alone. It is safe for concurrent use.
 func UnmarshalJSON[T object.Object](raw []byte, kind object.GVK) (made T, err error) {
 	t, err := newTarget[T](Options{Kind: kind})
 	if err != nil {
@@ -34,10 +38,8 @@ func (t *target) unmarshalJSON(raw []byte) (object.Object, error) {
 	if h := json.ReadClaim(raw); !t.is(h.APIVersion, h.Kind) {
 		return nil, t.wrongKind(h.APIVersion, h.Kind)
 	}
-	if t.guard != nil && json.Suspicious(raw) {
-		if err := json.Check(t.guard, raw); err != nil {
-			return nil, err
-		}
+	if err := json.Check(t.guard, raw); err != nil {
+		return nil, err
 	}
 	obj := t.new()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
@@ -45,3 +47,8 @@ func (t *target) unmarshalJSON(raw []byte) (object.Object, error) {
 	}
 	return obj, nil
 }
+
+// WeighJSON returns about how many bytes of memory apimachinery's code makes of raw, which must be
+// sound JSON, in a value of type t, a pointer: also of what UnmarshalJSON refuses. That may be three
+// times as much while a list grows.
+func WeighJSON(raw []byte, t reflect.Type) int64 { return json.Weigh(guard.Of(t), raw) }

@@ -59,9 +59,8 @@ func (t *Tree) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// MayHideAbsurd is guard.MayHoldAbsurd for CBOR: it reports whether a string in raw is
-// absurd as a quantity, or may become so by its tags or when its pieces are put
-// together. raw is as a scanner found it.
+// MayHideAbsurd reports whether a string in raw is absurd as a quantity, or may become so by
+// its tags or when its pieces are put together. raw is as a scanner found it.
 func MayHideAbsurd(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := frame.ReadCBORHead(raw[n:])

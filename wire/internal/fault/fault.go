@@ -22,6 +22,7 @@ var (
 	ErrNoName    = errors.New("object without a name")
 	ErrEventType = errors.New("unknown event type")
 	ErrQuantity  = errors.New("quantity with too many digits or too large an exponent")
+	ErrTooDense  = errors.New("too much memory for its size")
 )
 
 // ErrFields means that a path names a field that the objects do not have.

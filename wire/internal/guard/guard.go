@@ -1,90 +1,51 @@
 package guard
 
 import (
-	"bytes"
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
-// resource.ParseQuantity computes with numbers as long as their text or as their
-// exponent is large: "1e-999999999" keeps it busy for hours, a million digits for
-// seconds. Quantities end at 2^63 and at nine decimals, so no sound one comes near
-// these limits.
-const (
-	maxExponentDigits = 3
-
-	// MaxNumerals is how many digits, signs and points a quantity may have.
-	MaxNumerals = 1024
-)
-
-// Absurd reports whether the text of a quantity would take long to parse: whether
-// it is a number with too many digits or too long an exponent. White space around
-// it does not count.
-func Absurd(s []byte) bool {
-	s = bytes.TrimSpace(s)
-	n := 0
-	for n < len(s) && isNumeric(s[n]) {
-		n++
-	}
-	if n > MaxNumerals {
-		return true
-	}
-	if n == 0 || n == len(s) || s[n]|0x20 != 'e' {
-		return false
-	}
-	exponent := bytes.TrimLeft(bytes.TrimLeft(s[n+1:], "+-"), "0")
-	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
-}
-
-// PlainQuantity reports whether s is a quantity of a few digits and perhaps a suffix, as
-// nearly all are. Others are to be parsed.
-func PlainQuantity(s []byte) bool {
-	const mostDigits = 15
-	n := 0
-	for n < len(s) && n < mostDigits && s[n]-'0' < 10 {
-		n++
-	}
-	if n == 0 {
-		return false
-	}
-	switch string(s[n:]) {
-	case "", "m", "k", "M", "G", "Ki", "Mi", "Gi":
-		return true
-	}
-	return false
-}
-
-// Guard says where values of one Go type hold what must be checked before the
-// reference reads it, by field name:
-//
-//   - quantities; other fields are not checked, because names and hashes may look
-//     like absurd numbers too
-//   - lists of large structs, for which the reference allocates memory even if the
-//     elements are something else
-//
-// Pointers and lists have no guard of their own, but that of their elements.
+// Guard says what the reference makes of a value for one Go type, by the names that JSON and CBOR
+// have in common: where it meets quantities, and what takes memory. Other strings are not looked
+// at, because names and hashes may look like absurd numbers too. A nil Guard means that nothing
+// in the value needs a look.
 type Guard struct {
-	Type       reflect.Type
-	IsQuantity bool
-	IsLarge    bool // a struct that is read field by field, from an object
+	Form    Form
+	Size    int64          // bytes of memory: of what a pointer points to, of an element of a list, of what a struct embeds by pointers
+	Entries weight.Entries // of a map
+	Elem    *Guard         // of what a pointer points to, or a list or a map holds
 
 	names map[string][]*Guard // the fields of a struct; embedding may give two the same name
-	each  []*Guard            // of a map, every value
+	any   []*Guard            // what a value that reads itself may become
 }
 
-// largeElement is the size, in bytes, from which a struct is large.
-const largeElement = 64
+// Form is what a value is made into.
+type Form uint8
+
+const (
+	Plain    Form = iota
+	Quantity      // a resource.Quantity
+	Pointer
+	List
+	Map
+	Struct
+	Own // a type that reads itself; Fitting tells what of it
+	Raw // a type that keeps JSON as it is; CBOR becomes an Any first
+	Any // a value without a Go type
+)
+
+// Untyped guards objects without a Go type.
+var Untyped = &Guard{Form: Any}
 
 // drawn are the guards of all types that were asked for, *Guard by reflect.Type. There is
 // one for each type that a program decodes, and nobody changes it.
@@ -97,40 +58,53 @@ func Of(t reflect.Type) *Guard {
 	}
 	known := make(map[reflect.Type]*Guard)
 	g := drawGuard(t, known)
-	prune(known)
+	if matters := prune(known); !matters[g] {
+		g = nil
+	}
 	shared, _ := drawn.LoadOrStore(t, g)
 	return shared.(*Guard)
 }
 
-// prune takes away what leads to nothing that is checked, such as labels, so that it is
-// passed over. A type may contain itself, so it first finds what matters.
-func prune(all map[reflect.Type]*Guard) {
-	matters := make(map[*Guard]bool)
+// prune takes away what needs no look, such as numbers, so that it is passed over, and returns
+// what is left. A type may contain itself, so it first finds what matters.
+func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
+	matters = make(map[*Guard]bool)
 	for grown := true; grown; {
 		grown = false
 		for _, g := range all {
-			if !matters[g] && (g.IsQuantity || g.IsLarge || g.leadsTo(matters)) {
+			if !matters[g] && (g.matters() || g.leadsTo(matters)) {
 				matters[g], grown = true, true
 			}
 		}
 	}
 	idle := func(g *Guard) bool { return !matters[g] }
 	for _, g := range all {
-		if g.each = slices.DeleteFunc(g.each, idle); len(g.each) == 0 {
-			g.each = nil
+		if !matters[g.Elem] {
+			g.Elem = nil
 		}
+		g.any = slices.DeleteFunc(g.any, idle)
 		for name, below := range g.names {
 			if g.names[name] = slices.DeleteFunc(below, idle); len(g.names[name]) == 0 {
 				delete(g.names, name)
 			}
 		}
 	}
+	return matters
+}
+
+// matters reports whether a value needs a look, whatever it holds.
+func (g *Guard) matters() bool {
+	switch g.Form {
+	case Quantity, Map, Any, Raw:
+		return true
+	}
+	return g.Size > 0
 }
 
 // leadsTo reports whether one of these is directly below g.
 func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	in := func(g *Guard) bool { return these[g] }
-	if slices.ContainsFunc(g.each, in) {
+	if these[g.Elem] || slices.ContainsFunc(g.any, in) {
 		return true
 	}
 	for _, below := range g.names {
@@ -143,77 +117,132 @@ func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 
 // drawGuard is Of; known are the types that were met before.
 func drawGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
-		t = t.Elem()
-	}
 	if g, ok := known[t]; ok {
 		return g
 	}
-	g := &Guard{Type: t}
+	g := new(Guard)
 	known[t] = g
-	switch {
+	switch kind := t.Kind(); {
 	case t == reflect.TypeFor[resource.Quantity]():
-		g.IsQuantity = true
-	case t.Kind() == reflect.Map:
-		g.each = []*Guard{drawGuard(t.Elem(), known)}
-	case t.Kind() == reflect.Struct:
-		p := reflect.PointerTo(t)
-		readsItself := p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-		g.IsLarge = !readsItself && t.Size() >= largeElement
-		g.names = make(map[string][]*Guard)
-		g.drawFields(known)
+		g.Form = Quantity
+	case kind == reflect.Interface, t == reflect.TypeFor[unstructured.Unstructured]():
+		g.Form = Any
+	case kind == reflect.Pointer:
+		g.Form, g.Size, g.Elem = Pointer, int64(t.Elem().Size()), drawGuard(t.Elem(), known)
+	case kind == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		g.Form, g.Size, g.Elem = List, int64(t.Elem().Size()), drawGuard(t.Elem(), known)
+	case kind == reflect.Array:
+		g.Form, g.Elem = List, drawGuard(t.Elem(), known)
+	case kind == reflect.Map:
+		g.Form, g.Entries, g.Elem = Map, weight.OfEntries(t.Key(), t.Elem()), drawGuard(t.Elem(), known)
+	case kind == reflect.Struct:
+		g.drawStruct(t, known)
 	}
 	return g
 }
 
-func (g *Guard) drawFields(known map[reflect.Type]*Guard) {
-	for i := range g.Type.NumField() {
-		f := g.Type.Field(i)
-		if !f.IsExported() && !f.Anonymous {
+// drawStruct draws the guard of a struct. One that reads itself and whose fields have no names
+// in JSON becomes one of them: a bool or a schema, a list or what may be an element of it.
+func (g *Guard) drawStruct(t reflect.Type, known map[reflect.Type]*Guard) {
+	g.Form, g.names = Struct, make(map[string][]*Guard)
+	readsItself, named := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if named = named || name != "" && name != "-"; !f.IsExported() && !f.Anonymous {
 			continue
 		}
-		field := drawGuard(f.Type, known)
-		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
-		case name != "":
-			g.names[name] = append(g.names[name], field)
-		case !f.Anonymous:
-			g.names[f.Name] = append(g.names[f.Name], field)
-		default: // inlined
-			for name, inner := range field.names {
-				g.names[name] = append(g.names[name], inner...)
+		if readsItself && f.Name == "Raw" && f.Type == reflect.TypeFor[[]byte]() {
+			g.Form = Raw
+			return
+		}
+		g.drawField(f, name, known)
+	}
+	if !readsItself || named {
+		return
+	}
+	g.Form = Own
+	for _, below := range g.names {
+		g.any = append(g.any, below...)
+	}
+}
+
+func (g *Guard) drawField(f reflect.StructField, name string, known map[reflect.Type]*Guard) {
+	field := drawGuard(f.Type, known)
+	embedded := field
+	if f.Type.Kind() == reflect.Pointer {
+		embedded = field.Elem
+	}
+	switch {
+	case f.Tag.Get("json") == "-":
+	case name != "":
+		g.names[name] = append(g.names[name], field)
+	case f.Anonymous && embedded.names != nil:
+		if field != embedded {
+			g.Size += field.Size
+		}
+		for name, inner := range embedded.names {
+			g.names[name] = append(g.names[name], inner...)
+		}
+	default:
+		g.names[f.Name] = append(g.names[f.Name], field)
+	}
+}
+
+// Below returns the guards of a field of a struct.
+func (g *Guard) Below(name string) []*Guard { return g.names[name] }
+
+// Fitting returns the guard of what a value that reads itself becomes: of an object, of an array, or
+// of anything else. It is nil if that needs no look.
+func (g *Guard) Fitting(object, array bool) *Guard {
+	for _, one := range g.any {
+		form := one.Form
+		if form == Pointer && one.Elem != nil {
+			form = one.Elem.Form
+		}
+		switch form {
+		case Struct, Map:
+			if object {
+				return one
 			}
+		case List:
+			if array {
+				return one
+			}
+		case Any, Own:
+			return one
 		}
 	}
+	return nil
 }
 
-// HasParts reports whether there is a guard for the fields of an object.
-func (g *Guard) HasParts() bool { return g.each != nil || len(g.names) > 0 }
-
-// Below returns what is known of the value of a field, or of a map's entry.
-func (g *Guard) Below(name string) []*Guard {
-	if g.each != nil {
-		return g.each
-	}
-	return g.names[name]
-}
-
-// CheckValue fails with ErrQuantity where a value without a Go type, such as a
+// CheckValue fails with ErrQuantity if a value without a Go type, such as a
 // map[string]any, holds an absurd quantity.
 func (g *Guard) CheckValue(v any) error {
+	for g != nil && g.Form == Pointer {
+		g = g.Elem
+	}
+	if g == nil {
+		return nil
+	}
 	switch v := v.(type) {
 	case string:
-		if g.IsQuantity && Absurd([]byte(v)) {
+		if g.Form == Quantity && Absurd([]byte(v)) {
 			return fault.ErrQuantity
 		}
 	case []any:
 		for _, element := range v {
-			if err := g.CheckValue(element); err != nil {
+			if err := g.Elem.CheckValue(element); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for name, value := range v {
-			for _, field := range g.Below(name) {
+			below := g.Below(name)
+			if g.Form == Map {
+				below = []*Guard{g.Elem}
+			}
+			for _, field := range below {
 				if err := field.CheckValue(value); err != nil {
 					return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
 				}
@@ -221,123 +250,4 @@ func (g *Guard) CheckValue(v any) error {
 		}
 	}
 	return nil
-}
-
-// MayHoldAbsurd reports whether a string or number of the JSON text raw may be
-// absurd as a quantity. It is a quick test that saves nearly all objects a slow one:
-// digits around an e are in every other hash, but not as a whole word.
-func MayHoldAbsurd(raw []byte) bool {
-	for n := 0; n < len(raw); n++ {
-		start := n
-		for n < len(raw) && isNumeric(raw[n]) {
-			n++
-		}
-		if n-start > MaxNumerals {
-			return true
-		}
-		if n > start && n < len(raw) && raw[n]|0x20 == 'e' && endsAbsurd(raw[n+1:]) && mayBegin(raw[:start]) {
-			return true
-		}
-	}
-	return hidesNumerals(raw)
-}
-
-// endsAbsurd reports whether s begins with too long an exponent, and a string or
-// number may end after it.
-func endsAbsurd(s []byte) bool {
-	n := 0
-	for n < len(s) && (s[n] == '+' || s[n] == '-') {
-		n++
-	}
-	for n < len(s) && s[n] == '0' {
-		n++
-	}
-	first := n
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n-first > maxExponentDigits && (n == len(s) || s[n] == '\\' || isBorder(s[n]))
-}
-
-// mayBegin reports whether a string or number may begin after s, perhaps with white
-// space.
-func mayBegin(s []byte) bool {
-	return len(s) == 0 || isBorder(s[len(s)-1]) || bytes.IndexByte(s[max(0, len(s)-longestEscape):], '\\') >= 0
-}
-
-// longestEscape is the length of an escape such as \u202f.
-const longestEscape = 6
-
-// isBorder reports whether c may be around a string or number, or be white space in a
-// string.
-func isBorder(c byte) bool {
-	switch c {
-	case '"', ',', ':', '[', ']', '{', '}':
-		return true
-	}
-	return c <= ' ' || c >= utf8.RuneSelf
-}
-
-// hidesNumerals reports whether raw writes a character of a number as an escape,
-// such as \u0065 for an e, which no honest writer does.
-func hidesNumerals(raw []byte) bool {
-	for {
-		_, after, found := bytes.Cut(raw, []byte(`\u00`))
-		if !found || len(after) < 2 {
-			return false
-		}
-		if c, err := strconv.ParseUint(string(after[:2]), 16, 8); err == nil && (isNumeric(byte(c)) || c|0x20 == 'e') {
-			return true
-		}
-		raw = after
-	}
-}
-
-func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
-
-// HoldsQuantity reports whether a value of t can hold a resource.Quantity.
-func HoldsQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
-
-// HasQuantity reports whether a value of t is a resource.Quantity or has one in itself: not
-// behind a pointer, nor in a list or a map. To read a quantity may write to it: it keeps its
-// text when that is first asked for, and takes another form when it is compared with some.
-func HasQuantity(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Array:
-		return HasQuantity(t.Elem())
-	case reflect.Struct:
-		if t == reflect.TypeFor[resource.Quantity]() {
-			return true
-		}
-		for i := range t.NumField() {
-			if HasQuantity(t.Field(i).Type) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// quantityWithin is HoldsQuantity; path holds the struct types on the way to t.
-func quantityWithin(t reflect.Type, path []reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return quantityWithin(t.Elem(), path)
-	case reflect.Struct:
-		if t == reflect.TypeFor[resource.Quantity]() {
-			return true
-		}
-		for _, p := range path {
-			if p == t {
-				return false
-			}
-		}
-		path = append(path, t)
-		for i := range t.NumField() {
-			if f := t.Field(i); (f.IsExported() || f.Anonymous) && quantityWithin(f.Type, path) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/share"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // freeform decodes values without a Go type: objects become map[string]any, arrays
@@ -127,6 +128,9 @@ func (f *freeform) string(s *shape) error {
 	if err != nil {
 		return err
 	}
+	if !f.Left.Take(1, weight.Text) {
+		return fault.ErrUnusual
+	}
 	if plain && f.Pool != nil {
 		if known := f.habit(s, text); known != nil {
 			f.push(node{kind: nodeString, at: unsafe.Pointer(known)})
@@ -155,6 +159,9 @@ func (f *freeform) digits() error {
 	if err != nil {
 		return err
 	}
+	if !f.Left.Take(1, weight.Number) {
+		return fault.ErrUnusual
+	}
 	if whole {
 		if v, err := wholeNumber(text); err == nil {
 			if !isSmall(v) {
@@ -181,6 +188,9 @@ func (f *freeform) part(s *shape) error {
 		kind = nodeArrayPart
 	}
 	found, _, hash, keep := f.Find(s.share, raw)
+	if found != nil && f.Left < 0 {
+		return fault.ErrUnusual
+	}
 	if found != nil {
 		f.jump()
 		f.push(node{kind: kind, at: found})
@@ -220,7 +230,13 @@ func (f *freeform) container(s *shape) error {
 }
 
 func (f *freeform) elements(s *shape) (n int, err error) {
+	if !f.Left.Take(1, weight.List) {
+		return 0, fault.ErrUnusual
+	}
 	for more := f.enter(']'); more; n++ {
+		if !f.Left.Take(1, weight.Element) {
+			return n, fault.ErrUnusual
+		}
 		if err = f.take(s); err != nil {
 			return n, err
 		}
@@ -233,6 +249,7 @@ func (f *freeform) elements(s *shape) (n int, err error) {
 
 func (f *freeform) fields(s *shape) (n int, err error) {
 	likely := &s.first
+	size := weight.Untyped.First
 	for more := f.enter('}'); more; {
 		at, name, err := f.name(s, *likely)
 		if err != nil {
@@ -244,10 +261,14 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 		if !at.stray {
 			*likely, likely = at, &at.after
 		}
-		if at.dropped {
+		switch {
+		case at.dropped:
 			err = f.skip()
-		} else {
+		case !f.Left.Take(1, size):
+			err = fault.ErrUnusual
+		default:
 			err = f.fieldValue(at, name)
+			size = weight.Untyped.Each
 			n++
 		}
 		if err != nil {
@@ -256,6 +277,9 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 		if more, err = f.more('}'); err != nil {
 			return n, err
 		}
+	}
+	if n == 0 && !f.Left.Take(1, weight.Untyped.Of(0)) {
+		return 0, fault.ErrUnusual
 	}
 	return n, nil
 }

@@ -2,81 +2,197 @@ package json
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
-// smallObject is the size, in bytes, below which lists can do no harm.
-const smallObject = 64 << 10
+// maxDepth is how deeply the reference reads.
+const maxDepth = 10000
 
-// Suspicious reports whether Check has anything to look for in raw. Honest objects
-// of a common size are not suspicious.
-func Suspicious(raw []byte) bool { return len(raw) >= smallObject || guard.MayHoldAbsurd(raw) }
-
-// Check fails where the reference must not read the JSON object raw. It looks
-// at every value, as the reference does: also at the first of two that have one
-// name.
+// Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would
+// become too much memory, with ErrQuantity at a quantity that takes long. It looks at every value,
+// as the reference does: also at the first of two that have one name. The reference refuses invalid
+// JSON before it decodes anything, and so may end the look.
 func Check(g *guard.Guard, raw []byte) error {
-	if !Suspicious(raw) || !json.Valid(raw) {
-		return nil // the reference refuses it before it decodes anything
-	}
-	s := &frame.JSON{Source: frame.FromBytes(raw), MaxBytes: len(raw), MaxDepth: len(raw)}
-	i, err := s.Value()
-	if err != nil {
+	c := check{walk: walk{Item: frame.Item{Raw: raw}}, left: weight.Of(len(raw))}
+	switch err := c.value(g); err {
+	case fault.ErrTooDense:
+		return weight.Refused(len(raw))
+	case fault.ErrUnusual:
+		return nil
+	default:
 		return err
 	}
-	return checkItem(g, &walk{Item: i})
 }
 
-// checkItem is Check for the value that begins at w, which is valid. It
-// passes over the value.
-func checkItem(g *guard.Guard, w *walk) error {
-	switch c := w.peek(); {
-	case c == '{' && g.HasParts():
-		return checkFields(g, w)
-	case c == '[':
-		for more := w.enter(']'); more; {
-			if c := w.peek(); g.IsLarge && c != '{' && c != '[' && c != 'n' {
-				return fmt.Errorf("%w: a list of %v holds something else", fault.ErrSyntax, g.Type)
-			}
-			if err := checkItem(g, w); err != nil {
-				return err
-			}
-			more, _ = w.more(']')
+// Weigh returns about how many bytes of memory the reference makes of the JSON object raw, with
+// the room that it leaves in lists.
+func Weigh(g *guard.Guard, raw []byte) int64 {
+	c := check{walk: walk{Item: frame.Item{Raw: raw}}, left: math.MaxInt64, weighs: true}
+	_ = c.value(g)
+	return int64(math.MaxInt64-c.left) + int64(len(raw))
+}
+
+// check is a look at what the reference will make of an object. It needs no tape.
+type check struct {
+	walk
+	left   weight.Left
+	depth  int
+	weighs bool // and judges no quantities
+}
+
+// value passes over the next value, and fails if the reference must not read it. It fails with
+// ErrUnusual if the reference will refuse it.
+func (c *check) value(g *guard.Guard) error {
+	b := c.peek()
+	for g != nil && b != 'n' && (g.Form == guard.Pointer || g.Form == guard.Own) {
+		if g.Form == guard.Own {
+			g = g.Fitting(b == '{', b == '[')
+			continue
 		}
-		return nil
+		if !c.left.Take(1, g.Size) {
+			return fault.ErrTooDense
+		}
+		g = g.Elem
 	}
-	start := w.at
-	w.over()
-	if text := w.Raw[start:w.at]; g.IsQuantity && (guard.Absurd(bytes.Trim(text, `"`)) || guard.Absurd(unquoted(text))) {
+	switch {
+	case g == nil:
+	case b == '{' && (g.Form == guard.Struct || g.Form == guard.Map || g.Form == guard.Any):
+		return c.nested(g, c.fields)
+	case b == '[' && (g.Form == guard.List || g.Form == guard.Any):
+		return c.nested(g, c.elements)
+	}
+	start := c.at
+	c.pass()
+	switch text := c.Raw[start:c.at]; {
+	case len(text) == 0:
+		return fault.ErrUnusual
+	case g == nil:
+	case g.Form == guard.Any && b == '"' && !c.left.Take(1, weight.Text),
+		g.Form == guard.Any && (b == '-' || b-'0' < 10) && !c.left.Take(1, weight.Number):
+		return fault.ErrTooDense
+	case g.Form == guard.Quantity && !c.weighs && (guard.Absurd(bytes.Trim(text, `"`)) || guard.Absurd(unquoted(text))):
 		return fault.ErrQuantity
 	}
 	return nil
 }
 
-func checkFields(g *guard.Guard, w *walk) error {
-	for more := w.enter('}'); more; {
-		w.peek()
-		start := w.at
-		w.over()
-		name := memory.String(unquoted(w.Raw[start:w.at]))
-		w.colon()
-		value := *w
-		w.over()
-		after := *w
-		for _, field := range g.Below(name) {
-			*w = value
-			if err := checkItem(field, w); err != nil {
-				return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
-			}
+// pass passes over a value. If it is invalid, pass may end anywhere.
+func (c *check) pass() {
+	if b := c.peek(); b != '{' && b != '[' {
+		c.over()
+		return
+	}
+	for depth := 0; c.at < len(c.Raw); {
+		switch c.Raw[c.at] {
+		case '"':
+			c.over()
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
 		}
-		*w = after
-		more, _ = w.more('}')
+		if c.at++; depth == 0 {
+			return
+		}
+	}
+}
+
+// nested looks into an object or array.
+func (c *check) nested(g *guard.Guard, look func(*guard.Guard) error) error {
+	if c.depth++; c.depth > maxDepth {
+		return fault.ErrUnusual
+	}
+	err := look(g)
+	c.depth--
+	return err
+}
+
+func (c *check) elements(g *guard.Guard) error {
+	elem, size := g.Elem, g.Size
+	if g.Form == guard.Any {
+		if elem, size = g, weight.Element; !c.left.Take(1, weight.List) {
+			return fault.ErrTooDense
+		}
+	}
+	if c.weighs {
+		size *= 2
+	}
+	for more := c.enter(']'); more; {
+		if !c.left.Take(1, size) {
+			return fault.ErrTooDense
+		}
+		err := c.value(elem)
+		if err != nil {
+			return err
+		}
+		if more, err = c.more(']'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *check) fields(g *guard.Guard) error {
+	each := g.Elem
+	var entries weight.Entries
+	switch g.Form {
+	case guard.Any:
+		each, entries = g, weight.Untyped
+	case guard.Map:
+		entries = g.Entries
+	}
+	more := c.enter('}')
+	if g.Form != guard.Struct && !more && !c.left.Take(1, entries.Of(0)) || !c.left.Take(1, g.Size) {
+		return fault.ErrTooDense
+	}
+	for size := entries.First; more; size = entries.Each {
+		if !c.left.Take(1, size) {
+			return fault.ErrTooDense
+		}
+		c.peek()
+		start := c.at
+		c.pass()
+		name := c.Raw[start:c.at]
+		err := c.colon()
+		if err == nil && g.Form == guard.Struct {
+			err = c.field(g, name)
+		} else if err == nil {
+			err = c.value(each)
+		}
+		if errors.Is(err, fault.ErrQuantity) {
+			err = fmt.Errorf("field %q: %w", fault.Excerpt(string(unquoted(name))), err)
+		}
+		if err != nil {
+			return err
+		}
+		if more, err = c.more('}'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field looks at a field of a struct.
+func (c *check) field(g *guard.Guard, name []byte) error {
+	below := g.Below(memory.String(unquoted(name)))
+	if len(below) == 0 {
+		return c.value(nil)
+	}
+	start := c.walk
+	for _, field := range below {
+		c.walk = start
+		if err := c.value(field); err != nil {
+			return err
+		}
 	}
 	return nil
 }

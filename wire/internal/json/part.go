@@ -19,6 +19,9 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 		return d.make(k, at)
 	}
 	found, n, hash, keep := d.Find(k.share, raw)
+	if found != nil && d.Left < 0 {
+		return fault.ErrUnusual
+	}
 	if found != nil {
 		d.jump()
 		if k.op == opSlice {
@@ -82,7 +85,7 @@ func (d *Run) make(k *Kind, at unsafe.Pointer) error {
 	}
 	var err error
 	if k.elem.op == opString {
-		err = d.strings(at)
+		err = d.strings(k, at)
 	} else {
 		err = d.pairs(k, at)
 	}
@@ -91,6 +94,9 @@ func (d *Run) make(k *Kind, at unsafe.Pointer) error {
 }
 
 func (d *Run) pointer(k *Kind, at unsafe.Pointer) error {
+	if !d.Left.Take(1, int64(k.elem.size)) {
+		return fault.ErrUnusual
+	}
 	p := reflect.New(k.elem.typ).UnsafePointer()
 	if err := d.value(k.elem, p); err != nil {
 		return err
@@ -124,7 +130,7 @@ func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
 		return fault.ErrUnusual
 	}
 	n := d.count(k.elem.first)
-	if n == uncountable {
+	if n == uncountable || !d.Left.Take(n, int64(k.elem.size)) {
 		return fault.ErrUnusual
 	}
 	array := k.elements.Make(n)
@@ -150,9 +156,9 @@ func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
 
 // strings reads a map of strings by strings, or of named types with the same
 // layout.
-func (d *Run) strings(at unsafe.Pointer) error {
+func (d *Run) strings(k *Kind, at unsafe.Pointer) error {
 	n := d.count(0)
-	if n == uncountable {
+	if n == uncountable || !d.Left.Take(1, k.entries.Of(n)) {
 		return fault.ErrUnusual
 	}
 	m := make(map[string]string, n)
@@ -184,7 +190,7 @@ func (d *Run) strings(at unsafe.Pointer) error {
 // pairs reads every other map.
 func (d *Run) pairs(k *Kind, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
-	if n == uncountable {
+	if n == uncountable || !d.Left.Take(1, k.entries.Of(n)) {
 		return fault.ErrUnusual
 	}
 	m := reflect.MakeMapWithSize(k.typ, n)

@@ -370,15 +370,19 @@ func (d *Run) quantity(at *resource.Quantity) error {
 // foreign reads a value with its own method or with the reference.
 func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 	d.peek()
-	start := d.at
+	start := d.walk
 	if err := d.skip(); err != nil {
 		return err
 	}
-	raw := d.Raw[start:d.at:d.at]
-	into := reflect.NewAt(k.typ, at).Interface()
-	if k.quantity && guard.MayHoldAbsurd(raw) {
-		return fault.ErrUnusual
+	if k.guard != nil {
+		c := check{walk: start, left: d.Left}
+		if c.value(k.guard) != nil {
+			return fault.ErrUnusual
+		}
+		d.Left = c.left
 	}
+	raw := d.Raw[start.at:d.at:d.at]
+	into := reflect.NewAt(k.typ, at).Interface()
 	if k.op == opOwn {
 		err := into.(json.Unmarshaler).UnmarshalJSON(raw)
 		switch own := into.(type) { // no room behind bytes that others may share

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // siftAny sifts a value without a Go type, as a freeform reads it.
@@ -21,6 +22,9 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 	}
 	switch c {
 	case '"':
+		if !d.Left.Take(1, weight.Text) {
+			return fault.ErrUnusual
+		}
 		return d.siftText()
 	case 't':
 		return d.word("true")
@@ -33,6 +37,9 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 	if err != nil {
 		return err
 	}
+	if !d.Left.Take(1, weight.Number) {
+		return fault.ErrUnusual
+	}
 	if whole {
 		if _, err := wholeNumber(text); err == nil {
 			return nil
@@ -43,7 +50,13 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 }
 
 func (d *Run) siftArray(wanted *selection.Tree) error {
+	if !d.Left.Take(1, weight.List) {
+		return fault.ErrUnusual
+	}
 	for more := d.enter(']'); more; {
+		if !d.Left.Take(1, weight.Element) {
+			return fault.ErrUnusual
+		}
 		err := d.siftAny(wanted, below)
 		if err != nil {
 			return err
@@ -60,6 +73,7 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
+	size := weight.Untyped.First
 	more := d.enter('}')
 	for r := (row{end: d.at}); more; {
 		d.peek()
@@ -70,6 +84,10 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 		}
 		sub, stays := wanted.Field(memory.String(name))
 		if stays {
+			if !d.Left.Take(1, size) {
+				return fault.ErrUnusual
+			}
+			size = weight.Untyped.Each
 			d.stays(&r, start)
 			d.peek()
 			start = d.at
@@ -86,6 +104,9 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 		if more, err = d.more('}'); err != nil {
 			return err
 		}
+	}
+	if size == weight.Untyped.First && !d.Left.Take(1, weight.Untyped.Of(0)) {
+		return fault.ErrUnusual
 	}
 	return nil
 }

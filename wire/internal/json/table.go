@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Kind says how to read values of one Go type from JSON. It is built once for
@@ -33,6 +34,8 @@ type Kind struct {
 	partly   bool           // not all of a value is wanted
 	share    *share.Site    // nil where sharing cannot pay
 	quantity bool           // a type that is not read here holds quantities
+	guard    *guard.Guard   // of a type that is not read here; may be nil
+	entries  weight.Entries // of a map
 
 	quantities func() [][]byte // of a pointer, a slice or a map; see namesOfQuantities
 }
@@ -154,7 +157,8 @@ func (k *Kind) setAll(s *selection.Tree) {
 			k.op = opQuantity
 			return
 		case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
-			k.op, k.quantity = opOwn, guard.HoldsQuantity(t)
+			k.op = opOwn
+			k.setGuard()
 			return
 		case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
 			k.leave()
@@ -190,9 +194,18 @@ func (k *Kind) setAll(s *selection.Tree) {
 // leave leaves values of the type to the reference. If a value by itself has methods
 // that it does not have as a part, the reference reads the whole object.
 func (k *Kind) leave() {
-	k.op, k.quantity = opReference, guard.HoldsQuantity(k.typ)
+	k.op = opReference
+	k.setGuard()
 	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
 		k.op = opUnknown
+	}
+}
+
+// setGuard is for types that are not read here.
+func (k *Kind) setGuard() {
+	k.quantity = guard.HoldsQuantity(k.typ)
+	if g := guard.Of(k.typ); g != nil && g.Form != guard.Raw {
+		k.guard = g
 	}
 }
 
@@ -240,6 +253,7 @@ func (k *Kind) setMap(s *selection.Tree) {
 		return
 	}
 	k.op, k.elem, k.quantities = opMap, makeKind(k.typ.Elem(), s), sync.OnceValue(k.namesOfQuantities)
+	k.entries = weight.OfEntries(key, k.typ.Elem())
 	k.share = share.SiteOf(partName{k.typ, opMap, s.Key()})
 }
 

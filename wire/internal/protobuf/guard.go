@@ -11,24 +11,30 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
-// Guard says which fields of a message lead to what generated code reads
-// without a limit: quantities, and entries of maps.
+// Guard says what generated code makes of a message, and where that must be looked at first:
+// quantities and entries of maps, which it reads without a limit, and what takes memory.
 type Guard struct {
-	quantity bool     // the message is a quantity
-	entry    bool     // the message is an entry of a map
-	fields   []*Guard // by number; nil for those that lead nowhere
+	quantity bool      // the message is a quantity
+	entry    bool      // the message is an entry of a map
+	fields   []guarded // by number
+}
+
+// guarded is a field of a message. The zero guarded needs no look.
+type guarded struct {
+	each    int64          // bytes of memory for each time that the field is there
+	numbers bool           // it is a list of numbers, which may be packed
+	entries weight.Entries // of a map
+	below   *Guard         // of the messages in the field; may be nil
 }
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
 
 // GuardOf returns the guard of a type that does not contain itself, or nil
-// where there is nothing to guard. known are the types that were met before.
+// if there is nothing to guard. known are the types that were met before.
 func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
-		t = t.Elem()
-	}
 	g, ok := known[t]
 	switch {
 	case ok:
@@ -36,7 +42,11 @@ func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	case t == reflect.TypeFor[resource.Quantity]():
 		g = &Guard{quantity: true}
 	case t.Kind() == reflect.Map:
-		g = &Guard{entry: true, fields: []*Guard{2: GuardOf(t.Elem(), known)}}
+		value := guardedOf(t.Elem(), known)
+		value.each = int64(t.Elem().Size())
+		g = &Guard{entry: true, fields: []guarded{2: value}}
+	case t.Kind() == reflect.Slice: // a list that is a message
+		g = &Guard{fields: []guarded{1: guardedElement(t.Elem(), known)}}
 	case t.Kind() == reflect.Struct:
 		g = guardOfFields(t, known)
 	}
@@ -53,12 +63,12 @@ func guardOfFields(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 			continue
 		}
 		number, err := strconv.Atoi(tag[1])
-		field := GuardOf(f.Type, known)
-		if err != nil || number < 1 || number > maxFieldNumber || field == nil {
+		field := guardedOf(f.Type, known)
+		if err != nil || number < 1 || number > maxFieldNumber || field == (guarded{}) {
 			continue
 		}
 		for len(g.fields) <= number {
-			g.fields = append(g.fields, nil)
+			g.fields = append(g.fields, guarded{})
 		}
 		g.fields[number] = field
 	}
@@ -68,37 +78,82 @@ func guardOfFields(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return &g
 }
 
-// Check fails if generated code must not read the message msg. It reads the bytes
-// as that code does: numbers wrap around, and unknown groups are skipped. It stops
-// where that code would fail.
+// guardedOf returns how a field of type t is guarded.
+func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
+	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())
+	switch kind := t.Kind(); {
+	case kind == reflect.Pointer:
+		return guardedElement(t.Elem(), known)
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return guarded{}
+	case kind == reflect.Slice && !readsItself:
+		f := guardedElement(t.Elem(), known)
+		switch t.Elem().Kind() {
+		case reflect.Bool, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+			f.numbers = true
+		}
+		return f
+	case kind == reflect.Map && !readsItself:
+		return guarded{entries: weight.OfEntries(t.Key(), t.Elem()), below: GuardOf(t, known)}
+	}
+	return guarded{below: GuardOf(t, known)}
+}
+
+// guardedElement returns how a field is guarded that makes a value of type t each time.
+func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
+	f := guardedOf(t, known)
+	return guarded{each: f.each + int64(t.Size()), below: f.below}
+}
+
+// Check fails if generated code must not read the message msg: with ErrTooDense if it would
+// become too much memory. Check reads the bytes as that code does: numbers wrap around, and
+// unknown groups are skipped. It stops where that code would fail.
 func (g *Guard) Check(msg []byte) error {
+	left := weight.Of(len(msg))
+	err := g.check(msg, &left)
+	if err == fault.ErrTooDense {
+		return weight.Refused(len(msg))
+	}
+	return err
+}
+
+// check is Check for a message that may become as much memory as is left.
+func (g *Guard) check(msg []byte, left *weight.Left) error {
 	if g == nil {
 		return nil
 	}
 	if g.entry {
-		return g.checkEntry(msg)
+		return g.checkEntry(msg, left)
 	}
+	before := int32(0)
 	for at := 0; at < len(msg); {
 		tag, after := looseVarint(msg, at)
 		number := int32(tag >> 3)
 		if after < 0 || tag&7 == frame.WireEndGroup || number <= 0 {
 			return nil
 		}
-		field := g.field(number)
-		if field == nil && !(g.quantity && number == 1) {
+		f := g.field(number)
+		if !f.take(left, number == before) {
+			return fault.ErrTooDense
+		}
+		before = number
+		if tag&7 != frame.WireBytes || f == (guarded{}) && !(g.quantity && number == 1) {
 			if at = looseSkip(msg, at); at < 0 {
 				return nil
 			}
 			continue
 		}
 		start, end := looseBytes(msg, after)
-		if tag&7 != frame.WireBytes || end < 0 {
+		if end < 0 {
 			return nil
 		}
 		if g.quantity && guard.Absurd(msg[start:end]) {
 			return fault.ErrQuantity
 		}
-		if err := field.Check(msg[start:end]); err != nil {
+		if f.numbers && !left.Take(end-start, f.each) {
+			return fault.ErrTooDense
+		}
+		if err := f.below.check(msg[start:end], left); err != nil {
 			return err
 		}
 		at = end
@@ -106,10 +161,22 @@ func (g *Guard) Check(msg []byte) error {
 	return nil
 }
 
+// take takes what the field makes. again means that the field before was the same.
+func (f *guarded) take(left *weight.Left, again bool) bool {
+	switch {
+	case f.entries == (weight.Entries{}):
+		return left.Take(1, f.each)
+	case again:
+		return left.Take(1, f.entries.Each)
+	}
+	return left.Take(1, f.entries.First)
+}
+
 // checkEntry is check for an entry of a map. Generated code ignores the wire
 // types in it, and lets a key or a value reach beyond the entry into all that
 // follows: each of a million entries could copy what comes after it.
-func (g *Guard) checkEntry(entry []byte) error {
+func (g *Guard) checkEntry(entry []byte, left *weight.Left) error {
+	values := 0
 	for at := 0; at < len(entry); {
 		tag, after := looseVarint(entry, at)
 		if after < 0 {
@@ -126,19 +193,25 @@ func (g *Guard) checkEntry(entry []byte) error {
 		if end < 0 {
 			return errEntry
 		}
-		if err := g.field(number).Check(entry[start:end]); err != nil {
-			return err
+		if number == 2 {
+			value := g.field(2)
+			if values++; values > 1 && !left.Take(1, value.each) {
+				return fault.ErrTooDense // each is made, and the last one kept
+			}
+			if err := value.below.check(entry[start:end], left); err != nil {
+				return err
+			}
 		}
 		at = end
 	}
 	return nil
 }
 
-func (g *Guard) field(number int32) *Guard {
+func (g *Guard) field(number int32) guarded {
 	if int(number) < len(g.fields) {
 		return g.fields[number]
 	}
-	return nil
+	return guarded{}
 }
 
 // looseVarint reads a number as generated code does: what is beyond 64 bits is

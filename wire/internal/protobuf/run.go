@@ -102,6 +102,9 @@ func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 		case tag != f.tag:
 			return fault.ErrUnusual
 		case f.wire == frame.WireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
+			if !d.Left.Take(1, f.each) {
+				return fault.ErrUnusual
+			}
 			d.number(f, unsafe.Add(at, f.offset), value)
 			msg = rest[n:]
 		case f.wire == frame.WireBytes && value > uint64(len(rest)-n):
@@ -212,8 +215,11 @@ func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	case opStruct:
 		return d.fields(f.table, at, raw)
 	case opOwn:
-		return fault.Unusual(f.own(at, raw))
+		return d.readOwn(f, at, raw)
 	case opStringPtr:
+		if !d.Left.Take(1, f.each) {
+			return fault.ErrUnusual
+		}
 		s := new(string)
 		d.ownString(s, raw)
 		*(**string)(at) = s
@@ -296,6 +302,9 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 		return d.make(f, raw, count, old)
 	}
 	found, n, hash, keep := d.Find(f.share, raw)
+	if found != nil && d.Left < 0 {
+		return nil, 0, fault.ErrUnusual
+	}
 	if found != nil {
 		return found, n, nil
 	}
@@ -315,8 +324,20 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 	return p, n, nil
 }
 
-// make decodes a part into memory of its own.
+// readOwn has a type read itself.
+func (d *Run) readOwn(f *tableField, at unsafe.Pointer, raw []byte) error {
+	if f.guard.check(raw, &d.Left) != nil {
+		return fault.ErrUnusual
+	}
+	return fault.Unusual(f.own(at, raw))
+}
+
+// make decodes a part into memory of its own. What it would become is counted first: of an object
+// that would become too much, nothing more is made.
 func (d *Run) make(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
+	if f.op == opMap && !d.Left.Take(1, f.pairs.entries.Of(count)) || !d.Left.Take(count, f.each) {
+		return nil, 0, fault.ErrUnusual
+	}
 	switch f.op {
 	case opStructPtr:
 		p := reflect.New(f.typ).UnsafePointer()
@@ -326,7 +347,7 @@ func (d *Run) make(f *tableField, raw []byte, count int, old like) (unsafe.Point
 		return p, 1, d.fields(f.table, p, raw)
 	case opOwnPtr:
 		p := reflect.New(f.typ).UnsafePointer()
-		return p, 1, fault.Unusual(f.own(p, raw))
+		return p, 1, d.readOwn(f, p, raw)
 	case opMap:
 		// The strings of a map cannot be moved later, so they get their own memory
 		// now.
@@ -385,7 +406,7 @@ func (d *Run) list(f *tableField, run []byte, count int, old like) (unsafe.Point
 		case opStructs:
 			err = d.fields(f.table, element, raw)
 		case opOwns:
-			err = fault.Unusual(f.own(element, raw))
+			err = d.readOwn(f, element, raw)
 		}
 		if err != nil {
 			return nil, err

@@ -12,10 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // sieve is the state of sifting one object.
 type sieve struct {
+	left     weight.Left // of the object
 	edits    []edit
 	time     metav1.Time
 	quantity resource.Quantity
@@ -46,7 +48,9 @@ func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept [
 		}
 	}()
 	s.edits = s.edits[:0]
-	if _, ok := s.fields(table, raw, 0); !ok {
+	s.left = weight.Of(len(raw))
+	cut, ok := s.fields(table, raw, 0)
+	if !ok || !s.left.Take(cut, weight.PerByte) { // what is kept counts as all that there is
 		return nil, false
 	}
 	if len(s.edits) > 0 {
@@ -75,6 +79,7 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 		if number < before || number == before && f != nil && f.op < opBools {
 			return 0, false // it may be there twice
 		}
+		again := number == before
 		before = number
 		start := pos
 		if f == nil {
@@ -88,7 +93,7 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 			continue
 		}
 		pos += n
-		if pos == len(msg) || tag != f.tag {
+		if pos == len(msg) || tag != f.tag || !s.take(f, again) {
 			return 0, false
 		}
 		value, n := uint64(msg[pos]), 1
@@ -122,6 +127,17 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 		pos = end
 	}
 	return cut, true
+}
+
+// take takes what a field makes. again means that the field before was the same.
+func (s *sieve) take(f *tableField, again bool) bool {
+	switch {
+	case f.op != opMap:
+		return s.left.Take(1, f.each)
+	case again:
+		return s.left.Take(1, f.pairs.entries.Each)
+	}
+	return s.left.Take(1, f.pairs.entries.First)
 }
 
 // value checks a value that is bytes.
@@ -166,7 +182,7 @@ func (s *sieve) own(f *tableField, raw []byte) bool {
 			return true
 		}
 	}
-	return f.own(reflect.New(f.typ).UnsafePointer(), raw) == nil
+	return f.guard.check(raw, &s.left) == nil && f.own(reflect.New(f.typ).UnsafePointer(), raw) == nil
 }
 
 // apply appends what is left of raw to dst.

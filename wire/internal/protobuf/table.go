@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Table says how the fields of one Go struct are read from protobuf, or
@@ -79,6 +80,8 @@ type tableField struct {
 	elements *memory.Arrays // of a list
 	table    *Table         // of a struct
 	own      func(at unsafe.Pointer, raw []byte) error
+	guard    *Guard      // of a type that reads itself and is no quantity; may be nil
+	each     int64       // bytes of memory for each time that the field is there, beside the struct; 0 for a map
 	pairs    *pairs      // of a map
 	partly   bool        // not all of a value is wanted
 	notes    bool        // a value has a quantity in itself, which may write to it when it is read
@@ -88,10 +91,11 @@ type tableField struct {
 
 // pairs says how the entries of a map are read.
 type pairs struct {
-	typ   reflect.Type
-	key   reflect.Type
-	value *tableField // as if it were a field of the entry
-	read  func(d *Run, m *pairs, at unsafe.Pointer, run []byte, n int) error
+	typ     reflect.Type
+	key     reflect.Type
+	value   *tableField // as if it were a field of the entry
+	entries weight.Entries
+	read    func(d *Run, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
 // partName names a kind of part in protobuf: the type of what is pointed to,
@@ -221,6 +225,9 @@ func (f *tableField) setValue(s *selection.Tree) (err error) {
 		}
 	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[Unmarshaler]()):
 		f.op, f.own = opOwn, ownUnmarshal(f.typ)
+		if f.typ != reflect.TypeFor[resource.Quantity]() {
+			f.guard = GuardOf(f.typ, map[reflect.Type]*Guard{})
+		}
 	case kind == reflect.Bool:
 		f.op, f.wire = opBool, frame.WireVarint
 	case kind == reflect.Int32:
@@ -251,7 +258,7 @@ func (f *tableField) setPointer(s *selection.Tree) error {
 	if !ok {
 		return fmt.Errorf("no way to read *%v", f.typ)
 	}
-	f.op = op
+	f.op, f.each = op, int64(f.typ.Size())
 	if f.leads = f.leads || f.notes; op == opStructPtr || op == opOwnPtr {
 		f.setShare(s)
 	}
@@ -272,7 +279,7 @@ func (f *tableField) setList(s *selection.Tree) error {
 	if !ok {
 		return fmt.Errorf("no way to read a list of %v", f.typ)
 	}
-	f.op = op
+	f.op, f.each = op, int64(f.typ.Size())
 	if f.leads = f.leads || f.notes; f.wire == frame.WireBytes {
 		f.setShare(s)
 	}
@@ -296,7 +303,7 @@ func (f *tableField) setMap(s *selection.Tree) error {
 		return err
 	}
 	f.op, f.share, f.partly, f.leads = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil, value.leads
-	f.pairs = &pairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
+	f.pairs = &pairs{typ: t, key: t.Key(), value: value, entries: weight.OfEntries(t.Key(), t.Elem()), read: readAnyPairs}
 	switch {
 	case value.wire != frame.WireBytes:
 		return fmt.Errorf("no way to read a map of %v", value.typ)

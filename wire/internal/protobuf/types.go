@@ -1,6 +1,9 @@
 package protobuf
 
-import "reflect"
+import (
+	"reflect"
+	"sync"
+)
 
 // Unmarshaler is a type with the generated method that reads it.
 type Unmarshaler interface{ Unmarshal(data []byte) error }
@@ -17,7 +20,17 @@ func Obstacle(t reflect.Type) string {
 }
 
 // ContainsItself reports whether a value of t can nest without end.
-func ContainsItself(t reflect.Type) bool { return isWithin(t, nil) }
+func ContainsItself(t reflect.Type) bool {
+	if known, ok := recursive.Load(t); ok {
+		return known.(bool)
+	}
+	is := isWithin(t, nil)
+	recursive.Store(t, is)
+	return is
+}
+
+// recursive says of all types that were asked for whether they contain themselves, bool by reflect.Type.
+var recursive sync.Map
 
 // isWithin is ContainsItself; path holds the struct types on the way to t.
 func isWithin(t reflect.Type, path []reflect.Type) bool {

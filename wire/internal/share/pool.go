@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Pool lets objects share equal parts. It knows a part by the bytes from which it
@@ -26,8 +27,10 @@ type part struct {
 	hash  uint64
 	raw   []byte // what it was decoded from; its strings lie in there; nil for a string
 	at    weak.Pointer[byte]
-	n     int // the length of a slice or string
-	holds int // bytes: those of raw, and of the parts within it
+	n     uint32 // the length of a slice or string
+	holds uint32 // bytes: those of raw, and of the parts within it
+
+	weight weight.Left // what decoding it took of an object
 }
 
 // unit is a kind of part: a type, an encoding and a projection. Parts are shared
@@ -60,28 +63,28 @@ func (p *Pool) hash(u *unit, raw []byte) uint64 {
 }
 
 // lookup returns the part that was decoded from raw, or nil, and how many bytes
-// are remembered for it and what is within it.
-func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int) {
+// are remembered for it and what is within it, and what decoding it took of an object.
+func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int, took weight.Left) {
 	found := p.parts.find(hash)
 	if found == nil || found.unit != u {
-		return nil, 0, 0
+		return nil, 0, 0, 0
 	}
 	at, known := unsafe.Pointer(found.at.Value()), found.raw
 	if known == nil && at != nil {
 		known = unsafe.Slice((*byte)(at), found.n)
 	}
 	if string(known) != string(raw) {
-		return nil, 0, 0
+		return nil, 0, 0, 0
 	}
-	return at, found.n, found.holds
+	return at, int(found.n), int(found.holds), found.weight
 }
 
 // remember makes a part known to later lookups, as long as somebody uses it. at
 // points to memory of its own: that of a struct, of a slice's elements, of a
 // map, or of a string, which has no raw. raw must not change any more. holds is
 // as Sharer.Kept says.
-func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
-	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: n, holds: holds}
+func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took weight.Left) {
+	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), weight: took}
 	p.parts.add(made)
 	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
 }
@@ -90,7 +93,7 @@ func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, 
 func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	own := make([]byte, len(raw), max(len(raw), OwnMemory))
 	copy(own, raw)
-	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0)
+	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0, 0)
 	return memory.String(own)
 }
 

@@ -15,22 +15,22 @@ func TestW03_HashesMayCollide(t *testing.T) {
 	const hash = 42
 	one, other := newUnit(), newUnit()
 	a, b := new([8]string), new([8]string)
-	pool.remember(one, hash, []byte("bytes of a"), unsafe.Pointer(a), 1, 0)
+	pool.remember(one, hash, []byte("bytes of a"), unsafe.Pointer(a), 1, 0, 0)
 
-	at, n, _ := pool.lookup(one, hash, []byte("bytes of a"))
+	at, n, _, _ := pool.lookup(one, hash, []byte("bytes of a"))
 	require.Equal(t, unsafe.Pointer(a), at)
 	require.Equal(t, 1, n)
 	for _, miss := range []struct {
 		unit *unit
 		raw  string
 	}{{one, "bytes of b"}, {one, "bytes of "}, {one, "bytes of a "}, {one, ""}, {other, "bytes of a"}} {
-		at, _, _ := pool.lookup(miss.unit, hash, []byte(miss.raw))
+		at, _, _, _ := pool.lookup(miss.unit, hash, []byte(miss.raw))
 		require.Nil(t, at, miss.raw)
 	}
 
 	// The later one takes the place, and does not lose it when the first is gone.
-	pool.remember(one, hash, []byte("bytes of b"), unsafe.Pointer(b), 1, 0)
-	at, _, _ = pool.lookup(one, hash, []byte("bytes of a"))
+	pool.remember(one, hash, []byte("bytes of b"), unsafe.Pointer(b), 1, 0, 0)
+	at, _, _, _ = pool.lookup(one, hash, []byte("bytes of a"))
 	require.Nil(t, at)
 	gone := make(chan struct{})
 	runtime.AddCleanup(a, func(gone chan struct{}) { close(gone) }, gone)
@@ -43,7 +43,7 @@ func TestW03_HashesMayCollide(t *testing.T) {
 			return false
 		}
 	}))
-	at, _, _ = pool.lookup(one, hash, []byte("bytes of b"))
+	at, _, _, _ = pool.lookup(one, hash, []byte("bytes of b"))
 	require.Equal(t, unsafe.Pointer(b), at)
 	runtime.KeepAlive(b)
 	requireForgotten(t, pool)
@@ -58,7 +58,7 @@ func TestW03_TheTableOfPartsShrinks(t *testing.T) {
 	for i := range parts {
 		raw, own := fmt.Appendf(nil, "part number %d", i), make([]byte, 32)
 		used = append(used, own)
-		pool.remember(kind, pool.hash(kind, raw), raw, unsafe.Pointer(unsafe.SliceData(own)), 1, len(raw))
+		pool.remember(kind, pool.hash(kind, raw), raw, unsafe.Pointer(unsafe.SliceData(own)), 1, len(raw), 0)
 	}
 	require.Greater(t, len(*pool.parts.slots.Load()), parts)
 	runtime.KeepAlive(used)
@@ -75,8 +75,8 @@ func TestW03_WhatWasBegunIsForgottenToo(t *testing.T) {
 	hash := pool.hash(unit, raw)
 	pool.Forget()
 	at := new([8]string)
-	pool.remember(unit, hash, raw, unsafe.Pointer(at), 1, 0)
-	found, _, _ := pool.lookup(unit, pool.hash(unit, raw), raw)
+	pool.remember(unit, hash, raw, unsafe.Pointer(at), 1, 0, 0)
+	found, _, _, _ := pool.lookup(unit, pool.hash(unit, raw), raw)
 	require.Nil(t, found)
 	runtime.KeepAlive(at)
 }

@@ -3,6 +3,8 @@ package share
 import (
 	"bytes"
 	"unsafe"
+
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is
@@ -10,15 +12,17 @@ import (
 // almost nothing. Without a pool it finds nothing.
 type Sharer struct {
 	Pool   *Pool
-	trials []trial // by site
-	object uint8   // which object is at hand, counted round
-	left   int     // how many bytes of the object may still be looked for
+	Left   weight.Left // how much memory the object may still become, shared or not
+	trials []trial     // by site
+	object uint8       // which object is at hand, counted round
+	left   int         // how many bytes of the object may still be looked for
 
 	// While a part that will be remembered is decoded, parts within it are looked
 	// for but not remembered, because its bytes include theirs. Those found must
 	// not hold more than room bytes.
 	keeping bool
 	room    int
+	before  weight.Left // what was left when the part began
 }
 
 // trial is how often a kind of part was lately looked for and found, and how many
@@ -39,6 +43,7 @@ const (
 // Begin is called for each object, of so many bytes.
 func (s *Sharer) Begin(object uint8, size int) {
 	s.object, s.left, s.keeping = object, looksPerByte*size, false
+	s.Left = weight.Of(size)
 }
 
 // Another returns an object that is not the one at hand.
@@ -79,10 +84,11 @@ func (s *Sharer) Worth(at *Site, size int) bool {
 }
 
 // Find looks for a part. If there is none, keep says whether to remember the one
-// that is decoded now.
+// that is decoded now. A part that is found is taken from Left as if it were made, or it would
+// depend on other objects whether this one becomes too much.
 func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
 	hash = s.Pool.hash(at.unit, raw)
-	part, n, holds := s.Pool.lookup(at.unit, hash, raw)
+	part, n, holds, took := s.Pool.lookup(at.unit, hash, raw)
 	switch {
 	case part == nil:
 		keep = s.Pool.seen.repeats(hash, s.object) && !s.keeping
@@ -91,18 +97,20 @@ func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash ui
 	default:
 		s.trials[at.Number].found++
 		s.room -= holds
+		s.Left -= took
 	}
 	return part, n, hash, keep
 }
 
-// Remember makes a part known to the pool. at, n and holds are as for Pool.remember.
+// Remember makes the part that was last begun known to the pool. at, n and holds are as for
+// Pool.remember.
 func (s *Sharer) Remember(part *Site, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
-	s.Pool.remember(part.unit, hash, raw, at, n, holds)
+	s.Pool.remember(part.unit, hash, raw, at, n, holds, s.before-s.Left)
 }
 
 // Keep begins a part that will be remembered, and returns a copy of its bytes.
 func (s *Sharer) Keep(raw []byte) []byte {
-	s.keeping, s.room = true, len(raw)
+	s.keeping, s.room, s.before = true, len(raw), s.Left
 	return bytes.Clone(raw)
 }
 
@@ -115,7 +123,9 @@ func (s *Sharer) Kept(raw []byte) (holds int) {
 }
 
 // Resume makes s continue with the part that other was about to decode.
-func (s *Sharer) Resume(other *Sharer) { s.keeping, s.room = other.keeping, other.room }
+func (s *Sharer) Resume(other *Sharer) {
+	s.keeping, s.room, s.Left = other.keeping, other.room, other.Left
+}
 
 // Forget forgets how often each kind of part was found.
 func (s *Sharer) Forget() { clear(s.trials) }

@@ -1,0 +1,185 @@
+package cbor
+
+import (
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
+)
+
+// maxDepth is how deeply the codec can be made to read.
+const maxDepth = 1 << 16
+
+// Check fails with ErrTooDense if the codec would make too much memory of the object raw, which is
+// as a scanner found it. What the codec will refuse passes.
+func Check(g *guard.Guard, raw []byte) error {
+	c := check{walk: walk{raw: raw}, left: weight.Of(len(raw))}
+	if c.value(g); c.left < 0 {
+		return weight.Refused(len(raw))
+	}
+	return nil
+}
+
+// check is a look at what the codec will make of an object. Its methods report false if there is
+// nothing to be looked at any more: the object is refused, or the codec will refuse it.
+type check struct {
+	walk
+	left  weight.Left
+	depth int
+}
+
+// head returns the next head that is no tag.
+func (c *check) head() (h frame.CBORHead, ok bool) {
+	for h.Major, ok = frame.CBORTag, true; ok && h.Major == frame.CBORTag; {
+		h, ok = c.walk.head()
+	}
+	return h, ok
+}
+
+// value passes over the next value.
+func (c *check) value(g *guard.Guard) bool {
+	h, ok := c.head()
+	return ok && c.rest(g, h)
+}
+
+// rest passes over a value whose head was read.
+func (c *check) rest(g *guard.Guard, h frame.CBORHead) bool {
+	object, array := h.Major == frame.CBORMap, h.Major == frame.CBORArray
+	for g != nil && !h.IsNull() && (g.Form == guard.Pointer || g.Form == guard.Own) {
+		if g.Form == guard.Own {
+			g = g.Fitting(object, array)
+			continue
+		}
+		if !c.left.Take(1, g.Size) {
+			return false
+		}
+		g = g.Elem
+	}
+	if g != nil && g.Form == guard.Raw {
+		g = guard.Untyped // it becomes JSON by way of that
+	}
+	untyped := g != nil && g.Form == guard.Any
+	switch h.Major {
+	case frame.CBORArray:
+		return c.nested(g, h, c.elements)
+	case frame.CBORMap:
+		return c.nested(g, h, c.entries)
+	case frame.CBORBytes, frame.CBORText:
+		_, ok := c.content(h)
+		return ok && (!untyped || c.left.Take(1, weight.Text))
+	case frame.CBORUint, frame.CBORNegative:
+		return !untyped || c.left.Take(1, weight.Number)
+	}
+	return true
+}
+
+// content returns the content of a string whose head was read.
+func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
+	for !h.Indefinite {
+		if h.Value > uint64(len(c.raw)-c.at) {
+			return nil, false
+		}
+		start := c.at
+		c.at += int(h.Value)
+		return c.raw[start:c.at:c.at], true
+	}
+	for !c.ends() {
+		part, ok := c.walk.text()
+		if !ok {
+			return nil, false
+		}
+		content = append(content, part...)
+	}
+	return content, true
+}
+
+// ends steps over a break, if there is one.
+func (c *check) ends() bool {
+	if c.at < len(c.raw) && c.raw[c.at] == frame.CBORBreak {
+		c.at++
+		return true
+	}
+	return false
+}
+
+func (c *check) nested(g *guard.Guard, h frame.CBORHead, look func(*guard.Guard, frame.CBORHead) bool) bool {
+	if c.depth++; c.depth > maxDepth {
+		return false
+	}
+	ok := look(g, h)
+	c.depth--
+	return ok
+}
+
+func (c *check) elements(g *guard.Guard, h frame.CBORHead) bool {
+	var elem *guard.Guard
+	var size int64
+	switch {
+	case g == nil:
+	case g.Form == guard.List:
+		elem, size = g.Elem, g.Size
+	case g.Form == guard.Any:
+		if elem, size = g, weight.Element; !c.left.Take(1, weight.List) {
+			return false
+		}
+	}
+	for n := uint64(0); h.Indefinite && !c.ends() || !h.Indefinite && n < h.Value; n++ {
+		if !c.left.Take(1, size) || !c.value(elem) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *check) entries(g *guard.Guard, h frame.CBORHead) bool {
+	var each *guard.Guard
+	var of weight.Entries
+	switch {
+	case g == nil:
+	case g.Form == guard.Any:
+		each, of = g, weight.Untyped
+	case g.Form == guard.Map:
+		each, of = g.Elem, g.Entries
+	case g.Form == guard.Struct && !c.left.Take(1, g.Size):
+		return false
+	}
+	empty := true
+	for n := uint64(0); h.Indefinite && !c.ends() || !h.Indefinite && n < h.Value; n++ {
+		size := of.Each
+		if empty {
+			size = of.First
+		}
+		empty = false
+		if !c.left.Take(1, size) || !c.entry(g, each) {
+			return false
+		}
+	}
+	return !empty || of == (weight.Entries{}) || c.left.Take(1, of.Of(0))
+}
+
+// entry passes over a name and its value.
+func (c *check) entry(g, each *guard.Guard) bool {
+	h, ok := c.head()
+	if !ok || h.Major != frame.CBORText && h.Major != frame.CBORBytes {
+		return false
+	}
+	name, ok := c.content(h)
+	if !ok {
+		return false
+	}
+	if g == nil || g.Form != guard.Struct {
+		return c.value(each)
+	}
+	below := g.Below(memory.String(name))
+	if len(below) == 0 {
+		return c.value(nil)
+	}
+	start := c.at
+	for _, field := range below {
+		c.at = start
+		if !c.value(field) {
+			return false
+		}
+	}
+	return true
+}

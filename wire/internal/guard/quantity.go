@@ -1,0 +1,105 @@
+package guard
+
+import (
+	"bytes"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// resource.ParseQuantity computes with numbers as long as their text or as their
+// exponent is large: "1e-999999999" keeps it busy for hours, a million digits for
+// seconds. Quantities end at 2^63 and at nine decimals, so no sound one comes near
+// these limits.
+const (
+	maxExponentDigits = 3
+
+	// MaxNumerals is how many digits, signs and points a quantity may have.
+	MaxNumerals = 1024
+)
+
+// Absurd reports whether the text of a quantity would take long to parse: whether
+// it is a number with too many digits or too long an exponent. White space around
+// it does not count.
+func Absurd(s []byte) bool {
+	s = bytes.TrimSpace(s)
+	n := 0
+	for n < len(s) && isNumeric(s[n]) {
+		n++
+	}
+	if n > MaxNumerals {
+		return true
+	}
+	if n == 0 || n == len(s) || s[n]|0x20 != 'e' {
+		return false
+	}
+	exponent := bytes.TrimLeft(bytes.TrimLeft(s[n+1:], "+-"), "0")
+	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
+}
+
+// PlainQuantity reports whether s is a quantity of a few digits and perhaps a suffix, as
+// nearly all are. Others are to be parsed.
+func PlainQuantity(s []byte) bool {
+	const mostDigits = 15
+	n := 0
+	for n < len(s) && n < mostDigits && s[n]-'0' < 10 {
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	switch string(s[n:]) {
+	case "", "m", "k", "M", "G", "Ki", "Mi", "Gi":
+		return true
+	}
+	return false
+}
+
+func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
+
+// HoldsQuantity reports whether a value of t can hold a resource.Quantity.
+func HoldsQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
+
+// HasQuantity reports whether a value of t is a resource.Quantity or has one in itself: not
+// behind a pointer, nor in a list or a map. To read a quantity may write to it: it keeps its
+// text when that is first asked for, and takes another form when it is compared with some.
+func HasQuantity(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return HasQuantity(t.Elem())
+	case reflect.Struct:
+		if t == reflect.TypeFor[resource.Quantity]() {
+			return true
+		}
+		for i := range t.NumField() {
+			if HasQuantity(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quantityWithin is HoldsQuantity; path holds the struct types on the way to t.
+func quantityWithin(t reflect.Type, path []reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return quantityWithin(t.Elem(), path)
+	case reflect.Struct:
+		if t == reflect.TypeFor[resource.Quantity]() {
+			return true
+		}
+		for _, p := range path {
+			if p == t {
+				return false
+			}
+		}
+		path = append(path, t)
+		for i := range t.NumField() {
+			if f := t.Field(i); (f.IsExported() || f.Anonymous) && quantityWithin(f.Type, path) {
+				return true
+			}
+		}
+	}
+	return false
+}
