@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Request asks whether one object may be written.
@@ -112,7 +113,7 @@ func (r *admissionReview) weight() int64 {
 	if r.Request == nil {
 		return 0
 	}
-	return userWeight*int64(len(r.Request.User)) + weigh(r.Request.Object.Raw, r.of) + weigh(r.Request.OldObject.Raw, r.of)
+	return userWeight*int64(len(r.Request.User)) + wire.WeighJSON(r.Request.Object.Raw, r.of) + wire.WeighJSON(r.Request.OldObject.Raw, r.of)
 }
 
 // unfold implements folded.
