@@ -48,7 +48,7 @@ func (t *target) unmarshalJSON(raw []byte) (object.Object, error) {
 	return obj, nil
 }
 
-// WeighJSON returns about how many bytes of memory apimachinery's code makes of raw, which must be
-// sound JSON, in a value of type t, a pointer: also of what UnmarshalJSON refuses. That may be three
-// times as much while a list grows.
+// WeighJSON estimates how many bytes of memory apimachinery's code takes to decode raw into a value
+// of type t, a pointer. It may take three times as much while a list grows. raw must be valid JSON.
+// WeighJSON refuses nothing.
 func WeighJSON(raw []byte, t reflect.Type) int64 { return json.Weigh(guard.Of(t), raw) }

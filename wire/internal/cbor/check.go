@@ -11,7 +11,7 @@ import (
 const maxDepth = 1 << 16
 
 // Check fails with ErrTooDense if the codec would make too much memory of the object raw, which is
-// as a scanner found it. What the codec will refuse passes.
+// as a scanner found it. It passes over anything that the codec refuses.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{raw: raw}, left: weight.Of(len(raw))}
 	if c.value(g); c.left < 0 {
@@ -20,8 +20,8 @@ func Check(g *guard.Guard, raw []byte) error {
 	return nil
 }
 
-// check is a look at what the codec will make of an object. Its methods report false if there is
-// nothing to be looked at any more: the object is refused, or the codec will refuse it.
+// check walks an object and counts the memory that the codec would make. Its methods report false
+// to end the walk: the object is too large, or the codec will refuse it.
 type check struct {
 	walk
 	left  weight.Left

@@ -192,8 +192,8 @@ func (g *Guard) drawField(f reflect.StructField, name string, known map[reflect.
 // Below returns the guards of a field of a struct.
 func (g *Guard) Below(name string) []*Guard { return g.names[name] }
 
-// Fitting returns the guard of what a value that reads itself becomes: of an object, of an array, or
-// of anything else. It is nil if that needs no look.
+// Fitting returns the guard of the field that a value that reads itself fills, if it is an object, an
+// array or anything else. It returns nil if the value needs no look.
 func (g *Guard) Fitting(object, array bool) *Guard {
 	for _, one := range g.any {
 		form := one.Form

@@ -40,7 +40,7 @@ func Weigh(g *guard.Guard, raw []byte) int64 {
 	return int64(math.MaxInt64-c.left) + int64(len(raw))
 }
 
-// check is a look at what the reference will make of an object. It needs no tape.
+// check walks an object and counts the memory that the reference would make. It needs no tape.
 type check struct {
 	walk
 	left   weight.Left

@@ -15,7 +15,7 @@ const (
 	Base    = 4 << 10
 )
 
-// What values without a Go type take, without what they hold.
+// Bytes of memory for values without a Go type. Elements and entries come in addition.
 const (
 	Text    = 16 // in an interface
 	Number  = 8
