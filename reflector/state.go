@@ -116,8 +116,8 @@ type Status struct {
 // Waiting).
 func (s Status) Held() bool { return s.State == Watching && s.Waiting != "" }
 
-// Age is how long ago the server last told of the state: what has changed since then may be
-// missing from the cache. It is 0 before the first list. An open watch keeps it below a minute or
+// Age is how long ago the server last told of the state. Later changes may be missing from the
+// cache. It is 0 before the first list. An open watch keeps it below a minute or
 // so, which is how often the API server sends bookmarks (KEP-956). If the server sends none, it
 // is 0 while a watch is open.
 func (s Status) Age(now time.Time) time.Duration {

@@ -52,6 +52,7 @@ var divided = []string{"rest"}
 var rooms = map[string][][]string{
 	"wire": {
 		{"fault", "memory"},
+		{"weight"},
 		{"selection", "share", "guard", "frame", "pack", "head"},
 		{"crew", "json", "protobuf", "cbor"},
 	},

@@ -110,7 +110,7 @@ func (p *play) rewind(s Step) {
 }
 
 // refuse has the servers refuse all watches for good, and then changes objects. Lists must bring the
-// caches to what the server has. Nothing else happens in such a play.
+// caches to the server's state. Nothing else happens in such a play.
 func (p *play) refuse(s Step) {
 	p.heal()
 	if !p.quiet() {
