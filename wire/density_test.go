@@ -176,7 +176,8 @@ func TestManySmallElementsAreRead(t *testing.T) {
 	const many = 1000 // as many as the CBOR codec of apimachinery v0.35 reads
 	meta := metav1.ObjectMeta{Name: "a"}
 	configMap := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{}}
-	endpoints := &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{{}}} //nolint:staticcheck // some still have them
+	//lint:ignore SA1019 some clusters still have them
+	endpoints := &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{{}}}
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{
 		Ingress: make([]networkingv1.NetworkPolicyIngressRule, many), Egress: make([]networkingv1.NetworkPolicyEgressRule, many)}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta}

@@ -75,7 +75,7 @@ func (c *check) rest(g *guard.Guard, h frame.CBORHead) bool {
 
 // content returns the content of a string whose head was read.
 func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
-	for !h.Indefinite {
+	if !h.Indefinite {
 		if h.Value > uint64(len(c.raw)-c.at) {
 			return nil, false
 		}
