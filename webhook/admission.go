@@ -151,7 +151,7 @@ func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T])
 			response = &admissionv1.AdmissionResponse{Result: refusal}
 			call.log.Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
 				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", why)
-			of.warn(call, why, "resource", request.Resource.Resource, "subresource", request.SubResource)
+			of.warn(call, why, "resource", fmt.Sprintf("%.100s", request.Resource.Resource), "subresource", fmt.Sprintf("%.100s", request.SubResource))
 		}
 		response.UID, response.Warnings = review.Request.UID, request.warnings
 		answer(w, admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})

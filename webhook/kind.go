@@ -110,7 +110,7 @@ func (k *kinds) check(path string, r *admissionv1.AdmissionRequest) error {
 // covers reports whether kind is wanted, a kind in which fields may be "*".
 func covers(wanted, kind object.GVK) bool {
 	same := func(want, got string) bool { return want == anything || want == got }
-	return same(wanted.Group, kind.Group) && same(wanted.Version, kind.Version) && same(wanted.Kind, kind.Kind)
+	return kind.Version != "" && kind.Kind != "" && same(wanted.Group, kind.Group) && same(wanted.Version, kind.Version) && same(wanted.Kind, kind.Kind)
 }
 
 // namesOf returns kinds as manifests have them, such as "apps/v1 Deployment".

@@ -46,9 +46,10 @@
 //     themselves are not read from protobuf, because generated code recurses
 //     without a bound. The following are refused before the reference sees them,
 //     because it would take too long: quantities with more than 1,024 digits or an
-//     exponent of more than three, and protobuf map entries whose lengths lie.
+//     exponent of more than two, and protobuf map entries whose lengths lie.
 //   - An object becomes at most MaxMemoryPerByte bytes for each of its bytes, and
-//     MaxMemoryBase more, beside its text. Elements are counted before a list is made.
+//     MaxMemoryBase more, beside its text and the room that lists and maps keep to grow, which
+//     the reference does not trim. Elements are counted before a list is made.
 //     An object that would become more is ErrTooDense, in whatever encoding and also
 //     if it shares parts or is packed. To decode one allocates six times as much at
 //     most, in all: its table may give up at the end, and the reference, which grows

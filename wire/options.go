@@ -41,8 +41,9 @@ const DefaultMaxDepth = 1000
 // each byte of input, and so many more for every object, beside its text. An element of a list
 // that is empty takes two bytes, and may be a struct of 400 bytes or more. Objects that servers
 // store need less: a NetworkPolicy of empty rules 25 bytes for each byte, a LimitRange 50, and a
-// custom resource in CBOR that is a list of one-letter maps 90. Refused objects are ErrTooDense;
-// a decoder reads the rest of one if Options.Keep leaves out the field that is too dense.
+// custom resource in CBOR that is a list of nested one-letter maps 104. Refused objects are
+// ErrTooDense. If Options.Keep leaves out the field that is too dense, the tables still read the
+// rest of an object in JSON and protobuf; the reference, and every CBOR decoder, refuse it.
 const (
 	MaxMemoryPerByte = weight.PerByte
 	MaxMemoryBase    = weight.Base

@@ -12,7 +12,7 @@ import (
 // seconds. Quantities end at 2^63 and at nine decimals, so no sound one comes near
 // these limits.
 const (
-	maxExponentDigits = 3
+	maxExponentDigits = 2 // three take 3 KB each to parse
 
 	// MaxNumerals is how many digits, signs and points a quantity may have.
 	MaxNumerals = 1024

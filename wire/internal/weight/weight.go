@@ -11,7 +11,7 @@ import (
 // An object of n bytes may become Base + n*PerByte bytes of memory, beside its text. Package wire
 // exports the two and says why.
 const (
-	PerByte = 100
+	PerByte = 110
 	Base    = 4 << 10
 )
 
