@@ -43,6 +43,7 @@ type DeltaFIFO[T object.Head] struct {
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
 	lists   map[string]int     // position in entries of the last list of each namespace
+	late    int                // late deltas that were added since the last batch
 	merged  uint64
 }
 
@@ -73,6 +74,9 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 	f.mu.Lock()
 	if len(f.entries) == 0 && d.Queued.IsZero() {
 		d.Queued = time.Now()
+	}
+	if d.Late {
+		f.late++
 	}
 	if !f.compact || f.fold(&d) {
 		if d.isList() {
@@ -113,9 +117,17 @@ func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
 	return true
 }
 
-// supersede drops the list that d makes needless, and notes where d will be.
+// supersede drops the list that d makes needless, and notes where d will be. Late changes behind
+// that list go too: whether they are news can only be told from it.
 func (f *DeltaFIFO[T]) supersede(d *Delta[T]) {
 	if at, waits := f.lists[d.Key.Namespace]; waits && d.Type == Replaced {
+		for n := at; f.late > 0 && n < len(f.entries); n++ {
+			if e := &f.entries[n]; e.Late && (d.Key.Namespace == "" || e.Key.Namespace == d.Key.Namespace) {
+				*e = Delta[T]{Queued: e.Queued}
+				f.merged++
+				f.holes++
+			}
+		}
 		d.Anew = d.Anew || f.entries[at].Anew // the cache still holds what was before it
 		f.drop(at)
 	}
@@ -249,6 +261,7 @@ func (f *DeltaFIFO[T]) take(reuse []Delta[T]) []Delta[T] {
 	f.entries = reuse[:0]
 	f.forget()
 	f.lists = emptied(f.lists)
+	f.late = 0
 	signal(f.taken)
 	return taken
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,6 +28,9 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 		}
 		now := time.Now()
 		for _, s := range all() {
+			if s.QueueAge > longStale {
+				stale = append(stale, fmt.Sprintf("%s old: %s: %s", s.QueueAge.Round(time.Second), s.Reflector.Resource, cmp.Or(s.Blocked, "changes wait for the cache")))
+			}
 			for _, r := range s.Stale(now, longStale) {
 				stale = append(stale, fmt.Sprintf("%s old: %s", r.Age(now).Round(time.Second), reason(r)))
 			}

@@ -28,6 +28,8 @@ func TestReadyNamesCachesThatAreStale(t *testing.T) {
 	err := ask(sharedinformer.Status{Synced: true, Reflector: stale, Namespaces: []reflector.Status{stale, fresh}})
 	require.ErrorContains(t, err, "stale: 1h0m0s old: pods in namespace gone: watch open: forbidden (7 attempts")
 	require.NotContains(t, err.Error(), "shop")
+	err = ask(sharedinformer.Status{Synced: true, Reflector: fresh, QueueAge: time.Hour, Blocked: "index x: function has not returned"})
+	require.ErrorContains(t, err, "stale: 1h0m0s old: pods in namespace shop: index x: function has not returned")
 	polled := stale
 	polled.Heard, polled.Polling = now.Add(-2*time.Minute), true
 	require.NoError(t, ask(sharedinformer.Status{Synced: true, Reflector: polled}), "lists keep it fresh enough")

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,8 +33,9 @@ type following struct {
 	due     bool      // a list has to take the place of the next watch
 }
 
-// failed takes note of a watch that brought nothing and failed. served is how long it was open.
-func (f *following) failed(now time.Time, fail *failure.Failure, served time.Duration) {
+// failed takes note of a watch that brought nothing and failed. One that was accepted and cut is
+// no better than one without an answer: whatever accepted it may pass nothing on.
+func (f *following) failed(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
 		errors.Is(fail.Err, errLost), errors.Is(fail.Err, errGained):
@@ -42,9 +44,6 @@ func (f *following) failed(now time.Time, fail *failure.Failure, served time.Dur
 		if f.refused.IsZero() {
 			f.refused = now
 		}
-	case served >= shortWatch && !errors.Is(fail.Err, ErrStalled):
-		f.refused, f.polled = time.Time{}, false // the server accepted it, and it was cut
-		return
 	default:
 		f.refused, f.polled = time.Time{}, false
 	}
@@ -59,10 +58,17 @@ func (f *following) failed(now time.Time, fail *failure.Failure, served time.Dur
 }
 
 // refusal reports whether the server answered a watch with an error and did not ask for patience.
+// A 502, 503 or 504 is mostly of a gateway that did not reach it.
 func refusal(fail *failure.Failure) bool {
 	var status apierrors.APIStatus
-	_, patience := source.RetryAfter(fail.Err)
-	return errors.As(fail.Err, &status) && !patience && !apierrors.IsTooManyRequests(fail.Err)
+	if _, patience := source.RetryAfter(fail.Err); patience || !errors.As(fail.Err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return true
 }
 
 // listing takes note that a list begins.
@@ -97,6 +103,6 @@ func (r *Reflector[T]) followed(state State, brought uint64, fail *failure.Failu
 		r.following = following{}
 		r.update(func(s *Status) { s.Polling = false })
 	case state == Watching && fail != nil:
-		r.following.failed(time.Now(), fail, r.served)
+		r.following.failed(time.Now(), fail)
 	}
 }

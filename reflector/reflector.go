@@ -39,10 +39,9 @@ type Reflector[T object.Head] struct {
 	unpaged        bool          // a page's token expired: list in one response
 	noStream       bool          // streaming lists are not to be tried (again)
 	streamFailures int
-	watched        string        // the version from which the last watch was opened
-	served         time.Duration // for how long the last watch was open
-	following      following     // since when watches do not keep the state current
-	unreadable     int           // watches from there, in a row, that broke at a change that cannot be read
+	watched        string    // the version from which the last watch was opened
+	following      following // since when watches do not keep the state current
+	unreadable     int       // watches from there, in a row, that broke at a change that cannot be read
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
 	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
@@ -177,6 +176,7 @@ func (r *Reflector[T]) begin() bool {
 	// The failures of the run before say nothing about this one; how long to
 	// wait after the next one is still theirs to tell.
 	r.status.State, r.status.Since, r.status.Attempts = BackingOff, time.Now(), 0
+	r.following, r.status.Polling = following{}, false
 	return true
 }
 

@@ -93,7 +93,6 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	r.watched = r.from()
 	opts.ResourceVersion = r.watched
 	heard, opened := r.heard, time.Now()
-	r.served = 0
 	next, fail := r.follow(ctx, opts, nil)
 	if r.mute += time.Since(opened); r.heard != heard {
 		r.mute = 0
@@ -161,8 +160,6 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}
-	accepted := time.Now()
-	defer func() { r.served = time.Since(accepted) }()
 	lifetime = r.opts.recalled(&r.pace.recall, lifetime) + margin
 	if initial == nil {
 		dog.expect(lifetime-time.Since(opened), ErrStalled)

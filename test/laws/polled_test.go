@@ -21,7 +21,6 @@ func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 		"forbidden":            apiserver.Fail{Code: 403},
 		"bad request":          apiserver.Fail{Code: 400},
 		"internal error":       apiserver.Fail{Code: 500},
-		"unavailable":          apiserver.Fail{Code: 503},
 		"error event":          apiserver.ErrorEvent{Status: serverError},
 		"error event, no kind": apiserver.ErrorEvent{Status: notFound},
 	} {
@@ -95,6 +94,9 @@ func TestL17_UnansweredWatchesAreReplacedByListsInTheEnd(t *testing.T) {
 		"no answer":   apiserver.Delay{For: time.Hour},
 		"silent":      apiserver.Silence{},
 		"busy":        apiserver.Fail{Code: 429, RetryAfter: "1"},
+		"unavailable": apiserver.Fail{Code: 503},
+		"no gateway":  apiserver.Fail{Code: 502},
+		"cut later":   apiserver.Cut{AfterBytes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
@@ -138,4 +140,38 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 			r.inStep(i.Informer)
 		}
 	})
+}
+
+// An outage behind a gateway, which answers 502 or 503 by itself, is an outage: watches, and no lists.
+func TestL19_NoListFollowsAnOutageBehindAGateway(t *testing.T) {
+	for _, code := range []int{502, 503, 504} {
+		inBubble(t, apiserver.Options{}, func(r *rig) {
+			r.fill(3)
+			lists, during := 0, 0
+			var all []spied
+			for range 10 {
+				all = append(all, r.spied(listing()))
+			}
+			w, l := r.fault("watch", apiserver.Fail{Code: code}), r.fault("list", apiserver.Fail{Code: code})
+			r.srv.Restart()
+			settle(5 * time.Minute)
+			for _, i := range all {
+				for _, v := range verbs(i.source.heard()) {
+					if v == "list" {
+						during++
+					}
+				}
+			}
+			r.srv.Faults().Remove(w)
+			r.srv.Faults().Remove(l)
+			settle(3 * time.Minute)
+			for _, i := range all {
+				if v := verbs(i.source.heard()); len(v) > 0 && v[0] == "list" {
+					lists++
+				}
+			}
+			require.Zero(t, during, code)
+			require.Zero(t, lists, code)
+		})
+	}
 }

@@ -95,7 +95,7 @@ func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 	}
 	patience := 10 * time.Minute
 	var status apierrors.APIStatus
-	if _, asked := source.RetryAfter(f.Err); errors.As(f.Err, &status) && !asked {
+	if _, asked := source.RetryAfter(f.Err); errors.As(f.Err, &status) && !asked && (status.Status().Code < 502 || status.Status().Code > 504) {
 		if patience = time.Minute; c.polled {
 			patience = 30 * time.Second
 		}
