@@ -11,6 +11,8 @@ import (
 // fail: one that is forbidden, or was deleted with its Role, must not keep it from the rest. A
 // request without a namespace may be about all of them, and is held until each is there.
 type early struct {
+	sources []*subscription // those that are waited for; set before the first reconcile
+
 	mu   sync.Mutex                      // guards held
 	held map[string]map[Request]struct{} // by namespace; nil if nothing is to be held
 }
@@ -19,22 +21,28 @@ type early struct {
 const lookAgain = time.Second
 
 // mayBegin reports whether every source is synced, or is kept from it by namespaces that fail.
-func (c *Controller) mayBegin() bool {
-	return c.every(func(s *subscription) bool { return s.synced.Load() || s.source.heldUp != nil && s.source.heldUp() })
+func (s *session) mayBegin() bool {
+	s.early.sources = s.controller.subscriptions()
+	return s.every(func(s *subscription) bool { return s.synced.Load() || s.source.heldUp != nil && s.source.heldUp() })
 }
 
 // has reports whether every source has a namespace.
-func (c *Controller) has(namespace string) bool {
-	return c.every(func(s *subscription) bool {
+func (s *session) has(namespace string) bool {
+	return s.every(func(s *subscription) bool {
 		return s.synced.Load() || s.source.syncedIn != nil && s.source.syncedIn(namespace)
 	})
 }
 
-func (c *Controller) every(is func(*subscription) bool) bool {
+// every reports whether all sources are so that are waited for and were not removed.
+func (s *session) every(is func(*subscription) bool) bool {
+	there := s.controller.subscriptions()
+	return !slices.ContainsFunc(s.early.sources, func(one *subscription) bool { return !is(one) && slices.Contains(there, one) })
+}
+
+func (c *Controller) subscriptions() []*subscription {
 	c.mu.Lock()
-	sources := slices.Clone(c.sources)
-	c.mu.Unlock()
-	return !slices.ContainsFunc(sources, func(s *subscription) bool { return !is(s) })
+	defer c.mu.Unlock()
+	return slices.Clone(c.sources)
 }
 
 // beginEarly has the requests of missing namespaces held until the sources have them.
@@ -51,7 +59,7 @@ func (s *session) beginEarly() {
 			case <-s.ctx.Done():
 				return
 			}
-			done = !c.unsynced()
+			done = s.every(func(s *subscription) bool { return s.synced.Load() })
 			s.release(done)
 		}
 	})
@@ -62,7 +70,7 @@ func (s *session) hold(req Request) bool {
 	e := &s.early
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.held == nil || s.controller.has(req.Namespace) {
+	if e.held == nil || s.has(req.Namespace) {
 		return false
 	}
 	if e.held[req.Namespace] == nil {
@@ -78,7 +86,7 @@ func (s *session) release(all bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for namespace, requests := range e.held {
-		if !all && !s.controller.has(namespace) {
+		if !all && !s.has(namespace) {
 			continue
 		}
 		delete(e.held, namespace)

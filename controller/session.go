@@ -76,14 +76,18 @@ func (s *session) awaitSources() bool {
 	patience := firstTold
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
+	began := time.Now()
 	for s.controller.unsynced() {
 		select {
 		case <-s.changed:
-		case <-timer.C:
-			if s.controller.mayBegin() {
+		case <-look.C:
+			if time.Since(began) >= firstTold && s.mayBegin() {
 				s.beginEarly()
 				return true
 			}
+		case <-timer.C:
 			s.controller.opts.Logger.Warn("the controller reconciles nothing yet", "controller", s.controller.name, "err", s.controller.Ready())
 			patience = min(2*patience, lastTold)
 			timer.Reset(patience)

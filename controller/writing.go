@@ -158,7 +158,8 @@ func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (
 // cache has to lose the object.
 func (c *Client[T]) answered(o T) write {
 	w := write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}
-	if removed(o) {
+	kind := c.resource.Kind()
+	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // which has other finalizers, in its spec
 		w.gone = lost(c.informer.Heads(), object.KeyOf(o), o.GetUID())
 	}
 	return w
