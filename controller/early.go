@@ -3,6 +3,7 @@ package controller
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,9 +13,10 @@ import (
 // request without a namespace may be about all of them, and is held until each is there.
 type early struct {
 	sources []*subscription // those that are waited for; set before the first reconcile
+	on      atomic.Bool     // a namespace may be missing
 
 	mu   sync.Mutex                      // guards held
-	held map[string]map[Request]struct{} // by namespace; nil if nothing is to be held
+	held map[string]map[Request]struct{} // by namespace
 }
 
 // lookAgain is how often held requests are looked at.
@@ -50,6 +52,7 @@ func (s *session) beginEarly() {
 	c := s.controller
 	c.opts.Logger.Warn("the controller begins without some namespaces, whose requests wait", "controller", c.name, "err", c.Ready())
 	s.early.held = make(map[string]map[Request]struct{})
+	s.early.on.Store(true)
 	s.tasks.Go(func() {
 		ticker := time.NewTicker(lookAgain)
 		defer ticker.Stop()
@@ -68,9 +71,12 @@ func (s *session) beginEarly() {
 // hold reports whether a request is too early, and keeps it until it is not.
 func (s *session) hold(req Request) bool {
 	e := &s.early
+	if !e.on.Load() {
+		return false
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.held == nil || s.has(req.Namespace) {
+	if !e.on.Load() || s.has(req.Namespace) {
 		return false
 	}
 	if e.held[req.Namespace] == nil {
@@ -95,6 +101,6 @@ func (s *session) release(all bool) {
 		}
 	}
 	if all {
-		e.held = nil
+		e.on.Store(false)
 	}
 }

@@ -33,8 +33,8 @@ type following struct {
 	due     bool      // a list has to take the place of the next watch
 }
 
-// failed takes note of a watch that brought nothing and failed. One that was accepted and cut is
-// no better than one without an answer: whatever accepted it may pass nothing on.
+// failed takes note of a watch that brought nothing and failed. A watch that was accepted and then
+// cut counts as unanswered: a proxy may have accepted it and pass nothing on.
 func (f *following) failed(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),

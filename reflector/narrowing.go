@@ -38,8 +38,8 @@ type Narrowing[T object.Head] interface {
 // deltafifo.Gained, with the version of the list, and the watch goes on from where it was:
 // what it tells of the gained objects up to that version is old, and the consumer must
 // leave it out. If versions cannot be compared, or an earlier list has not been taken from the
-// queue, all is listed. What is not
-// wanted any more, and what is in the queue already, is for the consumer to leave out, too.
+// queue, all is listed. The consumer leaves out objects that are no longer wanted, also those that
+// are queued already.
 func (r *Reflector[T]) Narrow(by Narrowing[T]) {
 	r.narrowing = by
 	r.opts.Consistent = true

@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,9 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// scripted lists and watches by functions, and counts what was asked.
+// scripted lists and watches by functions, and counts requests.
 type scripted struct {
-	mu    sync.Mutex
 	lists atomic.Int64
 	tries atomic.Int64
 	list  func() ([]podPtr, string)

@@ -324,7 +324,8 @@ func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 }
 
 // ofInitialList reports whether an object that d brings belongs to the initial list. A change does
-// if it follows an initial list that a newer one superseded in the queue.
+// if the list of its namespace is still to come: a newer one superseded it in the queue, or the change
+// is of a feed that has left.
 func (a *applier[T]) ofInitialList(d *deltafifo.Delta[T]) bool {
 	switch {
 	case d.Type == deltafifo.Replaced:
