@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,7 +29,9 @@ type tenants struct {
 	manager   *manager.Manager
 	maps      *controller.Client[*corev1.ConfigMap]
 	forbidden atomic.Pointer[string]
-	calls     []string
+
+	mu    sync.Mutex // guards calls
+	calls []string
 }
 
 func runTenants(t *testing.T, forbidden string, body func(p *tenants), namespaces ...string) {
@@ -46,6 +49,8 @@ func runTenants(t *testing.T, forbidden string, body func(p *tenants), namespace
 		p.maps = controller.ClientFor[*corev1.ConfigMap](p.manager.Factory())
 		called := func(kind string) controller.Func {
 			return func(_ context.Context, r controller.Request) (controller.Result, error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
 				p.calls = append(p.calls, kind+" "+r.String())
 				return controller.Result{}, nil
 			}
@@ -69,7 +74,12 @@ func (p *tenants) put(namespace, name, value string) {
 	controllertest.Put(p.Env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"v": value}})
 }
 
-func (p *tenants) take() (calls []string) { calls, p.calls = p.calls, nil; return calls }
+func (p *tenants) take() (calls []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls, p.calls = p.calls, nil
+	return calls
+}
 
 func (p *tenants) ready() string {
 	w := httptest.NewRecorder()
@@ -108,8 +118,9 @@ func TestAForbiddenNamespaceHoldsUpNoOther(t *testing.T) {
 		none := "none"
 		p.forbidden.Store(&none)
 		p.Settle(5 * time.Minute)
-		require.Subset(t, p.calls, []string{"map gone/b", "pod gone/q", "namespace shop"})
-		require.NotContains(t, p.take(), "map shop/a")
+		calls := p.take()
+		require.Subset(t, calls, []string{"map gone/b", "pod gone/q", "namespace shop"})
+		require.NotContains(t, calls, "map shop/a")
 		require.NotContains(t, p.ready(), "[-]")
 	}, "shop", "gone")
 }

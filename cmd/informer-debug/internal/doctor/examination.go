@@ -133,9 +133,9 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 	case r.Attempts > 0 && !r.Polling:
 		old := ""
 		if age := r.Age(now); age > 0 {
-			old = ", " + terminal.Duration(age) + " ago"
+			old = "; it is " + terminal.Duration(age) + " old"
 		}
-		x.add(levelProblem, name, "", "the cache is stale, as of version %s%s: %s", terminal.OrDash(i.RV), old, missing(r))
+		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s%s", terminal.OrDash(i.RV), missing(r), old)
 	case i.Trouble(now) != "":
 		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", i.Trouble(now), i.Objects, terminal.OrDash(i.RV))
 	default:
