@@ -25,7 +25,7 @@ type Source struct {
 	syncedIn func(namespace string) bool // nil if its namespaces are not known
 	heldUp   func() bool                 // namespaces whose lists fail are all that is missing; nil as syncedIn
 	misuse   error                       // why it can never work
-	place    string                      // file:line of who wants it; empty is that of Watch
+	place    string                      // file:line of the caller; empty is that of Watch
 	role     role
 	holding  *holding // nil where its informer, if it has one, holds everything
 }

@@ -89,8 +89,8 @@ type Status struct {
 
 	// Polling: watches have failed for a minute, if the server refuses them, or for ten if it
 	// does not answer them, and a list takes the place of a watch. While watches are refused,
-	// one follows a minute after the other, or at the next attempt after that. It ends with a
-	// watch that serves.
+	// a list follows each 60 to 90 seconds, with the default Backoff. Polling ends when a watch
+	// brings a change or a bookmark, or ends in good order.
 	Polling bool
 
 	// Resumed: the state began with an earlier one, which the server has confirmed or
