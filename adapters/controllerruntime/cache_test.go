@@ -396,33 +396,33 @@ func TestReadsWaitForTheirOwnNamespace(t *testing.T) {
 		r.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "pods" || a.Namespace != "gone" })
 		r.put(pod("shop", "a", "web"))
 		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "gone": {}}})
-		in := func(read func(ctx context.Context) error) (error, time.Duration) {
+		in := func(read func(ctx context.Context) error) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
 			defer cancel()
 			began := time.Now()
 			err := read(ctx)
-			return err, time.Since(began)
+			return time.Since(began), err
 		}
 		for _, out := range podForms() {
-			err, took := in(func(ctx context.Context) error { return c.Get(ctx, key("shop", "a"), out) })
+			took, err := in(func(ctx context.Context) error { return c.Get(ctx, key("shop", "a"), out) })
 			require.NoError(r, err)
 			require.Less(r, took, 10*time.Second)
-			err, took = in(func(ctx context.Context) error { return c.Get(ctx, key("gone", "a"), out) })
+			took, err = in(func(ctx context.Context) error { return c.Get(ctx, key("gone", "a"), out) })
 			require.Error(r, err)
 			require.False(r, apierrors.IsNotFound(err), "%v", err)
 			require.Positive(r, took)
-			err, took = in(func(ctx context.Context) error { return c.Get(ctx, key("bank", "a"), out) })
+			took, err = in(func(ctx context.Context) error { return c.Get(ctx, key("bank", "a"), out) })
 			require.Error(r, err)
 			require.False(r, apierrors.IsNotFound(err), "%v", err)
 			require.Zero(r, took)
 		}
 		list := &corev1.PodList{}
-		err, _ := in(func(ctx context.Context) error { return c.List(ctx, list, client.InNamespace("shop")) })
+		_, err := in(func(ctx context.Context) error { return c.List(ctx, list, client.InNamespace("shop")) })
 		require.NoError(r, err)
 		require.Len(r, list.Items, 1)
-		err, _ = in(func(ctx context.Context) error { return c.List(ctx, list) })
+		_, err = in(func(ctx context.Context) error { return c.List(ctx, list) })
 		require.Error(r, err, "it would lack a namespace")
-		err, took := in(func(ctx context.Context) error { return c.List(ctx, list, client.InNamespace("bank")) })
+		took, err := in(func(ctx context.Context) error { return c.List(ctx, list, client.InNamespace("bank")) })
 		require.Error(r, err)
 		require.Zero(r, took)
 	})
