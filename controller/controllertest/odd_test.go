@@ -175,7 +175,7 @@ var odd = map[string]struct {
 		Replay(t, record(t, func(get func(path string)) {
 			get("/api/v1/namespaces")
 			time.Sleep(2 * day)
-			get("/api/v1/namespaces")
+			get("/api/v1/namespaces?continue=next") // a list would suit, since it takes the place of watches
 		}), func(e *Env) {
 			e.Start(reconciling(e, nothing))
 			e.PlayToEnd()
