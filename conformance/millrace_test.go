@@ -18,7 +18,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -42,7 +41,7 @@ func (s stack) NewInformer(opts conformance.Options) (conformance.Informer, erro
 	if opts.Namespace != "" {
 		pods = pods.Namespace(opts.Namespace)
 	}
-	var from source.ListerWatcher[*corev1.Pod] = pods
+	from := pods.Source()
 	if opts.Transform != nil {
 		from = reflector.Transformed(from, opts.Transform)
 	}
@@ -56,7 +55,7 @@ func (s stack) NewInformer(opts conformance.Options) (conformance.Informer, erro
 			return failure.Retry
 		}
 	}
-	i := &informer{Informer: sharedinformer.New(from, o), client: client}
+	i := &informer{Informer: sharedinformer.New[*corev1.Pod](from, o), client: client}
 	if opts.Index != nil {
 		i.index = sharedinformer.AddIndex(i.Informer, "case", opts.Index)
 	}

@@ -33,13 +33,13 @@ import (
 
 // lagging is a source whose watch events come late.
 type lagging[T object.Object] struct {
-	source.ListerWatcher[T]
+	source.ListerWatcher
 	lag func() time.Duration
 }
 
-func (l lagging[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (l lagging[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := l.ListerWatcher.Watch(ctx, opts)
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			time.Sleep(l.lag())
 			if !yield(e, err) {
@@ -52,7 +52,7 @@ func (l lagging[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 // late returns a client whose cache lags, and runs its informer.
 func late[T object.Object](e *controllertest.Env, lag func() time.Duration) *controller.Client[T] {
 	r := rest.ResourceFor[T](e.Client)
-	i := sharedinformer.New(lagging[T]{r, lag}, sharedinformer.Options{})
+	i := sharedinformer.New[T](lagging[T]{r.Source(), lag}, sharedinformer.Options{})
 	e.Start(i)
 	return controller.NewClient(i, r)
 }
@@ -329,14 +329,14 @@ func TestPatienceEnds(t *testing.T) {
 
 // deaf is a source whose watches tell nothing any more once its connections are half open.
 type deaf[T object.Object] struct {
-	source.ListerWatcher[T]
+	source.ListerWatcher
 	halfOpen *atomic.Bool
 }
 
-func (d deaf[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (d deaf[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := d.ListerWatcher.Watch(ctx, opts)
 	d.halfOpen.Store(false)
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			if err == nil && d.halfOpen.Load() {
 				continue
@@ -357,7 +357,7 @@ func TestADeafWatchIsOpenedAgain(t *testing.T) {
 			var halfOpen atomic.Bool
 			var lag atomic.Int64
 			from := rest.ResourceFor[*corev1.Pod](e.Client)
-			informer := sharedinformer.New(deaf[*corev1.Pod]{lagging[*corev1.Pod]{from, func() time.Duration { return time.Duration(lag.Load()) }}, &halfOpen}, sharedinformer.Options{})
+			informer := sharedinformer.New[*corev1.Pod](deaf[*corev1.Pod]{lagging[*corev1.Pod]{from.Source(), func() time.Duration { return time.Duration(lag.Load()) }}, &halfOpen}, sharedinformer.Options{})
 			e.Start(informer)
 			e.Settle(time.Minute)
 			pods := controller.NewClient(informer, from)

@@ -100,7 +100,7 @@ type nobodys struct {
 func TestAShareThatIsNobodysIsNamedOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		holding := func(share shard.Share) *sharedinformer.Informer[*corev1.Pod] {
-			return sharedinformer.New(rest.ResourceFor[*corev1.Pod](e.Client), sharedinformer.Options{Shard: shard.Scope{Share: share}})
+			return sharedinformer.New[*corev1.Pod](rest.ResourceFor[*corev1.Pod](e.Client).Source(), sharedinformer.Options{Shard: shard.Scope{Share: share}})
 		}
 		fine := shard.Ordinal(0, 1)
 		good, bad := holding(fine), holding(nobodys{Share: fine})

@@ -190,7 +190,7 @@ func TestWaitForOfADamagedObject(t *testing.T) {
 			runtime.GC()
 			head, ok := pods.Informer().Heads().Get(podA)
 			require.True(e, ok)
-			o := head.(*wire.Packed[*corev1.Pod])
+			o := head.(*wire.Packed)
 			_, used := o.InUse()
 			require.False(e, used)
 			data := reflect.ValueOf(o).Elem().FieldByName("text").FieldByName("data").String()

@@ -96,18 +96,18 @@ func TestASecretOfATypeWithoutAKind(t *testing.T) {
 		vaults := rest.ResourceForKind[*vault](e.Client, corev1.SchemeGroupVersion.WithKind("Secret"))
 		all := func(object.Head) bool { return true }
 		same := func(v *vault) (*vault, error) { return v, nil }
-		for name, from := range map[string]source.ListerWatcher[*vault]{
-			"plain":       vaults,
-			"chosen":      vaults.Choosing(all),
-			"transformed": reflector.Transformed[*vault](vaults, same),
-			"both":        source.Choosing(reflector.Transformed[*vault](vaults, same), all),
+		for name, from := range map[string]source.ListerWatcher{
+			"plain":       vaults.Source(),
+			"chosen":      source.Choosing(vaults.Source(), all),
+			"transformed": reflector.Transformed(vaults.Source(), same),
+			"both":        source.Choosing(reflector.Transformed(vaults.Source(), same), all),
 			"without": source.Choosing(struct {
-				source.ListerWatcher[*vault]
+				source.ListerWatcher
 				source.Kinded
-			}{vaults, vaults}, all),
+			}{vaults.Source(), vaults}, all),
 		} {
 			for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
-				i := sharedinformer.New(from, sharedinformer.Options{Name: name, Store: store})
+				i := sharedinformer.New[*vault](from, sharedinformer.Options{Name: name, Store: store})
 				sharedinformer.AddIndex(i, "word", func(v *vault) []string { return []string{string(v.Data["word"])} })
 				stop := e.Start(i)
 				require.NoError(e, i.WaitForSync(e.Context()))

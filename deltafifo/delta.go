@@ -69,15 +69,15 @@ func (t Type) String() string {
 // RV is a promise (L13): once the batch of this delta is applied, the cache has every
 // change of its reflector up to RV. With Options.Compact it holds for the batch as a
 // whole, since a change may have been folded into a later delta.
-type Delta[T object.Head] struct {
+type Delta struct {
 	Type   Type
-	Late   bool       // of Added, Updated and Deleted; see Outdates
-	Anew   bool       // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
-	Key    object.Key // of Object, or of what passed; for Replaced, Gained and Bookmark the namespace that they are about, empty for all
-	Object T          // for Deleted, the last state that the server told
-	Items  []T        // for Replaced and Gained, the whole set in list order
-	RV     string     // the resource version that it brings the cache to
-	Part   *Part      // of Gained and Passed, and of Replaced where only a part of the set is wanted
+	Late   bool          // of Added, Updated and Deleted; see Outdates
+	Anew   bool          // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
+	Key    object.Key    // of Object, or of what passed; for Replaced, Gained and Bookmark the namespace that they are about, empty for all
+	Object object.Head   // for Deleted, the last state that the server told
+	Items  []object.Head // for Replaced and Gained, the whole set in list order
+	RV     string        // the resource version that it brings the cache to
+	Part   *Part         // of Gained and Passed, and of Replaced where only a part of the set is wanted
 
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready
@@ -99,7 +99,7 @@ type Part struct {
 // old event, sent again; where versions do not grow over all objects it may be news.
 // A consumer takes it only if it outdates what it holds, or if it holds nothing and
 // does not remember the end of that object.
-func (d *Delta[T]) Outdates(have T) bool {
+func (d *Delta) Outdates(have object.Head) bool {
 	order, err := object.CompareRV(d.Object.GetResourceVersion(), have.GetResourceVersion())
 	if d.Type == Deleted { // some servers send it with the version of the last state
 		return d.Object.GetUID() == have.GetUID() && (err != nil || order >= 0)
@@ -108,7 +108,7 @@ func (d *Delta[T]) Outdates(have T) bool {
 }
 
 // ofObject reports whether d is about one object.
-func (d *Delta[T]) ofObject() bool { return d.Type <= Deleted }
+func (d *Delta) ofObject() bool { return d.Type <= Deleted }
 
 // isList reports whether d carries what a list has shown.
-func (d *Delta[T]) isList() bool { return d.Type == Replaced || d.Type == Gained }
+func (d *Delta) isList() bool { return d.Type == Replaced || d.Type == Gained }

@@ -33,13 +33,13 @@ type Options struct {
 //
 // A delta that was folded or superseded leaves a hole in entries; when there are more holes
 // than deltas, they close.
-type DeltaFIFO[T object.Head] struct {
+type DeltaFIFO struct {
 	compact bool
 	wake    chan struct{} // holds one token while there may be something to pop
 	taken   chan struct{} // holds one token after something was popped
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
-	entries []Delta[T]
+	entries []Delta
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
 	lists   map[string]int     // position in entries of the last list of each namespace
@@ -56,8 +56,8 @@ const maxReuse = 4096
 const MaxAhead = maxReuse
 
 // New returns an empty queue.
-func New[T object.Head](opts Options) *DeltaFIFO[T] {
-	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), lists: make(map[string]int)}
+func New(opts Options) *DeltaFIFO {
+	f := &DeltaFIFO{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), lists: make(map[string]int)}
 	if opts.Compact {
 		f.newest = make(map[object.Key]int)
 	}
@@ -67,7 +67,7 @@ func New[T object.Head](opts Options) *DeltaFIFO[T] {
 // Add queues d behind all that is queued. It stamps d.Queued where somebody will
 // want to know: for a delta that came at a known time, and for the first in the
 // queue, whose age is the queue's.
-func (f *DeltaFIFO[T]) Add(d Delta[T]) {
+func (f *DeltaFIFO) Add(d Delta) {
 	if d.Queued.IsZero() && !d.Received.IsZero() {
 		d.Queued = time.Now()
 	}
@@ -93,7 +93,7 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 // place that d takes is the later one, so that arrival order holds. A late delta takes
 // no place: it lacks the RV. Fold reports false if d is not to be queued, since it tells
 // of an earlier state than that delta.
-func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
+func (f *DeltaFIFO) fold(d *Delta) bool {
 	if !d.ofObject() {
 		f.forget()
 		return true
@@ -119,11 +119,11 @@ func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
 
 // supersede drops the list that d makes needless, and notes where d will be. Late changes behind
 // that list go too: whether they are news can only be told from it.
-func (f *DeltaFIFO[T]) supersede(d *Delta[T]) {
+func (f *DeltaFIFO) supersede(d *Delta) {
 	if at, waits := f.lists[d.Key.Namespace]; waits && d.Type == Replaced {
 		for n := at; f.late > 0 && n < len(f.entries); n++ {
 			if e := &f.entries[n]; e.Late && (d.Key.Namespace == "" || e.Key.Namespace == d.Key.Namespace) {
-				*e = Delta[T]{Queued: e.Queued}
+				*e = Delta{Queued: e.Queued}
 				f.merged++
 				f.holes++
 			}
@@ -137,7 +137,7 @@ func (f *DeltaFIFO[T]) supersede(d *Delta[T]) {
 // ListWaits reports whether a list of a namespace (Replaced or Gained) is queued, and whether it
 // is Anew. The next list of that namespace should then be a whole one, which supersedes it, and
 // must not take back known objects if the one that waits did not.
-func (f *DeltaFIFO[T]) ListWaits(namespace string) (waits, anew bool) {
+func (f *DeltaFIFO) ListWaits(namespace string) (waits, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at, waits := f.lists[namespace]
@@ -145,8 +145,8 @@ func (f *DeltaFIFO[T]) ListWaits(namespace string) (waits, anew bool) {
 }
 
 // drop makes a hole of an entry.
-func (f *DeltaFIFO[T]) drop(at int) {
-	f.entries[at] = Delta[T]{Queued: f.entries[at].Queued} // the age of the queue stays
+func (f *DeltaFIFO) drop(at int) {
+	f.entries[at] = Delta{Queued: f.entries[at].Queued} // the age of the queue stays
 	f.merged++
 	if f.holes++; f.holes > len(f.entries)/2+minHoles {
 		f.close()
@@ -154,7 +154,7 @@ func (f *DeltaFIFO[T]) drop(at int) {
 }
 
 // forget empties newest.
-func (f *DeltaFIFO[T]) forget() { f.newest = emptied(f.newest) }
+func (f *DeltaFIFO) forget() { f.newest = emptied(f.newest) }
 
 // emptied returns m without entries. A map keeps the room that it once had, and takes as long
 // to clear, so a large one is replaced.
@@ -171,7 +171,7 @@ const minHoles = 64
 
 // close closes the holes. It costs each delta that is added a constant time at most,
 // since there are more holes than deltas.
-func (f *DeltaFIFO[T]) close() {
+func (f *DeltaFIFO) close() {
 	oldest := f.entries[0].Queued
 	kept := f.entries[:0]
 	for at := range f.entries {
@@ -198,7 +198,7 @@ func (f *DeltaFIFO[T]) close() {
 // what the consumer has not seen yet is bounded. It is for producers that can be
 // held up, which are watches: their server waits with them. It fails only with the
 // cause of ctx.
-func (f *DeltaFIFO[T]) WaitForRoom(ctx context.Context) error {
+func (f *DeltaFIFO) WaitForRoom(ctx context.Context) error {
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
 			return err
@@ -230,7 +230,7 @@ func wait(ctx context.Context, token <-chan struct{}) error {
 // reuse, if not nil, becomes the queue's next buffer: a consumer hands back the
 // deltas of the batch before, and no memory is allocated. It fails only with the
 // cause of ctx.
-func (f *DeltaFIFO[T]) Pop(ctx context.Context, reuse []Delta[T]) ([]Delta[T], error) {
+func (f *DeltaFIFO) Pop(ctx context.Context, reuse []Delta) ([]Delta, error) {
 	if cap(reuse) > maxReuse {
 		reuse = nil
 	}
@@ -246,9 +246,9 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, reuse []Delta[T]) ([]Delta[T], e
 }
 
 // TryPop is Pop without waiting: it returns nil where nothing is queued.
-func (f *DeltaFIFO[T]) TryPop() []Delta[T] { return f.take(nil) }
+func (f *DeltaFIFO) TryPop() []Delta { return f.take(nil) }
 
-func (f *DeltaFIFO[T]) take(reuse []Delta[T]) []Delta[T] {
+func (f *DeltaFIFO) take(reuse []Delta) []Delta {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.entries) == 0 {
@@ -268,7 +268,7 @@ func (f *DeltaFIFO[T]) take(reuse []Delta[T]) []Delta[T] {
 
 // Len is how many deltas wait. A number that keeps growing means that the
 // consumer does not keep up with the server.
-func (f *DeltaFIFO[T]) Len() int {
+func (f *DeltaFIFO) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.entries) - f.holes
@@ -276,7 +276,7 @@ func (f *DeltaFIFO[T]) Len() int {
 
 // Merged counts the deltas that compaction folded into later ones, and the lists that later
 // ones superseded.
-func (f *DeltaFIFO[T]) Merged() uint64 {
+func (f *DeltaFIFO) Merged() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.merged
@@ -284,7 +284,7 @@ func (f *DeltaFIFO[T]) Merged() uint64 {
 
 // Oldest is when the first delta of the queue came, or one that was folded into
 // another; zero when nothing waits. Its age is how far the consumer lags.
-func (f *DeltaFIFO[T]) Oldest() time.Time {
+func (f *DeltaFIFO) Oldest() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.entries) == 0 {

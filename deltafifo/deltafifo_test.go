@@ -21,30 +21,28 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-type meta = *metav1.PartialObjectMetadata
-
-func delta(t Type, name, uid string, rv int) Delta[meta] {
+func delta(t Type, name, uid string, rv int) Delta {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(uid), ResourceVersion: strconv.Itoa(rv),
 	}}
-	return Delta[meta]{Type: t, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion}
+	return Delta{Type: t, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion}
 }
 
-func late(t Type, name, uid string, rv int) Delta[meta] {
+func late(t Type, name, uid string, rv int) Delta {
 	d := delta(t, name, uid, rv)
 	d.Late, d.RV = true, ""
 	return d
 }
 
-func barrier(t Type, rv int) Delta[meta] {
-	d := Delta[meta]{Type: t}
+func barrier(t Type, rv int) Delta {
+	d := Delta{Type: t}
 	if rv != 0 {
 		d.RV = strconv.Itoa(rv)
 	}
 	return d
 }
 
-func show(deltas []Delta[meta]) string {
+func show(deltas []Delta) string {
 	var s []string
 	for _, d := range deltas {
 		s = append(s, fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV))
@@ -52,7 +50,7 @@ func show(deltas []Delta[meta]) string {
 	return strings.Join(s, "; ")
 }
 
-func fill(f *DeltaFIFO[meta], deltas ...Delta[meta]) *DeltaFIFO[meta] {
+func fill(f *DeltaFIFO, deltas ...Delta) *DeltaFIFO {
 	for _, d := range deltas {
 		f.Add(d)
 	}
@@ -60,7 +58,7 @@ func fill(f *DeltaFIFO[meta], deltas ...Delta[meta]) *DeltaFIFO[meta] {
 }
 
 func TestL02_BatchKeepsArrivalOrder(t *testing.T) {
-	f := fill(New[meta](Options{}),
+	f := fill(New(Options{}),
 		delta(Added, "a", "1", 1), delta(Added, "b", "2", 2), delta(Updated, "a", "1", 3),
 		barrier(Bookmark, 4), delta(Deleted, "b", "2", 5))
 	deltas, err := f.Pop(t.Context(), nil)
@@ -73,25 +71,25 @@ func TestL02_BatchKeepsArrivalOrder(t *testing.T) {
 func TestCompactionKeepsTheNewestState(t *testing.T) {
 	cases := []struct {
 		name string
-		in   []Delta[meta]
+		in   []Delta
 		want string
 	}{
-		{"updates fold", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "1", 2)}, "updated a@2"},
-		{"an add stays an add", []Delta[meta]{delta(Added, "a", "1", 1), delta(Updated, "a", "1", 2)}, "added a@2"},
-		{"the later place is taken", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "b", "2", 2), delta(Updated, "a", "1", 3)}, "updated b@2; updated a@3"},
-		{"a deletion swallows what came before", []Delta[meta]{delta(Added, "a", "1", 1), delta(Deleted, "a", "1", 2)}, "deleted a@2"},
-		{"nothing folds into a deletion", []Delta[meta]{delta(Deleted, "a", "1", 1), delta(Added, "a", "2", 2), delta(Updated, "a", "2", 3)}, "deleted a@1; added a@3"},
-		{"another UID is another object", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "2", 2)}, "updated a@1; updated a@2"},
-		{"what is late and older goes", []Delta[meta]{delta(Added, "a", "1", 2), late(Added, "a", "1", 2), late(Updated, "a", "1", 1), late(Deleted, "a", "1", 1)}, "added a@2"},
-		{"what is late and newer takes no place", []Delta[meta]{delta(Added, "a", "1", 2), delta(Added, "b", "2", 9), late(Updated, "a", "1", 3)}, "added a@2; added b@9; updated a@"},
-		{"a late deletion may have the last version", []Delta[meta]{delta(Added, "a", "1", 2), late(Deleted, "a", "1", 2)}, "added a@2; deleted a@"},
-		{"what is late folds into a newer one", []Delta[meta]{delta(Added, "a", "1", 2), late(Updated, "a", "1", 3), delta(Updated, "a", "1", 4)}, "added a@2; updated a@4"},
-		{"what is late and of another UID stays", []Delta[meta]{delta(Added, "a", "1", 2), late(Added, "a", "2", 1)}, "added a@2; added a@"},
-		{"not across a barrier", []Delta[meta]{delta(Updated, "a", "1", 1), barrier(Bookmark, 2), delta(Updated, "a", "1", 3)}, "updated a@1; bookmark @2; updated a@3"},
+		{"updates fold", []Delta{delta(Updated, "a", "1", 1), delta(Updated, "a", "1", 2)}, "updated a@2"},
+		{"an add stays an add", []Delta{delta(Added, "a", "1", 1), delta(Updated, "a", "1", 2)}, "added a@2"},
+		{"the later place is taken", []Delta{delta(Updated, "a", "1", 1), delta(Updated, "b", "2", 2), delta(Updated, "a", "1", 3)}, "updated b@2; updated a@3"},
+		{"a deletion swallows what came before", []Delta{delta(Added, "a", "1", 1), delta(Deleted, "a", "1", 2)}, "deleted a@2"},
+		{"nothing folds into a deletion", []Delta{delta(Deleted, "a", "1", 1), delta(Added, "a", "2", 2), delta(Updated, "a", "2", 3)}, "deleted a@1; added a@3"},
+		{"another UID is another object", []Delta{delta(Updated, "a", "1", 1), delta(Updated, "a", "2", 2)}, "updated a@1; updated a@2"},
+		{"what is late and older goes", []Delta{delta(Added, "a", "1", 2), late(Added, "a", "1", 2), late(Updated, "a", "1", 1), late(Deleted, "a", "1", 1)}, "added a@2"},
+		{"what is late and newer takes no place", []Delta{delta(Added, "a", "1", 2), delta(Added, "b", "2", 9), late(Updated, "a", "1", 3)}, "added a@2; added b@9; updated a@"},
+		{"a late deletion may have the last version", []Delta{delta(Added, "a", "1", 2), late(Deleted, "a", "1", 2)}, "added a@2; deleted a@"},
+		{"what is late folds into a newer one", []Delta{delta(Added, "a", "1", 2), late(Updated, "a", "1", 3), delta(Updated, "a", "1", 4)}, "added a@2; updated a@4"},
+		{"what is late and of another UID stays", []Delta{delta(Added, "a", "1", 2), late(Added, "a", "2", 1)}, "added a@2; added a@"},
+		{"not across a barrier", []Delta{delta(Updated, "a", "1", 1), barrier(Bookmark, 2), delta(Updated, "a", "1", 3)}, "updated a@1; bookmark @2; updated a@3"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f := fill(New[meta](Options{Compact: true}), c.in...)
+			f := fill(New(Options{Compact: true}), c.in...)
 			require.Equal(t, c.want, show(f.TryPop()))
 		})
 	}
@@ -102,7 +100,7 @@ func TestCompactionKeepsTheNewestState(t *testing.T) {
 func TestL13_ABatchHasEveryChange(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		f := New[meta](Options{Compact: seed%2 == 0})
+		f := New(Options{Compact: seed%2 == 0})
 		newest, applied := map[string]int{}, map[string]int{} // name to RV
 		for rv := 1; rv < 2000; rv++ {
 			switch n := r.IntN(200); {
@@ -112,7 +110,7 @@ func TestL13_ABatchHasEveryChange(t *testing.T) {
 					if d.ofObject() {
 						at, _ := strconv.Atoi(d.RV)
 						require.Greater(t, at, applied[d.Key.Name], "seed %d: order of %s", seed, d.Key.Name)
-						require.Equal(t, d.RV, d.Object.ResourceVersion)
+						require.Equal(t, d.RV, d.Object.GetResourceVersion())
 						applied[d.Key.Name] = at
 					}
 				}
@@ -136,7 +134,7 @@ func TestL13_ABatchHasEveryChange(t *testing.T) {
 // hide how long the consumer has been away.
 func TestFoldedDeltasTakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New[meta](Options{Compact: true})
+		f := New(Options{Compact: true})
 		f.Add(delta(Updated, "hot", "1", 1))
 		first := f.Oldest()
 		require.False(t, first.IsZero())
@@ -157,7 +155,7 @@ func TestFoldedDeltasTakeNoRoom(t *testing.T) {
 
 func TestL23_PopEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New[meta](Options{})
+		f := New(Options{})
 		cause := errors.New("going home")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := make(chan error, 1)
@@ -170,8 +168,8 @@ func TestL23_PopEndsWithItsContext(t *testing.T) {
 
 func TestPopWaitsForTheFirstDelta(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New[meta](Options{})
-		got := make(chan []Delta[meta])
+		f := New(Options{})
+		got := make(chan []Delta)
 		go func() { deltas, _ := f.Pop(t.Context(), nil); got <- deltas }()
 		synctest.Wait()
 		f.Add(delta(Added, "a", "1", 1))
@@ -185,7 +183,7 @@ func TestL17_EveryDeltaWakesTheConsumer(t *testing.T) {
 	const all = 15_000
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	f := New[meta](Options{})
+	f := New(Options{})
 	var taken atomic.Int64
 	var producer sync.WaitGroup
 	defer producer.Wait()
@@ -220,10 +218,10 @@ func TestABurstLeavesNothing(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	for _, end := range []Type{Updated, Bookmark} {
-		f := New[meta](Options{Compact: true})
+		f := New(Options{Compact: true})
 		before := heap()
 		for n := range 100_000 {
-			f.Add(Delta[meta]{Type: Updated, Key: object.Key{Name: strconv.Itoa(n)}, Object: &metav1.PartialObjectMetadata{}})
+			f.Add(Delta{Type: Updated, Key: object.Key{Name: strconv.Itoa(n)}, Object: &metav1.PartialObjectMetadata{}})
 		}
 		f.Add(delta(end, "a", "1", 1))
 		reuse := f.TryPop()
@@ -237,9 +235,9 @@ func TestABurstLeavesNothing(t *testing.T) {
 }
 
 func BenchmarkAddPop(b *testing.B) {
-	f := New[meta](Options{})
+	f := New(Options{})
 	d := delta(Updated, "a", "1", 1)
-	var reuse []Delta[meta]
+	var reuse []Delta
 	for b.Loop() {
 		for range 64 {
 			f.Add(d)
@@ -250,7 +248,7 @@ func BenchmarkAddPop(b *testing.B) {
 
 func TestRoomIsMadeByPopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New[meta](Options{})
+		f := New(Options{})
 		for i := range MaxAhead {
 			require.NoError(t, f.WaitForRoom(t.Context()))
 			f.Add(delta(Added, strconv.Itoa(i), "1", i+1))
@@ -276,14 +274,14 @@ func TestRoomIsMadeByPopping(t *testing.T) {
 // lies between two lists stays, and a list keeps the promise of the one that it supersedes to take
 // nothing back.
 func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
-	list := func(namespace string, rv int, anew bool) Delta[meta] {
+	list := func(namespace string, rv int, anew bool) Delta {
 		d := barrier(Replaced, rv)
 		d.Key.Namespace, d.Anew = namespace, anew
-		d.Items = []meta{delta(Added, "a", "1", rv).Object}
+		d.Items = []object.Head{delta(Added, "a", "1", rv).Object}
 		return d
 	}
 	for _, compact := range []bool{false, true} {
-		f := New[meta](Options{Compact: compact})
+		f := New(Options{Compact: compact})
 		waits, _ := f.ListWaits("")
 		require.False(t, waits)
 		fill(f, delta(Added, "x", "1", 1), list("", 2, true), list("shop", 3, false), delta(Deleted, "x", "1", 4))
@@ -311,11 +309,11 @@ func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 
 // A list of what was gained waits until a whole list supersedes it, and supersedes none.
 func TestAWholeListSupersedesAGainedOne(t *testing.T) {
-	f := fill(New[meta](Options{}), barrier(Replaced, 1), barrier(Gained, 0))
+	f := fill(New(Options{}), barrier(Replaced, 1), barrier(Gained, 0))
 	require.Equal(t, 2, f.Len())
 	waits, anew := f.ListWaits("")
 	require.True(t, waits)
 	require.False(t, anew)
-	f = fill(New[meta](Options{}), barrier(Gained, 0), delta(Added, "x", "1", 1), barrier(Replaced, 2))
+	f = fill(New(Options{}), barrier(Gained, 0), delta(Added, "x", "1", 1), barrier(Replaced, 2))
 	require.Equal(t, "added x@1; replaced @2", show(f.TryPop()))
 }

@@ -3,8 +3,8 @@
 //
 // # Usage
 //
-//	f := deltafifo.New[*corev1.Pod](deltafifo.Options{})
-//	f.Add(deltafifo.Delta[*corev1.Pod]{Type: deltafifo.Added, Key: key, Object: pod, RV: pod.ResourceVersion})
+//	f := deltafifo.New(deltafifo.Options{})
+//	f.Add(deltafifo.Delta{Type: deltafifo.Added, Key: key, Object: pod, RV: pod.ResourceVersion})
 //	deltas, err := f.Pop(ctx, nil)
 //
 // # Guarantees

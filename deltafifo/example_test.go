@@ -14,10 +14,10 @@ import (
 
 // A consumer that lags takes all at once, in the order in which it came.
 func Example() {
-	f := deltafifo.New[*corev1.Pod](deltafifo.Options{})
+	f := deltafifo.New(deltafifo.Options{})
 	for n, kind := range []deltafifo.Type{deltafifo.Added, deltafifo.Updated, deltafifo.Deleted} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "1", ResourceVersion: fmt.Sprint(n + 1)}}
-		f.Add(deltafifo.Delta[*corev1.Pod]{Type: kind, Key: object.KeyOf(p), Object: p, RV: p.ResourceVersion})
+		f.Add(deltafifo.Delta{Type: kind, Key: object.KeyOf(p), Object: p, RV: p.ResourceVersion})
 	}
 	fmt.Println(f.Len(), "wait")
 	deltas, err := f.Pop(context.Background(), nil)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
@@ -69,7 +68,7 @@ func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
 
 // InformerWith is Informer where there are several for T: want says which.
 func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
-	return use(f, want).informer.(*sharedinformer.Informer[T])
+	return f.use(wanted(want)).informer.(*sharedinformer.Informer[T])
 }
 
 // Borrow is InformerWith for callers that give the informer back. When all that asked
@@ -77,12 +76,12 @@ func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Info
 // it. The channel is closed when it has stopped, or at once while others use it. Giving
 // it back again does nothing and returns the same channel.
 func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
-	e := use(f, want)
+	e := f.use(wanted(want))
 	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e) })
 }
 
-// use returns the informer for T with one more user.
-func use[T object.Object](f *Factory, want For[T]) *entry {
+// use returns the informer that is wanted with one more user.
+func (f *Factory) use(want want) *entry {
 	if want.Scope.isZero() {
 		want.Scope = f.opts.Scope
 	}
@@ -100,7 +99,7 @@ func use[T object.Object](f *Factory, want For[T]) *entry {
 			namespaces = f.namespaces
 		}
 		f.made++
-		e = &entry{id: id, number: f.made, informer: newInformer(f, want, namespaces), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
+		e = &entry{id: id, number: f.made, informer: f.newInformer(want, namespaces), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
 		e.known, e.forget = context.WithCancel(context.Background())
 		f.informers[id] = e
 		f.start(e)
@@ -112,21 +111,21 @@ func use[T object.Object](f *Factory, want For[T]) *entry {
 	return e
 }
 
-func newInformer[T object.Object](f *Factory, want For[T], namespaces []string) *sharedinformer.Informer[T] {
-	resource := rest.ResourceFor[T](f.client)
-	if !want.Kind.Empty() {
-		resource = rest.ResourceForKind[T](f.client, want.Kind)
-	}
+func (f *Factory) newInformer(want want, namespaces []string) informer {
 	opts := f.opts.informer(want.Scope)
 	opts.Namespaces, opts.Annotations, opts.TransformVersion = namespaces, want.Annotations, want.TransformVersion
 	if opts.Store = want.Store; opts.Store == sharedinformer.DefaultStore {
 		opts.Store = f.opts.Store
 	}
-	resource = resource.Keep(want.Keep)
-	if want.Transform != nil {
-		return sharedinformer.New(reflector.Transformed(resource, want.Transform), opts)
+	resource := rest.ResourceForType(f.client, want.goType, want.Kind).Keep(want.Keep)
+	if want.transform == nil {
+		resource = resource.Sharing(f.pool)
 	}
-	return sharedinformer.New(resource.Sharing(f.pool), opts)
+	from := resource.Source()
+	if want.transform != nil {
+		from = want.transform(from)
+	}
+	return want.make(from, opts)
 }
 
 // SetNamespaces changes Options.Namespaces, and with them those of every informer

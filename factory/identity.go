@@ -29,19 +29,19 @@ type identity struct {
 
 // kindless says what to do where the kind of what is wanted is not known. Waiting
 // would not change that.
-func kindless[T object.Object](client *rest.Client, want For[T]) error {
-	if !want.Kind.Empty() || !rest.ResourceFor[T](client).Kind().Empty() {
+func kindless(client *rest.Client, want want) error {
+	if !want.Kind.Empty() || !rest.ResourceForType(client, want.goType, want.Kind).Kind().Empty() {
 		return nil
 	}
-	return fmt.Errorf("%v: asked for without a kind, which neither the type nor the client's scheme tells: say it in For.Kind, or register the type in the scheme", reflect.TypeFor[T]())
+	return fmt.Errorf("%v: asked for without a kind, which neither the type nor the client's scheme tells: say it in For.Kind, or register the type in the scheme", want.goType)
 }
 
 // misuse says what cannot be had of an informer that exists.
-func misuse[T object.Object](e *entry, want For[T], id identity) error {
+func misuse(e *entry, want want, id identity) error {
 	if !id.follows && textOf(e.informer.Namespaces()) != id.namespaces {
 		return fmt.Errorf("%s: asked for in the namespaces %q, but the informer was given others: change namespaces with Factory.SetNamespaces only", e.informer.Name(), id.namespaces)
 	}
-	if want.Transform != nil {
+	if want.transform != nil {
 		return fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
 	}
 	if have, wanted := e.keep.String(), want.Keep.String(); have != wanted {
@@ -55,13 +55,13 @@ const nothing = "\x00"
 
 // identify returns the same identity for all requests that mean the same: the kind of
 // a Go type may be given or not, and selectors may be written in any order.
-func identify[T object.Object](client *rest.Client, want For[T], namespaces []string, follows bool) identity {
-	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, follows: follows}
+func identify(client *rest.Client, want want, namespaces []string, follows bool) identity {
+	id := identity{goType: want.goType, kind: want.Kind, follows: follows}
 	if !follows {
 		id.namespaces = textOf(sharedinformer.NamespaceSet(namespaces))
 	}
 	if id.kind.Empty() && id.goType.Kind() == reflect.Pointer {
-		kinds, _, err := client.Scheme().ObjectKinds(reflect.New(id.goType.Elem()).Interface().(T))
+		kinds, _, err := client.Scheme().ObjectKinds(reflect.New(id.goType.Elem()).Interface().(object.Object))
 		if err == nil && len(kinds) == 1 {
 			id.kind = kinds[0]
 		}

@@ -1,12 +1,16 @@
 package factory
 
 import (
+	"reflect"
+
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -89,4 +93,29 @@ type For[T object.Object] struct {
 	// installed: WaitForSync does not wait for it then. The informer goes on asking.
 	// It is not optional where another caller does not say so.
 	Optional bool
+}
+
+// want is a For of any type.
+type want struct {
+	For[object.Object]
+	goType    reflect.Type
+	transform func(source.ListerWatcher) source.ListerWatcher // nil for none
+	make      func(source.ListerWatcher, sharedinformer.Options) informer
+}
+
+func wanted[T object.Object](w For[T]) want {
+	plain := want{
+		For: For[object.Object]{
+			Kind: w.Kind, Scope: w.Scope, Keep: w.Keep, Store: w.Store, Annotations: w.Annotations,
+			TransformVersion: w.TransformVersion, Optional: w.Optional,
+		},
+		goType: reflect.TypeFor[T](),
+		make: func(from source.ListerWatcher, opts sharedinformer.Options) informer {
+			return sharedinformer.New[T](from, opts)
+		},
+	}
+	if w.Transform != nil {
+		plain.transform = func(from source.ListerWatcher) source.ListerWatcher { return reflector.Transformed(from, w.Transform) }
+	}
+	return plain
 }

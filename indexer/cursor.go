@@ -13,49 +13,49 @@ import "github.com/millrace-dev/millrace/object"
 //			}
 //		}
 //	}
-type cursor[T object.Head] struct {
-	chunks []*chunk[T]
-	closed *closedWalk[T] // where chunks come from; nil if they are all there
+type cursor struct {
+	chunks []*chunk
+	opens  *openingWalk // where chunks come from; nil if they are all there
 }
 
 // more reports whether there is another chunk.
-func (c *cursor[T]) more() bool {
+func (c *cursor) more() bool {
 	if len(c.chunks) == 0 {
-		c.chunks = c.closed.open()
+		c.chunks = c.opens.open()
 	}
 	return len(c.chunks) > 0
 }
 
 // next goes on to the next chunk, and returns what is in it.
-func (c *cursor[T]) next() []T {
+func (c *cursor) next() []object.Head {
 	items := c.chunks[0].items
 	c.chunks = c.chunks[1:]
 	return items
 }
 
-// walk returns a cursor of a view.
-func (v View[T]) walk() cursor[T] { return cursor[T]{chunks: v.chunks} }
-
-// walkClosed returns a cursor of a view of what has to be opened.
-func walkClosed[T object.Head](v closedView[T]) cursor[T] {
-	return cursor[T]{closed: &closedWalk[T]{view: v, opened: []*chunk[T]{{items: make([]T, 1)}}}}
+// walk returns a cursor of a view, whose objects have to be opened if opens is set.
+func (v View) walk(opens bool) cursor {
+	if !opens {
+		return cursor{chunks: v.chunks}
+	}
+	return cursor{opens: &openingWalk{view: v, opened: []*chunk{{items: make([]object.Head, 1)}}}}
 }
 
-// closedWalk opens what stands in a list, one object after the other.
-type closedWalk[T object.Head] struct {
-	view   closedView[T]
+// openingWalk opens what stands in a list, one object after the other.
+type openingWalk struct {
+	view   View
 	at     int
-	opened []*chunk[T] // with the object that was opened last
+	opened []*chunk // with the object that was opened last
 }
 
 // open returns a chunk with the next object that can be opened, which is good until the
 // next one, or nothing.
-func (w *closedWalk[T]) open() []*chunk[T] {
+func (w *openingWalk) open() []*chunk {
 	if w == nil {
 		return nil
 	}
 	for w.at < w.view.Len() {
-		o, ok := w.view.open(w.at, nil)
+		o, ok := opened(w.view.At(w.at))
 		if w.at++; ok {
 			w.opened[0].items[0] = o
 			return w.opened

@@ -12,7 +12,7 @@ import (
 // where the object is yielded. It does not where an iterator has two yields.
 func TestALoopOverALookupIsInlined(t *testing.T) {
 	x := benchmarkCache(100)
-	r := x.Reader()
+	r := ReaderOf[meta](x)
 	byApp, _ := AddIndex(x, "app", apps)
 	loops := map[string]*runtime.Frame{}
 	for range r.All() {
@@ -63,7 +63,7 @@ func walkIndex(i *Index[meta, string]) (n int) {
 func BenchmarkNamespace(b *testing.B) {
 	for _, objects := range []int{1, 50, 500} {
 		b.Run(strconv.Itoa(objects), func(b *testing.B) {
-			r := benchmarkCache(50 * objects).Reader()
+			r := ReaderOf[meta](benchmarkCache(50 * objects))
 			for b.Loop() {
 				walkNamespace(r)
 			}
@@ -72,7 +72,7 @@ func BenchmarkNamespace(b *testing.B) {
 }
 
 func BenchmarkParallelNamespaceOf200(b *testing.B) {
-	r := benchmarkCache(10_000).Reader()
+	r := ReaderOf[meta](benchmarkCache(10_000))
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
 			walkNamespace(r)

@@ -5,7 +5,7 @@
 //
 //	byNode, failures := indexer.AddIndex(cache, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 //	for pod := range byNode.Get("node-1") { ... }
-//	pod, ok := cache.Reader().Get(object.Key{Namespace: "shop", Name: "web-0"})
+//	pod, ok := indexer.ReaderOf[*corev1.Pod](cache).Get(object.Key{Namespace: "shop", Name: "web-0"})
 //
 // # Guarantees
 //

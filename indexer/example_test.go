@@ -11,9 +11,9 @@ import (
 )
 
 func Example() {
-	x := indexer.New[*corev1.Pod]()
+	x := indexer.New()
 	byNode, _ := indexer.AddIndex(x, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	x.Write(func(w indexer.Writer[*corev1.Pod]) { // one lock for all
+	x.Write(func(w indexer.Writer) { // one lock for all
 		for name, node := range map[string]string{"web-0": "node-1", "web-1": "node-2"} {
 			p := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -25,8 +25,8 @@ func Example() {
 	for p := range byNode.Get("node-1") {
 		fmt.Println("on node-1:", p.Name)
 	}
-	p, ok := x.Reader().Get(object.Key{Namespace: "shop", Name: "web-1"})
-	fmt.Println(x.Reader().Len(), ok, p.Spec.NodeName)
+	p, ok := indexer.ReaderOf[*corev1.Pod](x).Get(object.Key{Namespace: "shop", Name: "web-1"})
+	fmt.Println(indexer.ReaderOf[*corev1.Pod](x).Len(), ok, p.Spec.NodeName)
 	// Output:
 	// on node-1: web-0
 	// 2 true node-2

@@ -34,82 +34,100 @@ func (e *IndexError) Error() string {
 
 // Index finds objects by the values that a function draws from them. It is
 // made by AddIndex and is its own handle: two indexes may have the same name.
-type Index[T object.Head, V comparable] struct {
-	name      string
-	x         *Indexer[T]
-	values    func(T) []V
-	looseType bool                   // a value of V may turn out not to be comparable, or not to equal itself
-	buckets   table[V, bucket[T, V]] // what they hold is guarded by x.mu
-	of        map[*entry[T]][]V      // the values of each, where they are remembered; guarded by x.mu
-	closed    anyClosed[T, V]        // what is to be opened, where x is nil
-}
+type Index[T object.Head, V comparable] struct{ of *index }
 
-// anyIndex is what the writer needs of an index of whatever value type. All
-// methods are called under the write lock.
-type anyIndex[T object.Head] interface {
-	called() *string // the name, where it is kept
-	insert(e *entry[T])
-	update(e *entry[T], old T) // e holds the new object
-	remove(e *entry[T])
+// index is an Index of objects and values of any type.
+type index struct {
+	name  string
+	x     *Indexer
+	opens bool // entries are opened for the function, and for those who look something up
+	loose bool // a value may turn out not to be comparable, or not to equal itself
 
-	// status is called under no lock.
-	status(largest int) IndexStatus
+	// draw calls drew, and then began if that returns false, for each value that the function draws
+	// from o.
+	draw    func(i *index, o object.Head)
+	buckets table // of *bucket, by value; what they hold is guarded by x.mu
+
+	// Of the writer.
+	drawn      []*bucket            // of the object at hand
+	before     []*bucket            // room for the values that it had
+	remembered map[*entry][]*bucket // the buckets of each, nil unless entries are opened
 }
 
 // AddIndex adds an index to x, which may be in use. The objects that x holds are
 // indexed before AddIndex returns, but for those on which the function panicked. The
 // function must depend on nothing but the object and must not change it. The name is
 // for messages only.
-func AddIndex[T object.Head, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
-	return newIndex(x, name, values, nil)
+func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
+	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
+	return &Index[T, V]{i}, i.fill()
 }
 
-// newIndex is AddIndex. Where of is not nil, the values of each object are remembered in it.
-func newIndex[T object.Head, V comparable](x *Indexer[T], name string, values func(T) []V, of map[*entry[T]][]V) (*Index[T, V], []*IndexError) {
-	i := &Index[T, V]{name: name, x: x, values: values, of: of}
-	switch reflect.TypeFor[V]().Kind() {
-	case reflect.Interface, reflect.Struct, reflect.Array, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
-		i.looseType = true
+// AddIndexOpened is AddIndex for a function of the objects that x's entries, which are Openers, open
+// to. The values of an object are remembered, so that it need not be opened when it changes or
+// goes. An object that cannot be opened is in no bucket.
+func AddIndexOpened[T object.Object, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
+	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
+	i.opens, i.remembered = true, make(map[*entry][]*bucket)
+	return &Index[T, V]{i}, i.fill()
+}
+
+// drawing returns index.draw for a function. Boxing a value costs memory only if it begins a bucket.
+func drawing[T object.Head, V comparable](values func(T) []V) func(*index, object.Head) {
+	return func(i *index, o object.Head) {
+		for _, v := range values(o.(T)) {
+			if !i.drew(v) {
+				i.began(v)
+			}
+		}
 	}
-	failures := x.Write(func(Writer[T]) {
+}
+
+func newIndex(x *Indexer, name string, draw func(*index, object.Head), values reflect.Type) *index {
+	i := &index{name: name, x: x, draw: draw}
+	switch values.Kind() {
+	case reflect.Interface, reflect.Struct, reflect.Array, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		i.loose = true
+	}
+	return i
+}
+
+// fill indexes what the cache holds, and makes i one of its indexes.
+func (i *index) fill() []*IndexError {
+	x := i.x
+	return x.Write(func(Writer) {
 		for _, e := range x.objects {
-			x.calling.note(i.called(), e)
+			x.calling.note(&i.name, e)
 			i.insert(e)
 		}
 		x.indexes = append(x.indexes, i)
 	})
-	return i, failures
 }
 
 // Remove takes the index away: writes cost nothing for it any more, and every
 // lookup finds nothing from then on. To remove it again does nothing. It must not be
 // called by an index function.
-func (i *Index[T, V]) Remove() {
-	if i.x == nil {
-		i.closed.Remove()
-		return
-	}
-	i.x.Write(func(Writer[T]) {
-		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other anyIndex[T]) bool { return other == anyIndex[T](i) })
+func (i *Index[T, V]) Remove() { i.of.removeAll() }
+
+func (i *index) removeAll() {
+	i.x.Write(func(Writer) {
+		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other *index) bool { return other == i })
 		i.buckets.clear()
-		clear(i.of)
+		clear(i.remembered)
 	})
 }
 
 // Name returns the name given to AddIndex.
-func (i *Index[T, V]) Name() string { return i.name }
-
-// called is where the name is.
-func (i *Index[T, V]) called() *string { return &i.name }
+func (i *Index[T, V]) Name() string { return i.of.name }
 
 // Get yields the objects that have the value v, in no particular order, as of
 // the moment at which the iteration begins. Nothing is copied; the objects
 // must not be changed.
 func (i *Index[T, V]) Get(v V) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for c := i.walk(v); c.more(); {
+	return func(yield func(T) bool) { // see cursor
+		for c := i.of.walk(v); c.more(); {
 			for _, o := range c.next() {
-				if !yield(o) {
+				if !yield(o.(T)) {
 					return
 				}
 			}
@@ -117,21 +135,12 @@ func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 	}
 }
 
-func (i *Index[T, V]) walk(v V) cursor[T] {
-	if i.x == nil {
-		return walkClosed(i.closed.with(v))
-	}
-	return i.view(v).walk()
-}
+func (i *index) walk(v any) cursor { return i.view(v).walk(i.opens) }
 
 // Heads is Get for callers that need no more of an object than its head: it opens nothing.
 func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) {
-		if i.x == nil {
-			each(i.closed.heads(v), nil, yield)
-			return
-		}
-		for o := range i.view(v).All() {
+		for o := range i.of.view(v).All() {
 			if !yield(o) {
 				return
 			}
@@ -142,33 +151,41 @@ func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 // HeadsOfAny yields the objects that have any of the values, each once, as of the moment at
 // which the iteration begins. It opens nothing.
 func (i *Index[T, V]) HeadsOfAny(values []V) iter.Seq[object.Head] {
-	if i.x == nil {
-		return i.closed.HeadsOfAny(values)
+	return func(yield func(object.Head) bool) { i.of.any(boxed(values), yield) }
+}
+
+func boxed[V any](values []V) []any {
+	all := make([]any, len(values))
+	for n, v := range values {
+		all[n] = v
 	}
-	return func(yield func(object.Head) bool) {
-		seen := make(map[object.Key]struct{})
-		for _, view := range i.views(values) {
-			for o := range view.All() {
-				key := object.KeyOf(o)
-				if _, twice := seen[key]; twice {
-					continue
-				}
-				seen[key] = struct{}{}
-				if !yield(o) {
-					return
-				}
+	return all
+}
+
+// any yields the objects that have any of the values.
+func (i *index) any(values []any, yield func(object.Head) bool) {
+	seen := make(map[object.Key]struct{})
+	for _, view := range i.views(values) {
+		for o := range view.All() {
+			key := object.KeyOf(o)
+			if _, twice := seen[key]; twice {
+				continue
+			}
+			seen[key] = struct{}{}
+			if !yield(o) {
+				return
 			}
 		}
 	}
 }
 
 // views returns the objects of each value, all as of one moment.
-func (i *Index[T, V]) views(values []V) []View[T] {
+func (i *index) views(values []any) []View {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
-	var views []View[T]
+	var views []View
 	for _, v := range values {
-		if b := i.buckets.get(v); b != nil {
+		if b := i.bucket(v); b != nil {
 			views = append(views, b.view())
 		}
 	}
@@ -176,13 +193,12 @@ func (i *Index[T, V]) views(values []V) []View[T] {
 }
 
 // Len is how many objects have the value v.
-func (i *Index[T, V]) Len(v V) int {
-	if i.x == nil {
-		return i.closed.Len(v)
-	}
+func (i *Index[T, V]) Len(v V) int { return i.of.len(v) }
+
+func (i *index) len(v any) int {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
-	if b := i.buckets.get(v); b != nil {
+	if b := i.bucket(v); b != nil {
 		return b.len()
 	}
 	return 0
@@ -191,17 +207,19 @@ func (i *Index[T, V]) Len(v V) int {
 // Values returns the values that at least one object has, in no particular
 // order.
 func (i *Index[T, V]) Values() []V {
-	if i.x == nil {
-		return i.closed.Values()
+	i.of.x.mu.RLock()
+	defer i.of.x.mu.RUnlock()
+	all := make([]V, 0)
+	for v := range i.of.buckets.all() {
+		typed, _ := v.(V) // not of type V: the nil of an interface
+		all = append(all, typed)
 	}
-	i.x.mu.RLock()
-	defer i.x.mu.RUnlock()
-	return slices.AppendSeq(make([]V, 0), i.buckets.values())
+	return all
 }
 
-func (i *Index[T, V]) view(v V) View[T] {
-	return i.x.view(func() *vector[T] {
-		if b := i.buckets.get(v); b != nil {
+func (i *index) view(v any) View {
+	return i.x.view(func() *vector {
+		if b := i.bucket(v); b != nil {
 			return &b.vector
 		}
 		return nil
@@ -209,72 +227,73 @@ func (i *Index[T, V]) view(v V) View[T] {
 }
 
 // bucket is the list of the objects that share one value.
-type bucket[T object.Head, V comparable] struct {
-	vector[T]
-	value V // in memory of its own
-	at    map[*entry[T]]uint32
+type bucket struct {
+	vector
+	value any // in memory of its own
+	at    map[*entry]uint32
 }
 
-func (i *Index[T, V]) insert(e *entry[T]) {
-	values := i.valuesOf(e, e.object, true)
-	for _, v := range values {
-		i.put(v, e)
+// bucket finds the bucket of a value, nil if no object has it.
+func (i *index) bucket(v any) *bucket {
+	b, _ := i.buckets.get(v).(*bucket)
+	return b
+}
+
+// insert, update and remove bring the index up to date about e. They are called under the write
+// lock.
+func (i *index) insert(e *entry) {
+	for _, b := range i.drawFrom(e, e.object, true) {
+		b.put(e)
 	}
-	i.remember(e, values)
+	i.remember(e)
 }
 
-func (i *Index[T, V]) update(e *entry[T], old T) {
-	before := i.before(e, old)
-	after := i.valuesOf(e, e.object, true)
-	for _, v := range before {
-		if !slices.Contains(after, v) {
-			i.take(v, e)
+// update is called when e holds the new object.
+func (i *index) update(e *entry, old object.Head) {
+	before := i.had(e, old)
+	after := i.drawFrom(e, e.object, true)
+	for _, b := range after {
+		b.put(e)
+	}
+	for _, b := range before {
+		if !slices.Contains(after, b) {
+			i.take(b, e)
 		}
 	}
-	for _, v := range after {
-		i.put(v, e)
-	}
-	i.remember(e, after)
+	i.remember(e)
 }
 
-func (i *Index[T, V]) remove(e *entry[T]) {
-	for _, v := range i.before(e, e.object) {
-		i.take(v, e)
+func (i *index) remove(e *entry) {
+	for _, b := range i.had(e, e.object) {
+		i.take(b, e)
 	}
-	delete(i.of, e)
+	delete(i.remembered, e)
 }
 
-// before returns the values of what the index has of e, which is o.
-func (i *Index[T, V]) before(e *entry[T], o T) []V {
-	if i.of != nil {
-		return i.of[e]
+// had returns the buckets of the object that the index has of e, which is o. They are good until it
+// is called again.
+func (i *index) had(e *entry, o object.Head) []*bucket {
+	if i.remembered != nil {
+		return i.remembered[e]
 	}
-	return i.valuesOf(e, o, false)
+	i.before = append(i.before[:0], i.drawFrom(e, o, false)...)
+	return i.before
 }
 
-// remember keeps the values of e, if that is wanted, as its buckets have them.
-func (i *Index[T, V]) remember(e *entry[T], values []V) {
-	if i.of == nil {
+// remember keeps the buckets of e, which were drawn last, if that is wanted.
+func (i *index) remember(e *entry) {
+	if i.remembered == nil {
 		return
 	}
-	if len(values) == 0 {
-		delete(i.of, e)
+	if len(i.drawn) == 0 {
+		delete(i.remembered, e)
 		return
 	}
-	own := make([]V, len(values))
-	for n, v := range values {
-		own[n] = i.buckets.get(v).value
-	}
-	i.of[e] = own
+	i.remembered[e] = slices.Clone(i.drawn)
 }
 
-// put makes sure that the bucket of v has the object of e.
-func (i *Index[T, V]) put(v V, e *entry[T]) {
-	b := i.buckets.get(v)
-	if b == nil {
-		b = &bucket[T, V]{value: apart(v), at: make(map[*entry[T]]uint32)}
-		i.buckets.put(b.value, b)
-	}
+// put makes sure that the bucket has the object of e.
+func (b *bucket) put(e *entry) {
 	if at, ok := b.at[e]; ok {
 		b.set(at)
 	} else {
@@ -282,14 +301,97 @@ func (i *Index[T, V]) put(v V, e *entry[T]) {
 	}
 }
 
+// take makes sure that the bucket does not have e.
+func (i *index) take(b *bucket, e *entry) {
+	if at, ok := b.at[e]; ok {
+		delete(b.at, e)
+		if moved := b.remove(at); moved != nil {
+			b.at[moved] = at
+		}
+	}
+	i.drop(b)
+}
+
+// drop forgets a bucket that has no objects.
+func (i *index) drop(b *bucket) {
+	if b.len() == 0 {
+		i.buckets.remove(b.value, b)
+	}
+}
+
+// drawFrom calls the index function, and returns the buckets of the values, which are good until it
+// is called again. An object on which the function panics has no values; that is reported once, when
+// the object comes in.
+func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
+	i.drawn = i.drawn[:0]
+	defer i.panicked(e, report)
+	if i.opens {
+		opened, err := o.(Opener).Open()
+		if err != nil {
+			panic(unopened{err}) // which is reported when no lock is held
+		}
+		o = opened
+	}
+	i.draw(i, o)
+	return i.drawn
+}
+
+// panicked recovers a panic of the index function.
+func (i *index) panicked(e *entry, report bool) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	for _, b := range i.drawn {
+		i.drop(b)
+	}
+	i.drawn = i.drawn[:0]
+	if !report {
+		return
+	}
+	failure := &IndexError{Index: i.name, Key: e.key(), Panic: p}
+	if len(i.x.failures) < keptStacks {
+		failure.Stack = debug.Stack()
+	}
+	i.x.failures = append(i.x.failures, failure)
+}
+
+// drew notes a value that the function has drawn. It reports false if no object has it yet. It
+// panics if the value cannot be a key.
+func (i *index) drew(v any) bool {
+	b := i.bucket(v)
+	if b == nil {
+		return false
+	}
+	i.drawn = append(i.drawn, b)
+	return true
+}
+
+// began is drew for a value that no object has yet.
+func (i *index) began(v any) {
+	if i.loose {
+		if _, found := map[any]struct{}{v: {}}[v]; !found {
+			panic(fmt.Sprintf("the value %v does not equal itself, so that nobody can look for it", v))
+		}
+	}
+	b := &bucket{value: apart(v), at: make(map[*entry]uint32)}
+	i.buckets.put(b.value, b)
+	i.drawn = append(i.drawn, b)
+}
+
 // apart returns v without the memory of the object that it comes from, as far as
 // that can be told: a string may be a part of all the text of an object.
-func apart[V comparable](v V) V {
-	if s, ok := any(v).(string); ok {
-		return any(strings.Clone(s)).(V)
+func apart(v any) any {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case string:
+		return strings.Clone(v)
 	}
-	cloneStrings(reflect.ValueOf(&v).Elem())
-	return v
+	own := reflect.New(reflect.TypeOf(v)).Elem()
+	own.Set(reflect.ValueOf(v))
+	cloneStrings(own)
+	return own.Interface()
 }
 
 // cloneStrings clones the strings that v is made of, but for those in fields that are
@@ -309,50 +411,4 @@ func cloneStrings(v reflect.Value) {
 			cloneStrings(v.Index(n))
 		}
 	}
-}
-
-// take makes sure that the bucket of v does not have e.
-func (i *Index[T, V]) take(v V, e *entry[T]) {
-	b := i.buckets.get(v)
-	if b == nil {
-		return
-	}
-	at, ok := b.at[e]
-	if !ok {
-		return
-	}
-	delete(b.at, e)
-	if moved := b.remove(at); moved != nil {
-		b.at[moved] = at
-	}
-	if b.len() == 0 {
-		i.buckets.delete(v)
-	}
-}
-
-// valuesOf calls the index function. An object on which it panics has no
-// values; that is reported once, when the object comes in.
-func (i *Index[T, V]) valuesOf(e *entry[T], o T, report bool) (values []V) {
-	defer func() {
-		if p := recover(); p != nil {
-			values = nil
-			if report {
-				failure := &IndexError{Index: i.name, Key: e.key(), Panic: p}
-				if len(i.x.failures) < keptStacks {
-					failure.Stack = debug.Stack()
-				}
-				i.x.failures = append(i.x.failures, failure)
-			}
-		}
-	}()
-	values = i.values(o)
-	if i.looseType {
-		for _, v := range values {
-			i.buckets.get(v) // panics where v cannot be a key
-			if v != v {
-				panic(fmt.Sprintf("the value %v does not equal itself, so that nobody can look for it", v))
-			}
-		}
-	}
-	return values
 }

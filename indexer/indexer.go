@@ -30,12 +30,12 @@ import (
 // To look up: find the list and take a view of it, which costs nothing. A view
 // never changes: see vector. Where there is a view already, no lock is taken;
 // see Indexer.view.
-type Indexer[T object.Head] struct {
+type Indexer struct {
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
-	objects    map[object.Key]*entry[T]
-	all        vector[T]
-	namespaces table[string, namespace[T]]
-	indexes    []anyIndex[T]
+	objects    map[object.Key]*entry
+	all        vector
+	namespaces table
+	indexes    []*index
 	figures    figures
 	copied     bool          // the write in progress has made figures.rvs its own
 	generation uint32        // of the last Replace or Trim
@@ -43,7 +43,7 @@ type Indexer[T object.Head] struct {
 
 	// Read without the lock, which an index function may hold for long.
 	shown   atomic.Pointer[figures] // as the last Write left them; what they point to does not change
-	calling calling[T]
+	calling calling
 }
 
 // figures are what is to be known of a cache as a whole.
@@ -54,15 +54,15 @@ type figures struct {
 }
 
 // calling is the call of an index function in progress. The one that writes changes it.
-type calling[T object.Head] struct {
-	noted bool                     // the write in progress has called one
-	began atomic.Int64             // when it called the first, in nanoseconds since 1970
-	index atomic.Pointer[string]   // the name of the index
-	entry atomic.Pointer[entry[T]] // nil while there is no call
+type calling struct {
+	noted bool                   // the write in progress has called one
+	began atomic.Int64           // when it called the first, in nanoseconds since 1970
+	index atomic.Pointer[string] // the name of the index
+	entry atomic.Pointer[entry]  // nil while there is no call
 }
 
 // note says what is called now.
-func (c *calling[T]) note(index *string, e *entry[T]) {
+func (c *calling) note(index *string, e *entry) {
 	if !c.noted {
 		c.noted = true
 		c.began.Store(time.Now().UnixNano())
@@ -72,7 +72,7 @@ func (c *calling[T]) note(index *string, e *entry[T]) {
 }
 
 // end says that nothing is called any more.
-func (c *calling[T]) end() {
+func (c *calling) end() {
 	if c.noted {
 		c.entry.Store(nil)
 	}
@@ -80,42 +80,42 @@ func (c *calling[T]) end() {
 
 // namespace is the list of the objects in a namespace. Its name is in no memory
 // of an object, all of whose text would stay with it.
-type namespace[T object.Head] struct {
-	vector[T]
+type namespace struct {
+	vector
 	name string
 }
 
 // entry is where an object of one key lives while it is cached.
-type entry[T object.Head] struct {
+type entry struct {
 	name        string // in memory of its own, too
-	object      T
-	namespace   *namespace[T]
+	object      object.Head
+	namespace   *namespace
 	at          uint32 // in the list of all
 	inNamespace uint32 // in the list of its namespace
 	generation  uint32 // of the last Replace that had this object in it, or of when it came
 }
 
-func (e *entry[T]) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
+func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
 
 // New returns an empty cache.
-func New[T object.Head]() *Indexer[T] {
-	x := &Indexer[T]{objects: make(map[object.Key]*entry[T])}
+func New() *Indexer {
+	x := &Indexer{objects: make(map[object.Key]*entry)}
 	x.shown.Store(&figures{})
 	return x
 }
 
-// Reader returns the read side of x.
-func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x: x} }
+// Reader returns the read side of x, which has the objects as they were written.
+func (x *Indexer) Reader() Reader[object.Head] { return ReaderOf[object.Head](x) }
 
 // Write lets batch change the cache through a Writer. Readers see either nothing or
 // all of what it did. It returns what index functions failed on; the change is done
 // all the same. One Write runs at a time. Do not keep the Writer.
-func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
+func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.calling.noted = false
 	defer x.calling.end()
-	batch(Writer[T]{to: x})
+	batch(Writer{to: x})
 	x.show() // before the lock is let go, so that whoever has read the objects finds no older figures
 	failures := x.failures
 	x.failures = nil
@@ -123,7 +123,7 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 }
 
 // show lets readers see the figures.
-func (x *Indexer[T]) show() {
+func (x *Indexer) show() {
 	now, before := &x.figures, x.shown.Load()
 	if now.objects = len(x.objects); x.copied || now.objects != before.objects || now.rv != before.rv {
 		x.shown.Store(new(*now))
@@ -140,7 +140,7 @@ type Call struct {
 
 // Calling returns the call of an index function that is in progress, if there is one. As long
 // as it lasts, the cache does not change, and what has changed cannot be read.
-func (x *Indexer[T]) Calling() (c Call, ok bool) {
+func (x *Indexer) Calling() (c Call, ok bool) {
 	e := x.calling.entry.Load()
 	if e == nil {
 		return c, false
@@ -151,7 +151,7 @@ func (x *Indexer[T]) Calling() (c Call, ok bool) {
 // Writer changes the cache. It is valid during the Write that handed it out.
 // Its field must not have the name of Reader's: a struct type can be converted
 // to another with the same fields, from anywhere (L16).
-type Writer[T object.Head] struct{ to *Indexer[T] }
+type Writer struct{ to *Indexer }
 
 // view returns the objects of the list that find finds, none if it finds nil. It
 // takes no lock if the list has a view of its content: a write withdraws the views of
@@ -159,7 +159,7 @@ type Writer[T object.Head] struct{ to *Indexer[T] }
 // read what it changed. So a reader that has seen any part of a write sees all of it
 // from then on (L12). A missing list may be the work of a write in progress, and
 // counts only under the lock.
-func (x *Indexer[T]) view(find func() *vector[T]) View[T] {
+func (x *Indexer) view(find func() *vector) View {
 	if list := find(); list != nil {
 		if view := list.shown.Load(); view != nil {
 			return *view
@@ -170,25 +170,31 @@ func (x *Indexer[T]) view(find func() *vector[T]) View[T] {
 	if list := find(); list != nil {
 		return list.view()
 	}
-	return View[T]{}
+	return View{}
 }
 
 // list returns the list of a namespace, nil if there is none.
-func (x *Indexer[T]) list(namespace string) *vector[T] {
-	if in := x.namespaces.get(namespace); in != nil {
+func (x *Indexer) list(namespace string) *vector {
+	if in := x.namespace(namespace); in != nil {
 		return &in.vector
 	}
 	return nil
 }
 
+// namespace finds a namespace, nil if it has no objects.
+func (x *Indexer) namespace(name string) *namespace {
+	in, _ := x.namespaces.get(name).(*namespace)
+	return in
+}
+
 // everything finds the list of all.
-func (x *Indexer[T]) everything() *vector[T] { return &x.all }
+func (x *Indexer) everything() *vector { return &x.all }
 
 // Peek is Get for callers that must not wait: it finds nothing while a Write is in
 // progress. It does not keep the key.
-func (x *Indexer[T]) Peek(key object.Key) (T, bool) {
+func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	if !x.mu.TryRLock() {
-		var none T
+		var none object.Head
 		return none, false
 	}
 	defer x.mu.RUnlock()
@@ -196,70 +202,70 @@ func (x *Indexer[T]) Peek(key object.Key) (T, bool) {
 }
 
 // get is called under x.mu.
-func (x *Indexer[T]) get(key object.Key) (T, bool) {
+func (x *Indexer) get(key object.Key) (object.Head, bool) {
 	if e, ok := x.objects[key]; ok {
 		return e.object, true
 	}
-	var none T
+	var none object.Head
 	return none, false
 }
 
 // Get returns what is under key.
-func (w Writer[T]) Get(key object.Key) (T, bool) { return w.to.get(key) }
+func (w Writer) Get(key object.Key) (object.Head, bool) { return w.to.get(key) }
 
 // Set puts o under key and returns what was there. If o has the UID and resource
 // version of the cached object, it is the same: the cached pointer stays, and changed
 // is false.
-func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
+func (w Writer) Set(key object.Key, o object.Head) (old object.Head, existed, changed bool) {
 	return w.to.set(key, o, false)
 }
 
 // set is Set. If anew, only the cached pointer itself is the same.
-func (x *Indexer[T]) set(key object.Key, o T, anew bool) (old T, existed, changed bool) {
+func (x *Indexer) set(key object.Key, o object.Head, anew bool) (old object.Head, existed, changed bool) {
 	e, ok := x.objects[key]
 	if !ok {
 		x.add(key, o)
 		return old, false, true
 	}
 	old = e.object
-	if any(old) == any(o) || !anew && same(old, o) {
+	if old == o || !anew && same(old, o) {
 		return old, true, false
 	}
 	x.change(e, o)
 	return old, true, true
 }
 
-func (x *Indexer[T]) add(key object.Key, o T) {
-	in := x.namespaces.get(key.Namespace)
+func (x *Indexer) add(key object.Key, o object.Head) {
+	in := x.namespace(key.Namespace)
 	if in == nil {
-		in = &namespace[T]{name: strings.Clone(key.Namespace)}
+		in = &namespace{name: strings.Clone(key.Namespace)}
 		x.namespaces.put(in.name, in)
 	}
-	e := &entry[T]{name: strings.Clone(key.Name), object: o, namespace: in, generation: x.generation}
+	e := &entry{name: strings.Clone(key.Name), object: o, namespace: in, generation: x.generation}
 	e.at, e.inNamespace = x.all.push(e), in.push(e)
 	x.objects[e.key()] = e
-	x.index(e, func(i anyIndex[T]) { i.insert(e) })
+	x.index(e, func(i *index) { i.insert(e) })
 }
 
-func (x *Indexer[T]) change(e *entry[T], o T) {
+func (x *Indexer) change(e *entry, o object.Head) {
 	old := e.object
 	e.object = o
 	x.all.set(e.at)
 	e.namespace.set(e.inNamespace)
-	x.index(e, func(i anyIndex[T]) { i.update(e, old) })
+	x.index(e, func(i *index) { i.update(e, old) })
 }
 
 // index has act bring each index up to date about e.
-func (x *Indexer[T]) index(e *entry[T], act func(anyIndex[T])) {
+func (x *Indexer) index(e *entry, act func(*index)) {
 	for _, i := range x.indexes {
-		x.calling.note(i.called(), e)
+		x.calling.note(&i.name, e)
 		act(i)
 	}
 	x.calling.end()
 }
 
 // Delete removes what is under key, if anything, and returns it.
-func (w Writer[T]) Delete(key object.Key) (old T, existed bool) {
+func (w Writer) Delete(key object.Key) (old object.Head, existed bool) {
 	e, ok := w.to.objects[key]
 	if !ok {
 		return old, false
@@ -268,7 +274,7 @@ func (w Writer[T]) Delete(key object.Key) (old T, existed bool) {
 	return e.object, true
 }
 
-func (x *Indexer[T]) remove(e *entry[T]) {
+func (x *Indexer) remove(e *entry) {
 	delete(x.objects, e.key())
 	if moved := x.all.remove(e.at); moved != nil {
 		moved.at = e.at
@@ -277,18 +283,18 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 		moved.inNamespace = e.inNamespace
 	}
 	if e.namespace.len() == 0 {
-		x.namespaces.delete(e.namespace.name)
+		x.namespaces.remove(e.namespace.name, e.namespace)
 	}
-	x.index(e, func(i anyIndex[T]) { i.remove(e) })
+	x.index(e, func(i *index) { i.remove(e) })
 }
 
 // SetRV records up to which resource version the cache is complete.
-func (w Writer[T]) SetRV(rv string) { w.to.figures.rv = rv }
+func (w Writer) SetRV(rv string) { w.to.figures.rv = rv }
 
 // SetNamespaceRV records up to which resource version the cache is complete for the
 // objects of one namespace, if that is more than SetRV says. An empty version takes
 // the record back.
-func (w Writer[T]) SetNamespaceRV(namespace, rv string) {
+func (w Writer) SetNamespaceRV(namespace, rv string) {
 	x := w.to
 	if !x.copied { // others may be reading those that are shown
 		rvs := make(map[string]string, len(x.figures.rvs)+1)
@@ -304,9 +310,9 @@ func (w Writer[T]) SetNamespaceRV(namespace, rv string) {
 
 // Change is what became of one key. Without Existed it was added; without
 // Exists it was deleted.
-type Change[T object.Head] struct {
+type Change struct {
 	Key             object.Key
-	Old, New        T
+	Old, New        object.Head
 	Existed, Exists bool
 }
 
@@ -316,17 +322,17 @@ type Change[T object.Head] struct {
 // items. An object with another UID than the cached one is another object: the old one
 // is deleted, the new one added. An object with the UID and resource version of the
 // cached one is unchanged: the cached pointer stays, and each is not called.
-func (w Writer[T]) Replace(namespace string, items []T, each func(Change[T])) {
+func (w Writer) Replace(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, false, each)
 }
 
 // Renew is Replace by a server whose history went back: the same version may have
 // another content. Only an item that is the cached pointer itself is unchanged.
-func (w Writer[T]) Renew(namespace string, items []T, each func(Change[T])) {
+func (w Writer) Renew(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, true, each)
 }
 
-func (x *Indexer[T]) replace(namespace string, items []T, anew bool, each func(Change[T])) {
+func (x *Indexer) replace(namespace string, items []object.Head, anew bool, each func(Change)) {
 	x.generation++
 	for _, item := range items {
 		if e, ok := x.objects[object.KeyOf(item)]; ok && e.object.GetUID() == item.GetUID() {
@@ -343,16 +349,21 @@ func (x *Indexer[T]) replace(namespace string, items []T, anew bool, each func(C
 	for _, item := range items {
 		key := object.KeyOf(item)
 		if old, existed, changed := x.set(key, item, anew); changed {
-			each(Change[T]{Key: key, Old: old, New: item, Existed: existed, Exists: true})
+			each(Change{Key: key, Old: old, New: item, Existed: existed, Exists: true})
 		}
 	}
 }
 
 // Trim removes the objects of every namespace for which keep returns false, and calls
 // each for every removed object, one namespace after the other.
-func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) {
+func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	w.to.generation++
-	for _, namespace := range slices.Sorted(w.to.namespaces.values()) {
+	var names []string
+	for name := range w.to.namespaces.all() {
+		names = append(names, name.(string))
+	}
+	slices.Sort(names)
+	for _, namespace := range names {
 		if !keep(namespace) {
 			w.to.sweep(w.to.list(namespace), each)
 		}
@@ -361,29 +372,29 @@ func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) 
 
 // Drop removes every object for which keep returns false, and calls each for every removed
 // object. Keep must not read the cache.
-func (w Writer[T]) Drop(keep func(T) bool, each func(Change[T])) {
+func (w Writer) Drop(keep func(object.Head) bool, each func(Change)) {
 	list := &w.to.all
 	for at := list.len() - 1; at >= 0; at-- { // the last object takes the place of a removed one
 		if e := list.owners[at]; !keep(e.object) {
 			w.to.remove(e)
-			each(Change[T]{Key: e.key(), Old: e.object, Existed: true})
+			each(Change{Key: e.key(), Old: e.object, Existed: true})
 		}
 	}
 }
 
 // sweep removes from the cache what a list has of earlier generations. It goes
 // backwards, since the last object takes the place of a removed one.
-func (x *Indexer[T]) sweep(list *vector[T], each func(Change[T])) {
+func (x *Indexer) sweep(list *vector, each func(Change)) {
 	for at := list.len() - 1; at >= 0; at-- {
 		if e := list.owners[at]; e.generation != x.generation {
 			x.remove(e)
-			each(Change[T]{Key: e.key(), Old: e.object, Existed: true})
+			each(Change{Key: e.key(), Old: e.object, Existed: true})
 		}
 	}
 }
 
 // same reports whether a and b are one version of one object.
-func same[T object.Head](a, b T) bool {
+func same(a, b object.Head) bool {
 	rv := a.GetResourceVersion()
 	return rv != "" && rv == b.GetResourceVersion() && a.GetUID() == b.GetUID()
 }

@@ -38,17 +38,17 @@ func apps(o meta) []string {
 	return strings.Split(joined, "_")
 }
 
-func names(seq iter.Seq[meta]) []string {
+func names[T object.Head](seq iter.Seq[T]) []string {
 	var all []string
 	for o := range seq {
-		all = append(all, object.FormatKey(object.KeyOf(o))+"@"+o.ResourceVersion)
+		all = append(all, object.FormatKey(object.KeyOf(o))+"@"+o.GetResourceVersion())
 	}
 	slices.Sort(all)
 	return all
 }
 
-func set(x *Indexer[meta], objects ...meta) {
-	x.Write(func(w Writer[meta]) {
+func set[T object.Head](x *Indexer, objects ...T) {
+	x.Write(func(w Writer) {
 		for _, o := range objects {
 			w.Set(object.KeyOf(o), o)
 		}
@@ -56,10 +56,10 @@ func set(x *Indexer[meta], objects ...meta) {
 }
 
 func TestLookups(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	set(x, obj("shop", "a", 1, "web"), obj("shop", "b", 2, "web", "db"), obj("", "node", 3))
 	byApp, _ := AddIndex(x, "app", apps)
-	r := x.Reader()
+	r := ReaderOf[meta](x)
 
 	o, ok := r.Get(object.Key{Namespace: "shop", Name: "a"})
 	require.True(t, ok)
@@ -78,18 +78,18 @@ func TestLookups(t *testing.T) {
 	require.Equal(t, []string{"shop/a@1"}, names(r.Select(selector)))
 	require.Equal(t, []string{"shop/a@1"}, names(Matching(byApp.Get("web"), selector)))
 
-	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "shop", Name: "b"}) })
+	x.Write(func(w Writer) { w.Delete(object.Key{Namespace: "shop", Name: "b"}) })
 	require.Empty(t, byApp.Len("db"))
 	require.Equal(t, []string{"web"}, byApp.Values())
 }
 
 // Who must not wait for a writer finds nothing meanwhile.
 func TestPeekDoesNotWait(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	a := obj("shop", "a", 1)
 	set(x, a)
 	key := object.KeyOf(a)
-	x.Write(func(Writer[meta]) {
+	x.Write(func(Writer) {
 		_, ok := x.Peek(key)
 		require.False(t, ok)
 	})
@@ -101,20 +101,20 @@ func TestPeekDoesNotWait(t *testing.T) {
 }
 
 func TestIterationSeesTheMomentItBegan(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	set(x, obj("n", "a", 1), obj("n", "b", 1))
 	seen := 0
-	for range x.Reader().All() {
+	for range ReaderOf[meta](x).All() {
 		set(x, obj("n", "c", 2), obj("n", "d", 2)) // must not deadlock either
 		seen++
 	}
 	require.Equal(t, 2, seen)
-	require.Equal(t, 4, x.Reader().Len())
+	require.Equal(t, 4, ReaderOf[meta](x).Len())
 }
 
 // A lookup of several values finds what has any of them at one moment, and each object once.
 func TestSeveralValuesAreOfOneMoment(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "db"), obj("n", "both", 1, "web", "db"), obj("n", "none", 1))
 	byApp, _ := AddIndex(x, "app", apps)
 	var seen []string
@@ -130,83 +130,83 @@ func TestSeveralValuesAreOfOneMoment(t *testing.T) {
 }
 
 func TestReplaceTellsTheDifference(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	gone, kept, changed := obj("n", "gone", 1), obj("n", "kept", 2), obj("n", "changed", 3)
 	set(x, gone, kept, changed)
 	var log []string
-	x.Write(func(w Writer[meta]) {
-		w.Replace("", []meta{obj("n", "new", 6), obj("n", "kept", 2), obj("n", "changed", 5)}, func(c Change[meta]) {
+	x.Write(func(w Writer) {
+		w.Replace("", []object.Head{obj("n", "new", 6), obj("n", "kept", 2), obj("n", "changed", 5)}, func(c Change) {
 			log = append(log, fmt.Sprintf("%s %v→%v", c.Key.Name, c.Existed, c.Exists))
 		})
 		w.SetRV("9")
 	})
 	require.Equal(t, []string{"gone true→false", "new false→true", "changed true→true"}, log)
-	now, _ := x.Reader().Get(object.Key{Namespace: "n", Name: "kept"})
+	now, _ := ReaderOf[meta](x).Get(object.Key{Namespace: "n", Name: "kept"})
 	require.Same(t, kept, now, "an unchanged object keeps its pointer")
-	require.Equal(t, "9", x.Reader().RV())
-	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(x.Reader().All()))
+	require.Equal(t, "9", ReaderOf[meta](x).RV())
+	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(ReaderOf[meta](x).All()))
 }
 
 // After a restore one version may be that of two objects.
 func TestL04_AnObjectOfTheSameVersionIsAnother(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	was, is := obj("n", "a", 1), obj("n", "a", 1)
 	is.UID = "another"
 	set(x, was)
-	x.Write(func(w Writer[meta]) {
+	x.Write(func(w Writer) {
 		old, existed, changed := w.Set(object.KeyOf(is), is)
 		require.Same(t, was, old)
 		require.True(t, existed && changed)
 	})
-	now, _ := x.Reader().Get(object.KeyOf(is))
+	now, _ := ReaderOf[meta](x).Get(object.KeyOf(is))
 	require.Same(t, is, now)
 }
 
 // A set that replaces a namespace leaves the others alone, and so does one that is
 // let go of.
 func TestReplaceAndTrimOfNamespaces(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	set(x, obj("m", "a", 1), obj("n", "b", 2), obj("n", "c", 3), obj("n", "d", 4), obj("o", "e", 5))
 	var log []string
-	tell := func(c Change[meta]) { log = append(log, fmt.Sprintf("%s %v→%v", c.Key.Name, c.Existed, c.Exists)) }
-	x.Write(func(w Writer[meta]) { w.Replace("n", []meta{obj("n", "c", 3), obj("n", "f", 6)}, tell) })
+	tell := func(c Change) { log = append(log, fmt.Sprintf("%s %v→%v", c.Key.Name, c.Existed, c.Exists)) }
+	x.Write(func(w Writer) { w.Replace("n", []object.Head{obj("n", "c", 3), obj("n", "f", 6)}, tell) })
 	require.ElementsMatch(t, []string{"b true→false", "d true→false", "f false→true"}, log)
 	require.Equal(t, "f false→true", log[2], "deletions first")
-	require.Equal(t, []string{"m/a@1", "n/c@3", "n/f@6", "o/e@5"}, names(x.Reader().All()))
+	require.Equal(t, []string{"m/a@1", "n/c@3", "n/f@6", "o/e@5"}, names(ReaderOf[meta](x).All()))
 
 	log = nil
-	x.Write(func(w Writer[meta]) { w.Replace("none", nil, tell) })
+	x.Write(func(w Writer) { w.Replace("none", nil, tell) })
 	require.Empty(t, log)
-	x.Write(func(w Writer[meta]) { w.Trim(func(namespace string) bool { return namespace == "m" }, tell) })
+	x.Write(func(w Writer) { w.Trim(func(namespace string) bool { return namespace == "m" }, tell) })
 	require.ElementsMatch(t, []string{"c true→false", "f true→false", "e true→false"}, log)
-	require.Equal(t, []string{"m/a@1"}, names(x.Reader().All()))
-	require.Empty(t, names(x.Reader().Namespace("n")))
+	require.Equal(t, []string{"m/a@1"}, names(ReaderOf[meta](x).All()))
+	require.Empty(t, names(ReaderOf[meta](x).Namespace("n")))
 }
 
 // A play that is repeated must tell the same.
 func TestTrimGoesByNamespace(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	var told []string
 	for _, namespace := range strings.Split("fbdhacge", "") {
 		set(x, obj(namespace, "x", 1))
 	}
-	x.Write(func(w Writer[meta]) {
-		w.Trim(func(namespace string) bool { return namespace == "d" }, func(c Change[meta]) { told = append(told, c.Key.Namespace) })
+	x.Write(func(w Writer) {
+		w.Trim(func(namespace string) bool { return namespace == "d" }, func(c Change) { told = append(told, c.Key.Namespace) })
 	})
 	require.Equal(t, []string{"a", "b", "c", "e", "f", "g", "h"}, told)
 }
 
 func TestL13_ANamespaceMayBeAheadOfTheRest(t *testing.T) {
-	x := New[meta]()
-	x.Write(func(w Writer[meta]) {
+	x := New()
+	x.Write(func(w Writer) {
 		w.SetRV("5")
 		w.SetNamespaceRV("n", "7")
 	})
-	require.Equal(t, "5", x.Reader().RV())
-	require.Equal(t, "7", x.Reader().NamespaceRV("n"))
-	require.Equal(t, "5", x.Reader().NamespaceRV("m"))
-	x.Write(func(w Writer[meta]) { w.SetNamespaceRV("n", "") })
-	require.Equal(t, "5", x.Reader().NamespaceRV("n"))
+	require.Equal(t, "5", ReaderOf[meta](x).RV())
+	require.Equal(t, "7", ReaderOf[meta](x).NamespaceRV("n"))
+	require.Equal(t, "5", ReaderOf[meta](x).NamespaceRV("m"))
+	x.Write(func(w Writer) { w.SetNamespaceRV("n", "") })
+	require.Equal(t, "5", ReaderOf[meta](x).NamespaceRV("n"))
 }
 
 // Views of all ages are held while the content changes; each must stay as it
@@ -214,29 +214,29 @@ func TestL13_ANamespaceMayBeAheadOfTheRest(t *testing.T) {
 func TestL12_AViewNeverChanges(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		x := New[meta]()
+		x := New()
 		index, _ := AddIndex(x, "app", apps)
 		type taken struct {
-			view View[meta]
+			view View
 			want []string
 		}
 		var views []taken
-		hold := func(v View[meta]) {
+		hold := func(v View) {
 			require.Equal(t, v.Len(), len(slices.Collect(v.All())))
 			views = append(views, taken{v, names(v.All())})
 		}
 		for step := range 600 {
 			o := obj("n"+strconv.Itoa(r.IntN(2)), strconv.Itoa(r.IntN(200)), step+1, "web")
 			if r.IntN(3) == 0 {
-				x.Write(func(w Writer[meta]) { w.Delete(object.KeyOf(o)) })
+				x.Write(func(w Writer) { w.Delete(object.KeyOf(o)) })
 			} else {
 				set(x, o)
 			}
 			if r.IntN(10) == 0 {
 				view, _ := x.Snapshot()
 				hold(view)
-				hold(index.view("web"))
-				hold(x.Reader().namespace("n1"))
+				hold(index.of.view("web"))
+				hold(ReaderOf[meta](x).namespace("n1"))
 			}
 		}
 		for n, v := range views {
@@ -250,22 +250,22 @@ func TestL12_AViewNeverChanges(t *testing.T) {
 
 // Somebody who breaks L16 gets wrong answers, but must not break the cache.
 func TestAChangedNameInTheCacheDoesNoHarm(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	index, _ := AddIndex(x, "app", apps)
 	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "web"), obj("n", "c", 1, "web"))
-	c, _ := x.Reader().Get(object.Key{Namespace: "n", Name: "c"})
+	c, _ := ReaderOf[meta](x).Get(object.Key{Namespace: "n", Name: "c"})
 	c.Name, c.Namespace = "changed", "changed"
-	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "n", Name: "a"}) })
-	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "n", Name: "c"}) })
-	require.Equal(t, []string{"n/b@1"}, names(x.Reader().All()))
-	require.Equal(t, []string{"n/b@1"}, names(x.Reader().Namespace("n")))
+	x.Write(func(w Writer) { w.Delete(object.Key{Namespace: "n", Name: "a"}) })
+	x.Write(func(w Writer) { w.Delete(object.Key{Namespace: "n", Name: "c"}) })
+	require.Equal(t, []string{"n/b@1"}, names(ReaderOf[meta](x).All()))
+	require.Equal(t, []string{"n/b@1"}, names(ReaderOf[meta](x).Namespace("n")))
 	require.Equal(t, []string{"n/b@1"}, names(index.Get("web")))
 }
 
 func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 	const size = 200
-	x := New[meta]()
-	r := x.Reader()
+	x := New()
+	r := ReaderOf[meta](x)
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -292,12 +292,12 @@ func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 		})
 	}
 	for rv := 1; rv < 200; rv++ {
-		items := make([]meta, size)
+		items := make([]object.Head, size)
 		for i := range items {
 			items[i] = obj("n", strconv.Itoa(i+rv), rv)
 		}
-		x.Write(func(w Writer[meta]) {
-			w.Replace("", items, func(Change[meta]) {})
+		x.Write(func(w Writer) {
+			w.Replace("", items, func(Change) {})
 			w.SetRV(strconv.Itoa(rv))
 		})
 	}
@@ -307,9 +307,9 @@ func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 
 // Who reads a list that a write has not touched does not wait for it.
 func TestAnUntouchedListIsReadDuringAWrite(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	byApp, _ := AddIndex(x, "app", apps)
-	r := x.Reader()
+	r := ReaderOf[meta](x)
 	set(x, obj("n", "a", 1, "web"), obj("m", "b", 1, "db"))
 	lookUp := func() {
 		t.Helper()
@@ -317,7 +317,7 @@ func TestAnUntouchedListIsReadDuringAWrite(t *testing.T) {
 		require.Equal(t, []string{"n/a@1"}, names(byApp.Get("web")))
 	}
 	lookUp()
-	x.Write(func(w Writer[meta]) {
+	x.Write(func(w Writer) {
 		w.Set(object.Key{Namespace: "m", Name: "b"}, obj("m", "b", 2, "db"))
 		lookUp() // would never return if it took the lock
 	})
@@ -327,18 +327,18 @@ func TestAnUntouchedListIsReadDuringAWrite(t *testing.T) {
 // others. Who has seen any of it must see nothing older in any list.
 func TestL12_ReadersNeverGoBack(t *testing.T) {
 	const lists = 5
-	x := New[meta]()
+	x := New()
 	byApp, _ := AddIndex(x, "app", apps)
-	r := x.Reader()
+	r := ReaderOf[meta](x)
 	write := func(rv int) {
-		items := []meta{obj("even-odd", "sometimes", rv, "any")}
+		items := []object.Head{obj("even-odd", "sometimes", rv, "any")}
 		for n := range lists {
 			items = append(items, obj(strconv.Itoa(n), "always", rv, strconv.Itoa(n), "any"))
 		}
 		if rv%2 == 0 {
 			items = items[1:]
 		}
-		x.Write(func(w Writer[meta]) { w.Replace("", items, func(Change[meta]) {}) })
+		x.Write(func(w Writer) { w.Replace("", items, func(Change) {}) })
 	}
 	write(1)
 	stop := make(chan struct{})
@@ -392,7 +392,7 @@ func TestL12_ReadersNeverGoBack(t *testing.T) {
 func TestL15_LookupEqualsScan(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		x := New[meta]()
+		x := New()
 		model := map[object.Key]meta{}
 		var indexes []*Index[meta, string]
 		add := func() {
@@ -413,20 +413,24 @@ func TestL15_LookupEqualsScan(t *testing.T) {
 				set(x, o)
 				model[key] = o
 			case n < 17:
-				x.Write(func(w Writer[meta]) { w.Delete(key) })
+				x.Write(func(w Writer) { w.Delete(key) })
 				delete(model, key)
 			case n == 17:
 				add()
 			default:
 				items := slices.Collect(maps.Values(model))
 				items = append(items[:len(items)/2], o)
-				x.Write(func(w Writer[meta]) { w.Replace("", items, func(Change[meta]) {}) })
+				heads := make([]object.Head, len(items))
+				for n, item := range items {
+					heads[n] = item
+				}
+				x.Write(func(w Writer) { w.Replace("", heads, func(Change) {}) })
 				clear(model)
 				for _, item := range items {
 					model[object.KeyOf(item)] = item
 				}
 			}
-			require.Equal(t, len(model), x.Reader().Len(), "seed %d step %d", seed, step)
+			require.Equal(t, len(model), ReaderOf[meta](x).Len(), "seed %d step %d", seed, step)
 			for _, index := range indexes {
 				for v := range 4 {
 					value := strconv.Itoa(v)
@@ -446,46 +450,47 @@ func TestL15_LookupEqualsScan(t *testing.T) {
 
 func TestL15_PanickingIndexFunctionLosesNoObject(t *testing.T) {
 	var failures []*IndexError
-	x := New[meta]()
-	index, _ := AddIndex(x, "touchy", func(o meta) []string {
+	x := New()
+	touchy := func(o meta) []string {
 		if o.Name == "bad" && o.ResourceVersion == "1" {
 			panic("cannot cope")
 		}
 		return []string{"all"}
-	})
+	}
+	index, _ := AddIndex(x, "touchy", touchy)
 	bad := obj("n", "bad", 1)
-	failures = append(failures, x.Write(func(w Writer[meta]) { w.Set(object.KeyOf(bad), bad) })...)
+	failures = append(failures, x.Write(func(w Writer) { w.Set(object.KeyOf(bad), bad) })...)
 	set(x, obj("n", "good", 1))
-	_, again := AddIndex(x, "also touchy", func(o meta) []string { return index.values(o) })
+	_, again := AddIndex(x, "also touchy", touchy)
 	require.Len(t, again, 1)
 	require.Len(t, failures, 1)
 	require.Contains(t, failures[0].Error(), `index "touchy": function panicked on n/bad: cannot cope`)
 	require.NotEmpty(t, failures[0].Stack)
-	_, ok := x.Reader().Get(object.Key{Namespace: "n", Name: "bad"})
+	_, ok := ReaderOf[meta](x).Get(object.Key{Namespace: "n", Name: "bad"})
 	require.True(t, ok)
-	require.Equal(t, []string{"n/bad@1", "n/good@1"}, names(x.Reader().Namespace("n")))
+	require.Equal(t, []string{"n/bad@1", "n/good@1"}, names(ReaderOf[meta](x).Namespace("n")))
 	require.Equal(t, []string{"n/good@1"}, names(index.Get("all")))
 
 	set(x, obj("n", "bad", 2))
 	require.Equal(t, []string{"n/bad@2", "n/good@1"}, names(index.Get("all")))
-	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "n", Name: "bad"}) })
+	x.Write(func(w Writer) { w.Delete(object.Key{Namespace: "n", Name: "bad"}) })
 	require.Equal(t, []string{"n/good@1"}, names(index.Get("all")))
 }
 
 // A type may be comparable and a value of it not.
 func TestL15_ValueThatCannotBeAKeyLosesNoObject(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	set(x, obj("n", "a", 1))
 	index, failures := AddIndex(x, "loose", func(meta) []any { return []any{1, []string{"no key"}} })
 	require.Len(t, failures, 1)
 	require.ErrorContains(t, failures[0], "unhashable")
 	require.Zero(t, index.Len(1))
 	set(x, obj("n", "a", 2))
-	require.Equal(t, []string{"n/a@2"}, names(x.Reader().All()))
+	require.Equal(t, []string{"n/a@2"}, names(ReaderOf[meta](x).All()))
 }
 
-func benchmarkCache(n int) *Indexer[meta] {
-	x := New[meta]()
+func benchmarkCache(n int) *Indexer {
+	x := New()
 	for i := range n {
 		set(x, obj("n"+strconv.Itoa(i%50), strconv.Itoa(i), 1, strconv.Itoa(i%200)))
 	}
@@ -495,14 +500,14 @@ func benchmarkCache(n int) *Indexer[meta] {
 
 func BenchmarkUpdate(b *testing.B) {
 	x := benchmarkCache(10_000)
-	versions := []meta{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
+	versions := []object.Head{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
 	for n := 0; b.Loop(); n++ {
 		set(x, versions[n%2])
 	}
 }
 
 func BenchmarkGet(b *testing.B) {
-	r := benchmarkCache(10_000).Reader()
+	r := ReaderOf[meta](benchmarkCache(10_000))
 	key := object.Key{Namespace: "n1", Name: "1"}
 	for b.Loop() {
 		r.Get(key)
@@ -511,7 +516,7 @@ func BenchmarkGet(b *testing.B) {
 
 func TestLookupsDoNotAllocate(t *testing.T) {
 	x := benchmarkCache(100)
-	r := x.Reader()
+	r := ReaderOf[meta](x)
 	byApp, _ := AddIndex(x, "app", apps)
 	selector := labels.SelectorFromSet(labels.Set{"apps": "7"})
 	for name, lookup := range map[string]func() (n int){
@@ -551,7 +556,7 @@ func BenchmarkReadAfterEachWrite(b *testing.B) {
 	for _, objects := range []int{1000, 10_000, 100_000} {
 		b.Run(strconv.Itoa(objects), func(b *testing.B) {
 			x := benchmarkCache(objects)
-			versions := []meta{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
+			versions := []object.Head{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
 			for n := 0; b.Loop(); n++ {
 				set(x, versions[n%2])
 				x.Snapshot()
@@ -562,14 +567,14 @@ func BenchmarkReadAfterEachWrite(b *testing.B) {
 
 // A removed index finds nothing, is not called again, and leaves its namesake alone.
 func TestARemovedIndexFindsNothing(t *testing.T) {
-	x := New[*metav1.PartialObjectMetadata]()
+	x := New()
 	calls := 0
 	all := func(*metav1.PartialObjectMetadata) []string { calls++; return []string{"all"} }
 	gone, _ := AddIndex(x, "n", all)
 	stays, _ := AddIndex(x, "n", func(*metav1.PartialObjectMetadata) []string { return []string{"all"} })
 	set := func(name string) {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
-		x.Write(func(w Writer[*metav1.PartialObjectMetadata]) { w.Set(object.KeyOf(o), o) })
+		x.Write(func(w Writer) { w.Set(object.KeyOf(o), o) })
 	}
 	set("a")
 	before := gone.Get("all")
@@ -586,13 +591,13 @@ func TestARemovedIndexFindsNothing(t *testing.T) {
 
 // What does not equal itself would make a list that nobody finds and nobody empties.
 func TestL15_AValueThatDoesNotEqualItself(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	i, _ := AddIndex(x, "f", func(meta) []float64 { return []float64{math.NaN()} })
 	for n := range 3 {
-		failures := x.Write(func(w Writer[meta]) { w.Set(object.Key{Name: "a"}, obj("", "a", n+1)) })
+		failures := x.Write(func(w Writer) { w.Set(object.Key{Name: "a"}, obj("", "a", n+1)) })
 		require.Len(t, failures, 1)
 		require.ErrorContains(t, failures[0], "does not equal itself")
 	}
 	require.Empty(t, i.Values())
-	require.Equal(t, 1, x.Reader().Len())
+	require.Equal(t, 1, ReaderOf[meta](x).Len())
 }

@@ -17,7 +17,7 @@ import (
 // The strings of an object lie side by side in memory: whoever keeps one of them
 // keeps them all. So the cache keeps none of an object that it has no longer.
 func TestReplacedObjectsLeaveNothing(t *testing.T) {
-	x := New[*metav1.PartialObjectMetadata]()
+	x := New()
 	type app string
 	AddIndex(x, "label", func(o *metav1.PartialObjectMetadata) []string { return []string{o.Labels["app"]} })
 	AddIndex(x, "app", func(o *metav1.PartialObjectMetadata) []app { return []app{app(o.Labels["app"])} })
@@ -31,7 +31,7 @@ func TestReplacedObjectsLeaveNothing(t *testing.T) {
 		text := strings.Clone("the namespace/the name/the app")
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: text[:13], Name: text[14:22], UID: types.UID("1"), ResourceVersion: rv, Labels: map[string]string{"app": text[23:]}}}
-		x.Write(func(w Writer[*metav1.PartialObjectMetadata]) { w.Set(object.KeyOf(o), o) })
+		x.Write(func(w Writer) { w.Set(object.KeyOf(o), o) })
 		return weak.Make(unsafe.StringData(text))
 	}
 	first := set("1")

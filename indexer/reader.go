@@ -12,45 +12,56 @@ import (
 // Reader is the read side of a cache (L16). All readers share its objects, which must
 // not be changed: copy them first with DeepCopy. A Reader is a small value, safe for
 // concurrent use.
-type Reader[T object.Head] struct {
-	x      *Indexer[T]
-	closed closed[T] // what is to be opened, where x is nil
+type Reader[T object.Head] struct{ reader }
+
+// reader is a Reader of objects of any type.
+type reader struct {
+	x     *Indexer
+	opens bool // the entries are Openers, and the objects are wanted
+}
+
+// ReaderOf returns the read side of x, whose objects are all of type T.
+func ReaderOf[T object.Head](x *Indexer) Reader[T] { return Reader[T]{reader{x: x}} }
+
+// Opened returns a reader of the objects that the entries of x open to, all of type T. Each entry
+// is an Opener, and is opened when it is asked for. What cannot be opened is passed over, as if it
+// were not cached: why is for the entry to tell.
+func Opened[T object.Object](x *Indexer) Reader[T] { return Reader[T]{reader{x: x, opens: true}} }
+
+// as returns an object that was found as one of type T.
+func as[T object.Head](o object.Head, _ bool) (T, bool) {
+	typed, ok := o.(T)
+	return typed, ok
 }
 
 // Get returns the object under key.
-func (r Reader[T]) Get(key object.Key) (T, bool) {
-	if r.x == nil {
-		return r.closed.Get(key)
+func (r Reader[T]) Get(key object.Key) (T, bool) { return as[T](r.get(key)) }
+
+func (r reader) get(key object.Key) (object.Head, bool) {
+	o, ok := r.entry(key)
+	if ok && r.opens {
+		return opened(o)
 	}
+	return o, ok
+}
+
+func (r reader) entry(key object.Key) (object.Head, bool) {
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
 	return r.x.get(key)
 }
 
 // Len is how many objects are cached. It never waits, and nor do RV and NamespaceRV.
-func (r Reader[T]) Len() int {
-	if r.x == nil {
-		return r.closed.Len()
-	}
-	return r.x.shown.Load().objects
-}
+func (r reader) Len() int { return r.x.shown.Load().objects }
 
 // RV is the resource version up to which the cache is complete (L13); empty
 // before the first list.
-func (r Reader[T]) RV() string {
-	if r.x == nil {
-		return r.closed.RV()
-	}
-	return r.x.shown.Load().rv
-}
+func (r reader) RV() string { return r.x.shown.Load().rv }
 
 // NamespaceRV is the resource version up to which the cache is complete for the
 // objects of one namespace: RV, or a later one if each namespace has a watch of its
 // own.
-func (r Reader[T]) NamespaceRV(namespace string) string {
-	if r.x == nil {
-		return r.closed.NamespaceRV(namespace)
-	}
+func (r reader) NamespaceRV(namespace string) string {
 	shown := r.x.shown.Load()
 	if rv, ok := shown.rvs[namespace]; ok {
 		return rv
@@ -68,10 +79,10 @@ func (r Reader[T]) All() iter.Seq[T] {
 // the moment at which the iteration begins. As everywhere in the API, the empty
 // namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
-	return func(yield func(T) bool) {
+	return func(yield func(T) bool) { // see cursor
 		for c := r.walk(namespace); c.more(); {
 			for _, o := range c.next() {
-				if !yield(o) {
+				if !yield(o.(T)) {
 					return
 				}
 			}
@@ -79,34 +90,32 @@ func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
 	}
 }
 
-func (r Reader[T]) walk(namespace string) cursor[T] {
-	if r.x == nil {
-		return walkClosed(r.closed.namespace(namespace))
-	}
-	return r.namespace(namespace).walk()
-}
+func (r reader) walk(namespace string) cursor { return r.namespace(namespace).walk(r.opens) }
 
-func (r Reader[T]) namespace(namespace string) View[T] {
+func (r reader) namespace(namespace string) View {
 	if namespace == metav1.NamespaceAll {
 		return r.x.view(r.x.everything)
 	}
-	return r.x.view(func() *vector[T] { return r.x.list(namespace) })
+	return r.x.view(func() *vector { return r.x.list(namespace) })
 }
 
 // Select yields the objects whose labels match. It looks at every object; if that is
 // too many, use an index.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
-	return func(yield func(T) bool) { r.selected(selector, yield) }
+	return func(yield func(T) bool) {
+		r.selected(selector, func(o object.Head) bool { return yield(o.(T)) })
+	}
 }
 
-func (r Reader[T]) selected(selector labels.Selector, yield func(T) bool) {
-	if r.x == nil {
-		each(r.closed.namespace(metav1.NamespaceAll), selector, yield)
-		return
-	}
+// selected opens no object whose labels do not match.
+func (r reader) selected(selector labels.Selector, yield func(object.Head) bool) {
 	everything := selector == nil || selector.Empty()
-	for o := range r.x.view(r.x.everything).All() {
-		if (everything || selector.Matches(labels.Set(o.GetLabels()))) && !yield(o) {
+	for o := range r.namespace(metav1.NamespaceAll).All() {
+		ok := everything || selector.Matches(labels.Set(o.GetLabels()))
+		if ok && r.opens {
+			o, ok = opened(o)
+		}
+		if ok && !yield(o) {
 			return
 		}
 	}
@@ -114,17 +123,21 @@ func (r Reader[T]) selected(selector labels.Selector, yield func(T) bool) {
 
 // Snapshot returns every object and the resource version of exactly that set.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
-	if r.x == nil {
-		view, rv := r.closed.snapshot()
-		return func(yield func(T) bool) { each(view, nil, yield) }, rv
-	}
 	view, rv := r.x.Snapshot()
-	return view.All(), rv
+	return func(yield func(T) bool) {
+		for c := view.walk(r.opens); c.more(); {
+			for _, o := range c.next() {
+				if !yield(o.(T)) {
+					return
+				}
+			}
+		}
+	}, rv
 }
 
 // Snapshot returns every object and the resource version of exactly that set.
 // It takes no longer for many objects than for few.
-func (x *Indexer[T]) Snapshot() (objects View[T], rv string) {
+func (x *Indexer) Snapshot() (objects View, rv string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.all.view(), x.figures.rv
@@ -132,8 +145,8 @@ func (x *Indexer[T]) Snapshot() (objects View[T], rv string) {
 
 // NamespaceSnapshot returns every object of a namespace, or of all if it is empty
 // (metav1.NamespaceAll).
-func (x *Indexer[T]) NamespaceSnapshot(namespace string) View[T] {
-	return x.Reader().namespace(namespace)
+func (x *Indexer) NamespaceSnapshot(namespace string) View {
+	return reader{x: x}.namespace(namespace)
 }
 
 // Matching yields the objects of seq whose labels match selector. With it any

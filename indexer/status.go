@@ -26,10 +26,7 @@ type Bucket struct {
 // Indexes returns the indexes in the order in which they were added, each with at most that
 // many of its largest buckets. It looks at every value of every index, but keeps
 // nobody from writing for longer than it takes to look at a thousand.
-func (r Reader[T]) Indexes(largest int) []IndexStatus {
-	if r.x == nil {
-		return r.closed.Indexes(largest)
-	}
+func (r reader) Indexes(largest int) []IndexStatus {
 	r.x.mu.RLock()
 	indexes := slices.Clone(r.x.indexes)
 	r.x.mu.RUnlock()
@@ -40,16 +37,21 @@ func (r Reader[T]) Indexes(largest int) []IndexStatus {
 	return all
 }
 
-func (i *Index[T, V]) status(largest int) IndexStatus {
+// status is called under no lock.
+func (i *index) status(largest int) IndexStatus {
 	s := IndexStatus{Name: i.name}
-	var top ranking[V]
-	for values := range slices.Chunk(slices.Collect(i.buckets.values()), 1000) {
+	var top ranking
+	var buckets []*bucket
+	for _, b := range i.buckets.all() {
+		buckets = append(buckets, b.(*bucket))
+	}
+	for some := range slices.Chunk(buckets, 1000) {
 		i.x.mu.RLock()
-		for _, v := range values {
-			if b := i.buckets.get(v); b != nil {
+		for _, b := range some {
+			if b.len() > 0 {
 				s.Values++
 				s.Entries += b.len()
-				top.add(v, b.len(), largest)
+				top.add(b.value, b.len(), largest)
 			}
 		}
 		i.x.mu.RUnlock()
@@ -64,20 +66,20 @@ func (i *Index[T, V]) status(largest int) IndexStatus {
 }
 
 // ranking is the values with the most objects.
-type ranking[V comparable] []ranked[V]
+type ranking []ranked
 
-type ranked[V comparable] struct {
-	value   V
+type ranked struct {
+	value   any
 	objects int
 }
 
 // add takes a value in where it is one of the first so many.
-func (r *ranking[V]) add(v V, objects, most int) {
-	at, _ := slices.BinarySearchFunc(*r, objects, func(one ranked[V], n int) int { return cmp.Compare(n, one.objects) })
+func (r *ranking) add(v any, objects, most int) {
+	at, _ := slices.BinarySearchFunc(*r, objects, func(one ranked, n int) int { return cmp.Compare(n, one.objects) })
 	if at >= most {
 		return
 	}
-	*r = slices.Insert(*r, at, ranked[V]{v, objects})
+	*r = slices.Insert(*r, at, ranked{v, objects})
 	if len(*r) > most {
 		*r = (*r)[:most]
 	}

@@ -9,7 +9,7 @@ import (
 
 // What an index holds is counted, and its largest buckets are named.
 func TestIndexesAreSeenFromOutside(t *testing.T) {
-	x := New[meta]()
+	x := New()
 	byApp, _ := AddIndex(x, "app", func(o meta) []string { return append(apps(o), "any") })
 	AddIndex(x, "none", func(meta) []int { return nil })
 	for n := range 2500 {
@@ -23,9 +23,9 @@ func TestIndexesAreSeenFromOutside(t *testing.T) {
 		{Name: "app", Values: 502, Entries: 5000, Largest: []Bucket{{"any", 2500}, {"few", 2000}}},
 		{Name: "none"},
 	}
+	require.Equal(t, want, ReaderOf[meta](x).Indexes(2))
 	require.Equal(t, want, x.Reader().Indexes(2))
-	require.Equal(t, want, Heads(x).Indexes(2))
-	require.Empty(t, x.Reader().Indexes(0)[0].Largest)
+	require.Empty(t, ReaderOf[meta](x).Indexes(0)[0].Largest)
 	byApp.Remove()
-	require.Equal(t, want[1:], x.Reader().Indexes(2))
+	require.Equal(t, want[1:], ReaderOf[meta](x).Indexes(2))
 }

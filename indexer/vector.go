@@ -26,29 +26,29 @@ const chunkSize = 64
 //
 // Writes need exclusive access, to make a view shared access, and to take one
 // that is there none at all: what it shows is never written to.
-type vector[T object.Head] struct {
-	chunks []*chunk[T]
-	owners []*entry[T] // whose object stands at each position
+type vector struct {
+	chunks []*chunk
+	owners []*entry // whose object stands at each position
 	epoch  uint64
-	shown  atomic.Pointer[View[T]] // of the content as it is; nil from a write until somebody reads
+	shown  atomic.Pointer[View] // of the content as it is; nil from a write until somebody reads
 }
 
-type chunk[T object.Head] struct {
+type chunk struct {
 	epoch uint64 // in which it was made; it is written to in no later one
-	items []T
+	items []object.Head
 }
 
-func (v *vector[T]) view() View[T] {
+func (v *vector) view() View {
 	view := v.shown.Load()
 	if view == nil {
-		view = &View[T]{v.chunks, len(v.owners)}
+		view = &View{v.chunks, len(v.owners)}
 		v.shown.Store(view)
 	}
 	return *view
 }
 
 // own makes the list of chunks the vector's alone.
-func (v *vector[T]) own() {
+func (v *vector) own() {
 	if v.shown.Load() != nil {
 		v.shown.Store(nil)
 		v.chunks = slices.Clone(v.chunks)
@@ -57,27 +57,27 @@ func (v *vector[T]) own() {
 }
 
 // chunk returns the chunk number n to be written to.
-func (v *vector[T]) chunk(n int) *chunk[T] {
+func (v *vector) chunk(n int) *chunk {
 	c := v.chunks[n]
 	if c.epoch != v.epoch {
-		c = &chunk[T]{epoch: v.epoch, items: slices.Clone(c.items)}
+		c = &chunk{epoch: v.epoch, items: slices.Clone(c.items)}
 		v.chunks[n] = c
 	}
 	return c
 }
 
 // set puts the object of the position's owner there, after it changed.
-func (v *vector[T]) set(at uint32) {
+func (v *vector) set(at uint32) {
 	v.own()
 	v.chunk(int(at / chunkSize)).items[at%chunkSize] = v.owners[at].object
 }
 
 // push adds the object of e at the end and returns its position.
-func (v *vector[T]) push(e *entry[T]) (at uint32) {
+func (v *vector) push(e *entry) (at uint32) {
 	v.own()
 	at = uint32(len(v.owners))
 	if at%chunkSize == 0 {
-		v.chunks = append(v.chunks, &chunk[T]{epoch: v.epoch})
+		v.chunks = append(v.chunks, &chunk{epoch: v.epoch})
 	}
 	c := v.chunk(int(at / chunkSize))
 	c.items = append(c.items, e.object)
@@ -87,7 +87,7 @@ func (v *vector[T]) push(e *entry[T]) (at uint32) {
 
 // remove takes out what stands at a position. If that was not the last, the last takes
 // its place, and remove returns the owner of that one.
-func (v *vector[T]) remove(at uint32) (moved *entry[T]) {
+func (v *vector) remove(at uint32) (moved *entry) {
 	v.own()
 	last := uint32(len(v.owners)) - 1
 	if at != last {
@@ -107,23 +107,23 @@ func (v *vector[T]) remove(at uint32) (moved *entry[T]) {
 	return moved
 }
 
-func (v *vector[T]) len() int { return len(v.owners) }
+func (v *vector) len() int { return len(v.owners) }
 
 // View is a list of objects that never changes.
-type View[T object.Head] struct {
-	chunks []*chunk[T]
+type View struct {
+	chunks []*chunk
 	n      int
 }
 
 // Len is how many objects there are.
-func (v View[T]) Len() int { return v.n }
+func (v View) Len() int { return v.n }
 
 // At returns the object at a position from 0 to Len.
-func (v View[T]) At(i int) T { return v.chunks[i/chunkSize].items[i%chunkSize] }
+func (v View) At(i int) object.Head { return v.chunks[i/chunkSize].items[i%chunkSize] }
 
 // All yields every object.
-func (v View[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) {
+func (v View) All() iter.Seq[object.Head] {
+	return func(yield func(object.Head) bool) {
 		for _, c := range v.chunks {
 			for _, o := range c.items {
 				if !yield(o) {

@@ -66,7 +66,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	}
 	g.status = Status{Namespace: opts.Namespace, Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight, Slots: opts.Slots, Layout: opts.Layout}
 	g.seen = &sightings{opts: opts, told: g.look, all: map[types.UID]*sighting{}}
-	g.informer = sharedinformer.New(g.leases, sharedinformer.Options{
+	g.informer = sharedinformer.New[*coordinationv1.Lease](g.leases.Source(), sharedinformer.Options{
 		Name: "leases of group " + opts.Name, Logger: opts.Logger,
 		LabelSelector: labels.SelectorFromSet(labels.Set{GroupLabel: opts.Name}),
 		Timing: reflector.Timing{ // a member that does not see the others takes on nothing

@@ -14,7 +14,7 @@ const lateAnswer = 10 * time.Second
 // ask returns a context for a request. What the request waits for shows in Status, and
 // after a while in the log, until answered is called. So does a transform, as long as the
 // request lasts.
-func (r *Reflector[T]) ask(ctx context.Context) (asking context.Context, answered func()) {
+func (r *Reflector) ask(ctx context.Context) (asking context.Context, answered func()) {
 	p := new(source.Progress)
 	r.asking.Store(p)
 	late := time.AfterFunc(lateAnswer, func() {
@@ -30,7 +30,7 @@ func (r *Reflector[T]) ask(ctx context.Context) (asking context.Context, answere
 
 // waiting says what the request under way waits for, or for which transform; empty if it has
 // been answered, and where that has taken less than a second.
-func (r *Reflector[T]) waiting() string {
+func (r *Reflector) waiting() string {
 	stuck := r.calls.waiting()
 	if stuck == nil {
 		stuck = r.asking.Load().Waiting(nil)

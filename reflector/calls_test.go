@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -23,17 +24,17 @@ import (
 // was answered is "in the middle of the answer".
 type stepping struct{ *script }
 
-func (s stepping) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+func (s stepping) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	source.ProgressOf(ctx).Step("10.0.0.1", "in the middle of the answer")
 	return s.script.List(ctx, o)
 }
 
-func blocked(t *testing.T, s *script, look func(r *Reflector[partial], log string)) {
+func blocked(t *testing.T, s *script, look func(r *Reflector, log string)) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		release := make(chan struct{})
-		from := Transformed[partial](stepping{s}, func(o partial) (partial, error) { <-release; return o, nil })
-		r := New(from, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		from := Transformed(stepping{s}, func(o partial) (partial, error) { <-release; return o, nil })
+		r := New(from, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -50,7 +51,7 @@ func blocked(t *testing.T, s *script, look func(r *Reflector[partial], log strin
 
 // The server has answered, and it is the transform that does not return.
 func TestAServerIsNotBlamedForATransformThatBlocksAList(t *testing.T) {
-	blocked(t, &script{lists: []answer{{items: []partial{obj("a", 3)}, rv: "7"}}}, func(r *Reflector[partial], log string) {
+	blocked(t, &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}, func(r *Reflector, log string) {
 		require.Regexp(t, `^waiting for the transform reflector\.\S+ \(reflector/calls_test\.go:\d+\), called on "?a"?, since 1h0m0s$`, r.Status().Waiting)
 		require.Equal(t, Listing, r.Status().State, "the server has done nothing wrong")
 		require.Nil(t, r.Status().Failure)
@@ -61,7 +62,7 @@ func TestAServerIsNotBlamedForATransformThatBlocksAList(t *testing.T) {
 
 // A watch that stands still because of a transform is no secret, and no silence of the server's.
 func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
-	blocked(t, &script{lists: []answer{{rv: "7"}}, watches: []answer{{block: true, events: []wire.Event[partial]{change(watch.Added, "a", 8)}}}}, func(r *Reflector[partial], log string) {
+	blocked(t, &script{lists: []answer{{rv: "7"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{change(watch.Added, "a", 8)}}}}, func(r *Reflector, log string) {
 		s := r.Status()
 		require.True(t, s.Held())
 		require.Contains(t, s.Waiting, "called on")
@@ -75,11 +76,11 @@ func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
 func TestAServerIsBlamedBehindATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		from := Transformed[partial](&script{
-			lists:   []answer{{items: []partial{obj("a", 3), obj("b", 4)}, rv: "7"}},
+		from := Transformed(&script{
+			lists:   []answer{{items: []object.Head{obj("a", 3), obj("b", 4)}, rv: "7"}},
 			watches: []answer{{block: true}},
 		}, func(o partial) (partial, error) { time.Sleep(slowCall - time.Second); return o, nil })
-		r := New(from, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List, Timing: Timing{StallTimeout: 5 * time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := New(from, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Timing: Timing{StallTimeout: 5 * time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -96,13 +97,13 @@ func TestAServerIsBlamedBehindATransform(t *testing.T) {
 
 // answering is a server that answers every request at once, in pages, for as long as the context of
 // the request lasts, as package rest does.
-type answering struct{ items []partial }
+type answering struct{ items []object.Head }
 
 func (answering) String() string { return "things" }
 
-func (a answering) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+func (a answering) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
-	return source.List[partial]{Meta: meta, Items: func(yield func(partial, error) bool) {
+	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		for n, item := range a.items {
 			if int64(n) == o.Limit { // the request of the second page
 				meta.ResourceVersion = "10"
@@ -119,11 +120,11 @@ func (a answering) List(ctx context.Context, o metav1.ListOptions) source.List[p
 	}}
 }
 
-func (a answering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
-	return func(yield func(wire.Event[partial], error) bool) {
+func (a answering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		if o.SendInitialEvents != nil {
 			for _, item := range a.items {
-				if ctx.Err() != nil || !yield(wire.Event[partial]{Type: watch.Added, Object: item}, nil) {
+				if ctx.Err() != nil || !yield(wire.Event[object.Head]{Type: watch.Added, Object: item}, nil) {
 					return
 				}
 				time.Sleep(time.Millisecond) // of reading
@@ -133,21 +134,21 @@ func (a answering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[w
 			}
 		}
 		<-ctx.Done()
-		yield(wire.Event[partial]{}, ctx.Err())
+		yield(wire.Event[object.Head]{}, ctx.Err())
 	}, nil
 }
 
 // The server has all the time that it is given, however long transforms take in between: where one
 // item is asked for, to begin with an earlier state, and in a streaming list.
 func TestAServerIsNotBlamedForASlowTransform(t *testing.T) {
-	items := []partial{obj("a", 5), obj("b", 7), obj("c", 9)}
+	items := []object.Head{obj("a", 5), obj("b", 7), obj("c", 9)}
 	for name, takes := range map[string]time.Duration{"probe": 75 * time.Second, "stream": 365 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				from := Transformed[partial](answering{items}, func(o partial) (partial, error) { time.Sleep(takes); return o, nil })
-				r := New(from, deltafifo.New[partial](deltafifo.Options{}), Options{})
+				from := Transformed(answering{items}, func(o partial) (partial, error) { time.Sleep(takes); return o, nil })
+				r := New(from, deltafifo.New(deltafifo.Options{}), Options{})
 				if name == "probe" {
-					r.Resume(Earlier[partial]{Items: items, RV: "10"})
+					r.Resume(Earlier{Items: items, RV: "10"})
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)

@@ -4,7 +4,7 @@
 //
 // # Usage
 //
-//	queue := deltafifo.New[*corev1.Pod](deltafifo.Options{})
+//	queue := deltafifo.New(deltafifo.Options{})
 //	r := reflector.New(pods, queue, reflector.Options{})
 //	err := r.Run(ctx)
 //

@@ -11,14 +11,15 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
 // Earlier is what a reflector of the same objects knew in an earlier process. Nobody
 // believes it: it is queued when the server has confirmed or corrected it.
-type Earlier[T object.Head] struct {
-	Items []T    // each key once; they are not changed
-	RV    string // every change up to here is in Items
+type Earlier struct {
+	Items []object.Head // each key once; they are not changed
+	RV    string        // every change up to here is in Items
 
 	// Confirm, if not nil, returns nil where the items are of the server that is asked
 	// now, an error that wraps ErrForeign where they are not, and any other where it could
@@ -50,22 +51,22 @@ const (
 )
 
 // earlier is a state that is being confirmed.
-type earlier[T object.Head] struct {
-	Earlier[T]
-	set      initialSet[T] // Items and what changed since
-	began    time.Time     // when the first request was made; zero before
+type earlier struct {
+	Earlier
+	set      initialSet // Items and what changed since
+	began    time.Time  // when the first request was made; zero before
 	failures int
-	spent    bool             // a list takes its place; it serves to know objects by
-	byKey    map[object.Key]T // of Items; made where it serves for that
+	spent    bool                       // a list takes its place; it serves to know objects by
+	byKey    map[object.Key]object.Head // of Items; made where it serves for that
 }
 
 // Resume has the next run begin with an earlier state, if the reflector has none of its
 // own. A watch from there brings it up to date; where the server does not have the history
 // any more, or contradicts the state, it is listed, and a source.Reuser takes back what has
 // not changed. It must be called before Run.
-func (r *Reflector[T]) Resume(e Earlier[T]) {
+func (r *Reflector) Resume(e Earlier) {
 	if r.rv == "" {
-		r.earlier = &earlier[T]{Earlier: e}
+		r.earlier = &earlier{Earlier: e}
 	}
 }
 
@@ -76,7 +77,7 @@ func (r *Reflector[T]) Resume(e Earlier[T]) {
 //  2. The server must be the one that the state is of.
 //  3. A watch from the state on tells what has happened. The state is complete when a
 //     change or a bookmark is at that version or above it.
-func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) resume(ctx context.Context) (State, *failure.Failure) {
 	e := r.earlier
 	began := time.Now()
 	if e.began.IsZero() {
@@ -100,7 +101,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
 		if rv == e.RV {
 			return Watching, r.replace(e.Items, rv, began, failure.PhaseList)
 		}
-		e.set = initialSet[T]{items: e.Items, until: rv, rv: e.RV, count: count}
+		e.set = initialSet{items: e.Items, until: rv, rv: e.RV, count: count}
 	}
 	opts := r.opts.selectors()
 	opts.ResourceVersion = e.set.rv
@@ -125,7 +126,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
 
 // giveUp has a list take the place of an earlier state, at once. It serves to know objects
 // by, unless the server's versions mean something else than they did then.
-func (r *Reflector[T]) giveUp(why error) (State, *failure.Failure) {
+func (r *Reflector) giveUp(why error) (State, *failure.Failure) {
 	level, refuse := slog.LevelWarn, r.earlier.Refuse
 	if r.earlier.spent = expired(why) || errors.Is(why, errNotCaughtUp); r.earlier.spent {
 		level = slog.LevelInfo
@@ -140,7 +141,7 @@ func (r *Reflector[T]) giveUp(why error) (State, *failure.Failure) {
 }
 
 // tryAgain counts a failure. After some a list takes the place of the earlier state.
-func (r *Reflector[T]) tryAgain(f *failure.Failure) (State, *failure.Failure) {
+func (r *Reflector) tryAgain(f *failure.Failure) (State, *failure.Failure) {
 	e := r.earlier
 	if e.failures++; e.failures >= confirmTries {
 		e.spent = true
@@ -150,7 +151,7 @@ func (r *Reflector[T]) tryAgain(f *failure.Failure) (State, *failure.Failure) {
 
 // check compares an earlier state with the version that the server has, with the first of
 // its items, nil if it has none, and with how many it has, negative where nobody knows.
-func (e *earlier[T]) check(rv string, first T, count int) error {
+func (e *earlier) check(rv string, first object.Head, count int) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
 	case err != nil:
@@ -159,7 +160,7 @@ func (e *earlier[T]) check(rv string, first T, count int) error {
 		return fmt.Errorf("the server is at %s, and it at %s: %w", rv, e.RV, ErrWentBack)
 	case order == 0 && count >= 0 && count != len(e.Items):
 		return fmt.Errorf("%w: it has %d objects, and the server %d of that version", errContradicted, len(e.Items), count)
-	case isNil(first):
+	case source.IsNil(first):
 		return nil
 	}
 	if order, err := object.CompareRV(first.GetResourceVersion(), e.RV); err != nil || order > 0 {
@@ -175,7 +176,7 @@ func (e *earlier[T]) check(rv string, first T, count int) error {
 
 // gatherSince takes one event behind an earlier state. An event at or below the version of
 // the set is an old one, sent again, and must tell what the set has.
-func (r *Reflector[T]) gatherSince(set *initialSet[T], e wire.Event[T], opened time.Time) *failure.Failure {
+func (r *Reflector) gatherSince(set *initialSet, e wire.Event[object.Head], opened time.Time) *failure.Failure {
 	rv := e.Object.GetResourceVersion()
 	order, err := object.CompareRV(rv, set.rv)
 	switch {
@@ -209,16 +210,16 @@ func (r *Reflector[T]) gatherSince(set *initialSet[T], e wire.Event[T], opened t
 	return nil
 }
 
-func contradictedBy[T object.Head](e wire.Event[T]) *failure.Failure {
+func contradictedBy(e wire.Event[object.Head]) *failure.Failure {
 	return &failure.Failure{Phase: failure.PhaseWatch, Key: object.KeyOf(e.Object), Err: errContradicted}
 }
 
 // miscounts reports whether a set that is complete up to the version at which the server
 // counted its objects has another number of them.
-func (s *initialSet[T]) miscounts() bool { return s.count >= 0 && s.len() != s.count }
+func (s *initialSet) miscounts() bool { return s.count >= 0 && s.len() != s.count }
 
 // tells reports whether an event says what the set has.
-func (s *initialSet[T]) tells(e wire.Event[T]) bool {
+func (s *initialSet) tells(e wire.Event[object.Head]) bool {
 	s.index()
 	at, ok := s.at[object.KeyOf(e.Object)]
 	if e.Type == watch.Deleted {
@@ -227,21 +228,21 @@ func (s *initialSet[T]) tells(e wire.Event[T]) bool {
 	return ok && sameVersion(s.items[at], e.Object)
 }
 
-func sameVersion[T object.Head](a, b T) bool {
+func sameVersion(a, b object.Head) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
 // known returns what an earlier state has under key. It is safe for concurrent use once
 // knows has been called.
-func (e *earlier[T]) known(key object.Key) (T, bool) {
+func (e *earlier) known(key object.Key) (object.Head, bool) {
 	have, ok := e.byKey[key]
 	return have, ok
 }
 
 // knows makes known ready.
-func (e *earlier[T]) knows() wire.Known[T] {
+func (e *earlier) knows() wire.Known {
 	if e.byKey == nil {
-		e.byKey = make(map[object.Key]T, len(e.Items))
+		e.byKey = make(map[object.Key]object.Head, len(e.Items))
 		for _, item := range e.Items {
 			e.byKey[object.KeyOf(item)] = item
 		}
@@ -251,7 +252,7 @@ func (e *earlier[T]) knows() wire.Known[T] {
 
 // probe asks the server for its first item, nil if there is none, how many there are,
 // negative if it does not say, and the version that it is at, with a consistent read.
-func (r *Reflector[T]) probe(ctx context.Context) (rv string, first T, count int, err error) {
+func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 	dog.excuse(r.calls.busy)

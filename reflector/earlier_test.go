@@ -16,14 +16,15 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
 )
 
 // What a reflector makes of the state a@5 b@7 c@9, which is complete up to 10.
 func TestAnEarlierState(t *testing.T) {
-	type events = []wire.Event[partial]
-	at := func(rv string, items ...partial) []answer { return []answer{{rv: rv, items: items}} }
-	counted := func(rv string, left int64, items ...partial) []answer {
+	type events = []wire.Event[object.Head]
+	at := func(rv string, items ...object.Head) []answer { return []answer{{rv: rv, items: items}} }
+	counted := func(rv string, left int64, items ...object.Head) []answer {
 		return []answer{{rv: rv, items: items, left: &left}}
 	}
 	anew := answer{block: true, events: events{change(watch.Added, "n", 15), endOfInitial(20)}}
@@ -153,10 +154,10 @@ func TestAnEarlierState(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			items := []partial{obj("a", 5), obj("b", 7), obj("c", 9)}
+			items := []object.Head{obj("a", 5), obj("b", 7), obj("c", 9)}
 			s := &script{lists: c.lists, watches: c.watches}
 			refused := 0
-			queued, r := playFrom(t, s, Options{}, &Earlier[partial]{Items: items, RV: "10", Refuse: func(why error) {
+			queued, r := playFrom(t, s, Options{}, &Earlier{Items: items, RV: "10", Refuse: func(why error) {
 				require.Error(t, why)
 				refused++
 			}})
@@ -168,7 +169,7 @@ func TestAnEarlierState(t *testing.T) {
 			require.Equal(t, c.queued, queued)
 			require.Equal(t, c.asked, s.asked[:len(c.asked)])
 			require.Equal(t, c.failed, r.Status().Failures > 0, "%v", r.Status().Failure)
-			require.Equal(t, []partial{obj("a", 5), obj("b", 7), obj("c", 9)}, items, "which are not the reflector's")
+			require.Equal(t, []object.Head{obj("a", 5), obj("b", 7), obj("c", 9)}, items, "which are not the reflector's")
 		})
 	}
 }
@@ -185,12 +186,12 @@ func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
 		"unknown":   {[]error{errors.New("no answer"), errors.New("no answer")}, "replaced @20", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := answer{rv: "10", items: []partial{obj("a", 5)}}
+			first := answer{rv: "10", items: []object.Head{obj("a", 5)}}
 			s := &script{lists: []answer{first, first}}
 			if c.queued == "replaced @20" {
-				s.watches = []answer{{block: true, events: []wire.Event[partial]{endOfInitial(20)}}}
+				s.watches = []answer{{block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}
 			}
-			queued, r := playFrom(t, s, Options{}, &Earlier[partial]{Items: []partial{obj("a", 5)}, RV: "10", Confirm: func(context.Context) error {
+			queued, r := playFrom(t, s, Options{}, &Earlier{Items: []object.Head{obj("a", 5)}, RV: "10", Confirm: func(context.Context) error {
 				err := c.errs[0]
 				c.errs = c.errs[1:]
 				return err
@@ -203,8 +204,8 @@ func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
 
 // Whatever happens to it, the reflector lists in the end.
 func TestAnEarlierStateThatPanics(t *testing.T) {
-	s := &script{lists: []answer{{rv: "10"}, {rv: "10"}}, watches: []answer{{block: true, events: []wire.Event[partial]{endOfInitial(20)}}}}
-	queued, r := playFrom(t, s, Options{}, &Earlier[partial]{RV: "10", Confirm: func(context.Context) error { panic("no") }})
+	s := &script{lists: []answer{{rv: "10"}, {rv: "10"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
+	queued, r := playFrom(t, s, Options{}, &Earlier{RV: "10", Confirm: func(context.Context) error { panic("no") }})
 	require.Equal(t, []string{"replaced @20"}, queued)
 	var p *failure.PanicError
 	require.ErrorAs(t, r.Status().Failure, &p)
@@ -212,7 +213,7 @@ func TestAnEarlierStateThatPanics(t *testing.T) {
 
 // asking is a queue that asks what the reflector says of each whole state when it comes.
 type asking struct {
-	reflector *Reflector[partial]
+	reflector *Reflector
 	resumed   chan bool
 }
 
@@ -220,7 +221,7 @@ func (a *asking) WaitForRoom(context.Context) error { return nil }
 
 func (a *asking) ListWaits(string) (waits, anew bool) { return false, false }
 
-func (a *asking) Add(d deltafifo.Delta[partial]) {
+func (a *asking) Add(d deltafifo.Delta) {
 	if d.Type == deltafifo.Replaced {
 		a.resumed <- a.reflector.Status().Resumed
 	}
@@ -232,12 +233,12 @@ func TestAStateThatIsQueuedSaysWhetherItResumed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{
-					lists:   []answer{{rv: strconv.Itoa(have), items: []partial{obj("a", 5)}}},
-					watches: []answer{{err: apierrors.NewResourceExpired("too old")}, {block: true, events: []wire.Event[partial]{endOfInitial(20)}}},
+					lists:   []answer{{rv: strconv.Itoa(have), items: []object.Head{obj("a", 5)}}},
+					watches: []answer{{err: apierrors.NewResourceExpired("too old")}, {block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}},
 				}
 				q := &asking{resumed: make(chan bool, 1)}
 				q.reflector = New(s, q, Options{})
-				q.reflector.Resume(Earlier[partial]{Items: []partial{obj("a", 5)}, RV: "10"})
+				q.reflector.Resume(Earlier{Items: []object.Head{obj("a", 5)}, RV: "10"})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- q.reflector.Run(ctx) }()

@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,12 +36,6 @@ var (
 	// ErrNoObject: a list has an item, or a watch an event, that is nil.
 	ErrNoObject = errors.New("the source gave nil for an object")
 )
-
-// isNil reports whether o is nil, or an interface that holds a nil pointer.
-func isNil(o any) bool {
-	v := reflect.ValueOf(o)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
 
 // expired reports whether the server no longer has the history of a resource
 // version, or does not have that version yet; either way only a list helps.

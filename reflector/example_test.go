@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -18,21 +19,21 @@ import (
 // letter is a source of its own: one ConfigMap, which does not change.
 type letter struct{ *corev1.ConfigMap }
 
-func (l letter) List(context.Context, metav1.ListOptions) source.List[*corev1.ConfigMap] {
-	return source.List[*corev1.ConfigMap]{
+func (l letter) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{
 		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
-		Items: func(yield func(*corev1.ConfigMap, error) bool) { yield(l.ConfigMap, nil) },
+		Items: func(yield func(object.Head, error) bool) { yield(l.ConfigMap, nil) },
 	}
 }
 
-func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.ConfigMap], error], error) {
-	return func(func(wire.Event[*corev1.ConfigMap], error) bool) { <-ctx.Done() }, nil
+func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
 // A reflector lists, and tells the queue of the whole at once.
 func Example() {
 	from := letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1", ResourceVersion: "7"}}}
-	queue := deltafifo.New[*corev1.ConfigMap](deltafifo.Options{})
+	queue := deltafifo.New(deltafifo.Options{})
 	r := reflector.New(from, queue, reflector.Options{Initial: reflector.List})
 
 	ctx, cancel := context.WithCancel(context.Background())

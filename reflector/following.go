@@ -83,7 +83,7 @@ func (f *following) listing(now time.Time) {
 }
 
 // poll replaces the next watch by a list if watches have failed for too long.
-func (r *Reflector[T]) poll(state State) State {
+func (r *Reflector) poll(state State) State {
 	if state != Watching || !r.following.due {
 		return state
 	}
@@ -97,7 +97,7 @@ func (r *Reflector[T]) poll(state State) State {
 
 // followed takes note of how an attempt ended in which watches brought a number of changes and
 // bookmarks.
-func (r *Reflector[T]) followed(state State, brought uint64, fail *failure.Failure) {
+func (r *Reflector) followed(state State, brought uint64, fail *failure.Failure) {
 	switch {
 	case brought > 0, fail == nil && state != Listing && state != Gaining:
 		r.following = following{}

@@ -20,7 +20,7 @@ const muteWatch = 2 * time.Minute
 // unlessBack says where to go on after a watch that ended. Where one was mute or deaf, it asks
 // whether the history went back. Without an answer it is not known to have gone back: whatever
 // is wrong, the next watch meets it too. It must not come before the server wants it to.
-func (r *Reflector[T]) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
+func (r *Reflector) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	mute := r.mute >= muteWatch
 	if probed, known := r.pace.recall.Probed(); known {
 		mute = probed // a recording may play at another speed
@@ -53,7 +53,7 @@ const maxBacks = 3
 // backTo reports whether a version that the server promises shows that its history
 // went back. A list must then follow, and take back no object that is known: what
 // happens in the restored history may come to the same versions.
-func (r *Reflector[T]) backTo(rv string) bool {
+func (r *Reflector) backTo(rv string) bool {
 	if !older(rv, r.rv) || r.unordered.Load() && r.backs >= maxBacks {
 		return false
 	}
@@ -64,12 +64,12 @@ func (r *Reflector[T]) backTo(rv string) bool {
 
 // asked is the source, which takes back known objects unless the history went back. Those
 // of an earlier state are known as long as there is no other.
-func (r *Reflector[T]) asked() source.ListerWatcher[T] {
-	reuser, ok := r.source.(source.Reuser[T])
-	var again source.ListerWatcher[T] // nil also where the source has no other
+func (r *Reflector) asked() source.ListerWatcher {
+	reuser, ok := r.source.(source.Reuser)
+	var again source.ListerWatcher // nil also where the source has no other
 	switch {
 	case ok && r.anew:
-		again = reuser.Reusing(func(object.Key) (none T, ok bool) { return none, false })
+		again = reuser.Reusing(func(object.Key) (none object.Head, ok bool) { return none, false })
 	case ok && r.earlier != nil && r.earlier.spent:
 		again = reuser.Reusing(r.earlier.knows())
 	}

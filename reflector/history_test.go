@@ -26,12 +26,12 @@ type lasting struct {
 	lifetime time.Duration
 }
 
-func (l lasting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (l lasting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	seq, err := l.script.Watch(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		seq(yield)
 		select {
 		case <-time.After(l.lifetime):
@@ -50,27 +50,27 @@ func TestAServerThatWentBackIsListed(t *testing.T) {
 	}{
 		"mute watches, each too short to tell": {
 			lifetime: 50 * time.Second,
-			watches:  []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}, {}, {}},
+			watches:  []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}, {}, {}},
 			asked:    []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="100"`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="" initial`},
 		},
 		"a mute watch": {
 			lifetime: 5 * time.Minute,
-			watches:  []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}},
+			watches:  []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}},
 			asked:    []string{`watch rv="" initial`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="" initial`},
 		},
 		"a bookmark": {
 			lifetime: 5 * time.Minute,
-			watches:  []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {events: []wire.Event[partial]{change(watch.Bookmark, "", 60)}}},
+			watches:  []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}}, {events: []wire.Event[object.Head]{change(watch.Bookmark, "", 60)}}},
 			asked:    []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="" initial`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{
-					lists:   []answer{{rv: "60", items: []partial{obj("a", 50)}}},
-					watches: append(c.watches, answer{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true}),
+					lists:   []answer{{rv: "60", items: []object.Head{obj("a", 50)}}},
+					watches: append(c.watches, answer{events: []wire.Event[object.Head]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true}),
 				}
-				r := New(lasting{s, c.lifetime}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+				r := New(lasting{s, c.lifetime}, deltafifo.New(deltafifo.Options{}), Options{})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
@@ -90,13 +90,13 @@ func TestAServerThatWentBackIsListed(t *testing.T) {
 func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{watches: []answer{
-			{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}},
+			{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}},
 			{err: apierrors.NewResourceExpired("too old resource version")},
-			{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}},
-			{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true},
+			{events: []wire.Event[object.Head]{change(watch.Added, "a", 50), endOfInitial(60)}},
+			{events: []wire.Event[object.Head]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true},
 		}}
 		var told []string
-		r := New(lasting{s, time.Minute}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: WatchList, OnState: func(s Status) {
+		r := New(lasting{s, time.Minute}, deltafifo.New(deltafifo.Options{}), Options{Initial: WatchList, OnState: func(s Status) {
 			told = append(told, fmt.Sprintf("%s at %q, %d failed", s.State, s.RV, s.Attempts))
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -120,13 +120,13 @@ func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
 func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
-			lists: []answer{{rv: "60", items: []partial{obj("a", 50)}}},
+			lists: []answer{{rv: "60", items: []object.Head{obj("a", 50)}}},
 			watches: []answer{
-				{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}, block: true},
-				{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true},
+				{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}, block: true},
+				{events: []wire.Event[object.Head]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true},
 			},
 		}
-		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -147,10 +147,10 @@ func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
 func TestAMuteWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
-			lists:   []answer{{rv: "100", items: []partial{obj("a", 90), obj("b", 91)}}, {err: context.DeadlineExceeded}},
-			watches: []answer{{events: []wire.Event[partial]{endOfInitial(100)}}, {}, {}, {block: true}},
+			lists:   []answer{{rv: "100", items: []object.Head{obj("a", 90), obj("b", 91)}}, {err: context.DeadlineExceeded}},
+			watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(100)}}, {}, {}, {block: true}},
 		}
-		r := New(lasting{s, 5 * time.Minute}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		r := New(lasting{s, 5 * time.Minute}, deltafifo.New(deltafifo.Options{}), Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -167,11 +167,11 @@ func TestAMuteWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		watch answer
-		after func(*Reflector[partial])
+		after func(*Reflector)
 		about []error
 	}{
-		"a deaf watch": {answer{block: true}, func(r *Reflector[partial]) { r.Reconnect(ErrDeaf) }, []error{ErrDeaf}},
-		"a mute watch": {answer{}, func(*Reflector[partial]) {}, nil},
+		"a deaf watch": {answer{block: true}, func(r *Reflector) { r.Reconnect(ErrDeaf) }, []error{ErrDeaf}},
+		"a mute watch": {answer{}, func(*Reflector) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 					lists:   []answer{{rv: "100"}, {err: apierrors.NewTooManyRequests("busy", 40)}},
 					watches: []answer{c.watch, {block: true}},
 				}
-				r := New(lasting{s, 5 * time.Minute}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+				r := New(lasting{s, 5 * time.Minute}, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
@@ -210,19 +210,19 @@ func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 // reusable is a script that takes back what its caller knows.
 type reusable struct {
 	*script
-	known wire.Known[partial]
+	known wire.Known
 }
 
-func (s reusable) Reusing(known wire.Known[partial]) source.ListerWatcher[partial] {
+func (s reusable) Reusing(known wire.Known) source.ListerWatcher {
 	return reusable{s.script, known}
 }
 
-func (s reusable) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+func (s reusable) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	list := s.script.List(ctx, o)
 	items := list.Items
-	list.Items = func(yield func(partial, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if have, ok := s.known(object.KeyOf(item)); ok && have.ResourceVersion == item.ResourceVersion {
+			if have, ok := s.known(object.KeyOf(item)); ok && have.GetResourceVersion() == item.GetResourceVersion() {
 				item = have
 			}
 			if !yield(item, err) {
@@ -240,22 +240,22 @@ func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 		watch answer
 		lists int // until the cache is renewed
 	}{
-		"a bookmark":         {answer{events: []wire.Event[partial]{change(watch.Bookmark, "", 60)}}, 1},
+		"a bookmark":         {answer{events: []wire.Event[object.Head]{change(watch.Bookmark, "", 60)}}, 1},
 		"a list that is low": {expired, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cached := obj("a", 50)
-			item := []partial{obj("a", 50)}
+			item := []object.Head{obj("a", 50)}
 			s := &script{
 				lists:   []answer{{rv: "100", items: item}},
-				watches: []answer{c.watch, {events: []wire.Event[partial]{change(watch.Added, "b", 70)}, broken: expired.broken}},
+				watches: []answer{c.watch, {events: []wire.Event[object.Head]{change(watch.Added, "b", 70)}, broken: expired.broken}},
 			}
 			for range c.lists {
 				s.lists = append(s.lists, answer{rv: "60", items: item})
 			}
 			s.lists = append(s.lists, answer{rv: "80", items: item})
-			from := reusable{s, func(key object.Key) (partial, bool) { return cached, key.Name == "a" }}
-			var replaced []deltafifo.Delta[partial]
+			from := reusable{s, func(key object.Key) (object.Head, bool) { return cached, key.Name == "a" }}
+			var replaced []deltafifo.Delta
 			synctest.Test(t, func(t *testing.T) {
 				queue := new(taken)
 				r := New(from, queue, Options{Initial: List})
@@ -286,10 +286,10 @@ func TestAServerWithoutOrderGoesBackThreeTimes(t *testing.T) {
 	s := &script{lists: []answer{{rv: "10"}}}
 	for range 8 {
 		s.lists = append(s.lists, answer{rv: "10"})
-		s.watches = append(s.watches, answer{events: []wire.Event[partial]{change(watch.Modified, "a", 50), change(watch.Bookmark, "", 20)}})
+		s.watches = append(s.watches, answer{events: []wire.Event[object.Head]{change(watch.Modified, "a", 50), change(watch.Bookmark, "", 20)}})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 		r.Settle(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -8,7 +8,7 @@ import (
 
 // callHook calls a hook of the user's. Whatever it does, the reflector goes on; as
 // long as it blocks, the reflector waits, which the status and the log say.
-func (r *Reflector[T]) callHook(name string, hook func()) {
+func (r *Reflector) callHook(name string, hook func()) {
 	r.calls.begin(call{kind: "hook", name: name})
 	defer r.calls.stop()
 	err := failure.Apart(name, func() error { hook(); return nil })
@@ -18,7 +18,7 @@ func (r *Reflector[T]) callHook(name string, hook func()) {
 }
 
 // verdict asks OnError what to do. One that fails has said nothing.
-func (r *Reflector[T]) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
+func (r *Reflector) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if r.opts.OnError != nil {
 		r.callHook("OnError", func() { v = r.opts.OnError(ctx, f) })
@@ -27,7 +27,7 @@ func (r *Reflector[T]) verdict(ctx context.Context, f *failure.Failure) failure.
 }
 
 // announce tells OnState where the reflector is.
-func (r *Reflector[T]) announce() {
+func (r *Reflector) announce() {
 	status := r.Status()
 	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)
 	if r.opts.OnState != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -38,8 +39,8 @@ func TestHooksCannotEndTheReflector(t *testing.T) {
 		} {
 			t.Run(hook+" "+name, func(t *testing.T) {
 				s := &script{watches: []answer{
-					{events: []wire.Event[partial]{endOfInitial(8)}, broken: errors.New("cut")},
-					{events: []wire.Event[partial]{change(watch.Added, "a", 9)}, block: true},
+					{events: []wire.Event[object.Head]{endOfInitial(8)}, broken: errors.New("cut")},
+					{events: []wire.Event[object.Head]{change(watch.Added, "a", 9)}, block: true},
 				}}
 				queued, _ := play(t, s, opts)
 				require.Equal(t, []string{"replaced @8", "added a@9"}, queued)
@@ -52,12 +53,12 @@ func TestATransformCannotEndTheReflector(t *testing.T) {
 	for name, misdeed := range misdeeds {
 		for state, s := range map[string]*script{
 			"a streaming list": {watches: []answer{
-				{events: []wire.Event[partial]{change(watch.Added, "a", 1), endOfInitial(8)}},
-				{events: []wire.Event[partial]{change(watch.Added, "a", 1), endOfInitial(8)}, block: true},
+				{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), endOfInitial(8)}},
+				{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), endOfInitial(8)}, block: true},
 			}},
 			"a watch": {watches: []answer{
-				{events: []wire.Event[partial]{endOfInitial(8), change(watch.Added, "a", 9)}},
-				{events: []wire.Event[partial]{change(watch.Added, "a", 9)}, block: true},
+				{events: []wire.Event[object.Head]{endOfInitial(8), change(watch.Added, "a", 9)}},
+				{events: []wire.Event[object.Head]{change(watch.Added, "a", 9)}, block: true},
 			}},
 		} {
 			t.Run(name+" in "+state, func(t *testing.T) {
@@ -69,7 +70,7 @@ func TestATransformCannotEndTheReflector(t *testing.T) {
 						}
 						return o, nil
 					})
-					queue := deltafifo.New[partial](deltafifo.Options{})
+					queue := deltafifo.New(deltafifo.Options{})
 					r := New(transformed, queue, Options{})
 					ctx, cancel := context.WithCancel(t.Context())
 					ended := make(chan error)
@@ -94,7 +95,7 @@ func TestReconnectOpensTheWatchAgain(t *testing.T) {
 	for why, want := range map[error]error{nil: ErrDeaf, io.ErrClosedPipe: io.ErrClosedPipe} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{lists: []answer{{rv: "8"}, {rv: "8"}}}
-			r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+			r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 			r.Reconnect(why) // before the run: there is no watch
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
@@ -121,7 +122,7 @@ func TestReconnectOpensTheWatchAgain(t *testing.T) {
 func TestRetryNowEndsABackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{err: errors.New("no")}, {rv: "8"}}}
-		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List, Timing: Timing{Backoff: Backoff{Initial: time.Hour}}})
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Timing: Timing{Backoff: Backoff{Initial: time.Hour}}})
 		r.RetryNow() // before the run: there is nothing to end
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -144,11 +145,11 @@ func (c *coded) Error() string { return c.code }
 // A transform that returns a nil pointer of an error's type ends nothing.
 func TestATransformWithANilErrorCannotEndTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 1), endOfInitial(8)}}}, lists: []answer{{items: []partial{obj("a", 1)}, rv: "8"}, {rv: "8"}, {rv: "8"}}}
+		s := &script{watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), endOfInitial(8)}}}, lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "8"}, {rv: "8"}, {rv: "8"}}}
 		r := New(Transformed(s, func(o partial) (partial, error) {
 			var none *coded
 			return o, none
-		}), deltafifo.New[partial](deltafifo.Options{}), Options{})
+		}), deltafifo.New(deltafifo.Options{}), Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -163,12 +164,12 @@ func TestATransformWithANilErrorCannotEndTheProcess(t *testing.T) {
 // A source that gives nil is named as such, with a transform too.
 func TestNilOfASourceBehindATransform(t *testing.T) {
 	for name, s := range map[string]*script{
-		"list":  {lists: []answer{{items: []partial{nil}, rv: "8"}, {rv: "8"}, {rv: "8"}}},
-		"watch": {lists: []answer{{rv: "8"}}, watches: []answer{{events: []wire.Event[partial]{{Type: watch.Added}}}}},
+		"list":  {lists: []answer{{items: []object.Head{nil}, rv: "8"}, {rv: "8"}, {rv: "8"}}},
+		"watch": {lists: []answer{{rv: "8"}}, watches: []answer{{events: []wire.Event[object.Head]{{Type: watch.Added}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := New(Transformed(s, func(o partial) (partial, error) { return o, nil }), deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+				r := New(Transformed(s, func(o partial) (partial, error) { return o, nil }), deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
@@ -190,9 +191,9 @@ func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				bad := answer{events: []wire.Event[partial]{change(watch.Added, "a", 9)}, block: true}
+				bad := answer{events: []wire.Event[object.Head]{change(watch.Added, "a", 9)}, block: true}
 				s := &script{lists: []answer{{rv: "8"}, {rv: "20"}}, watches: []answer{bad, bad, bad, {block: true}}}
-				r := New(Transformed(s, func(o partial) (partial, error) { return o, misdeed() }), deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+				r := New(Transformed(s, func(o partial) (partial, error) { return o, misdeed() }), deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
@@ -209,7 +210,7 @@ func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
 // deaf is a source that has no streaming lists and does not say so.
 type deaf struct{ *script }
 
-func (d deaf) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (d deaf) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if o.SendInitialEvents != nil {
 		d.asked = append(d.asked, "stream")
 		return nil, nil
@@ -221,7 +222,7 @@ func (d deaf) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.E
 func TestAListTakesThePlaceOfAStreamThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{rv: "8"}}}
-		r := New(deaf{s}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		r := New(deaf{s}, deltafifo.New(deltafifo.Options{}), Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -240,14 +241,14 @@ type bursting struct {
 	burst func()
 }
 
-func (b *bursting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (b *bursting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := b.script.Watch(ctx, o)
 	if b.burst == nil || err != nil {
 		return events, err
 	}
 	burst := b.burst
 	b.burst = nil
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			if !yield(e, err) {
 				return
@@ -264,25 +265,25 @@ func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", resumed ", resumed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &script{watches: []answer{
-						{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}},
+						{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}},
 						{err: apierrors.NewResourceExpired("too old resource version")},
 						{err: apierrors.NewInternalError(io.EOF)},
-						{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(110)}, block: true},
+						{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(110)}, block: true},
 					}}
 					want := []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="" initial`, `watch rv="" initial`}
 					if resumed {
-						s.lists = []answer{{rv: "100", items: []partial{obj("a", 90)}}}
+						s.lists = []answer{{rv: "100", items: []object.Head{obj("a", 90)}}}
 						want = append([]string{`list rv="" limit=1`, `watch rv="80"`}, want[1:]...)
 					}
 					var failed []*failure.Failure
-					r := New(&bursting{s, burst}, deltafifo.New[partial](deltafifo.Options{}), Options{
+					r := New(&bursting{s, burst}, deltafifo.New(deltafifo.Options{}), Options{
 						OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 							failed = append(failed, f)
 							return failure.Retry
 						},
 					})
 					if resumed {
-						r.Resume(Earlier[partial]{RV: "80"})
+						r.Resume(Earlier{RV: "80"})
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					ended := make(chan error)
@@ -306,11 +307,11 @@ func hooked(t *testing.T, with func(block func()) Options, look func(s Status, l
 		release := make(chan struct{})
 		from := &script{
 			lists:   []answer{{rv: "7"}},
-			watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "b", 8)}, after: 30 * time.Second, broken: io.ErrUnexpectedEOF}, {block: true}},
+			watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "b", 8)}, after: 30 * time.Second, broken: io.ErrUnexpectedEOF}, {block: true}},
 		}
 		opts := with(func() { <-release })
 		opts.Initial, opts.Logger = List, slog.New(slog.NewTextHandler(&log, nil))
-		r := New(from, deltafifo.New[partial](deltafifo.Options{}), opts)
+		r := New(from, deltafifo.New(deltafifo.Options{}), opts)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -23,14 +24,16 @@ type fleeting struct {
 	sent weak.Pointer[metav1.PartialObjectMetadata]
 }
 
-func (*fleeting) List(context.Context, metav1.ListOptions) source.List[partial] { panic("not asked") }
+func (*fleeting) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	panic("not asked")
+}
 
-func (f *fleeting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
-	return func(yield func(wire.Event[partial], error) bool) {
+func (f *fleeting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		first := change(watch.Added, "a", 1)
-		f.sent = weak.Make(first.Object)
+		f.sent = weak.Make(first.Object.(*metav1.PartialObjectMetadata))
 		if yield(first, nil) && yield(endOfInitial(2), nil) {
-			first = wire.Event[partial]{}
+			first = wire.Event[object.Head]{}
 			<-ctx.Done()
 		}
 	}, nil
@@ -41,7 +44,7 @@ func (f *fleeting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[w
 func TestAStreamingListIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := new(fleeting)
-		queue := deltafifo.New[partial](deltafifo.Options{})
+		queue := deltafifo.New(deltafifo.Options{})
 		r := New(source, queue, Options{Initial: WatchList})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -59,14 +62,14 @@ func TestAStreamingListIsLetGo(t *testing.T) {
 
 func TestAnEventThatComesTwiceInAStreamingListLeavesNoGhost(t *testing.T) {
 	for name, c := range map[string]struct {
-		events []wire.Event[partial]
+		events []wire.Event[object.Head]
 		want   string
 	}{
-		"then deleted": {[]wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Added, "a", 1), change(watch.Added, "b", 2),
+		"then deleted": {[]wire.Event[object.Head]{change(watch.Added, "a", 1), change(watch.Added, "a", 1), change(watch.Added, "b", 2),
 			change(watch.Deleted, "a", 5), endOfInitial(8)}, "replaced @8 b@2"},
-		"then changed": {[]wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Added, "a", 1), change(watch.Added, "b", 2),
+		"then changed": {[]wire.Event[object.Head]{change(watch.Added, "a", 1), change(watch.Added, "a", 1), change(watch.Added, "b", 2),
 			change(watch.Modified, "a", 5), endOfInitial(8)}, "replaced @8 b@2 a@5"},
-		"after a deletion": {[]wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Deleted, "x", 5), change(watch.Added, "a", 1),
+		"after a deletion": {[]wire.Event[object.Head]{change(watch.Added, "a", 1), change(watch.Deleted, "x", 5), change(watch.Added, "a", 1),
 			change(watch.Deleted, "a", 6), endOfInitial(8)}, "replaced @8"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +85,7 @@ func TestAServerThatIsNeverFreshEnoughToStreamIsListed(t *testing.T) {
 	tooLarge := apierrors.NewTimeoutError("Too large resource version: 9, current: 8", 1)
 	s := &script{
 		watches: []answer{{broken: tooLarge}, {block: true}},
-		lists:   []answer{{items: []partial{obj("a", 7)}, rv: "9"}},
+		lists:   []answer{{items: []object.Head{obj("a", 7)}, rv: "9"}},
 	}
 	queued, _ := play(t, s, Options{Initial: WatchList})
 	require.Equal(t, []string{"replaced @9 a@7"}, queued)

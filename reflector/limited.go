@@ -7,7 +7,7 @@ import (
 )
 
 // Kept implements source.Limited as the source does.
-func (t *transformed[T]) Kept() wire.Fields {
+func (t *transformed) Kept() wire.Fields {
 	if limited, ok := t.source.(source.Limited); ok {
 		return limited.Kept()
 	}
@@ -15,10 +15,10 @@ func (t *transformed[T]) Kept() wire.Fields {
 }
 
 // Kind implements source.Kinded as the source does.
-func (t *transformed[T]) Kind() object.GVK { return source.KindOf(t.source) }
+func (t *transformed) Kind() object.GVK { return source.KindOf(t.source) }
 
 // Origin implements source.Traced as the source does. What is chosen of it has none.
-func (t *transformed[T]) Origin() (source.Origin, bool) {
+func (t *transformed) Origin() (source.Origin, bool) {
 	if t.wanted != nil {
 		return source.Origin{}, false
 	}
@@ -26,10 +26,10 @@ func (t *transformed[T]) Origin() (source.Origin, bool) {
 }
 
 // Altered implements source.Limited.
-func (t *transformed[T]) Altered() bool { return true }
+func (t *transformed) Altered() bool { return true }
 
 // Reaches implements source.Limited as the source does.
-func (t *transformed[T]) Reaches(namespace string) bool {
+func (t *transformed) Reaches(namespace string) bool {
 	limited, ok := t.source.(source.Limited)
 	return !ok || limited.Reaches(namespace)
 }

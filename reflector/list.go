@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -20,7 +22,7 @@ const relistPage = 500
 
 // list reads a whole list and queues it as one entry. One that fails is read
 // again, unless there is a resource version to watch from meanwhile.
-func (r *Reflector[T]) list(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) list(ctx context.Context) (State, *failure.Failure) {
 	fail := r.readList(ctx)
 	switch {
 	case fail == nil, r.rv != "" && !r.expired:
@@ -29,7 +31,7 @@ func (r *Reflector[T]) list(ctx context.Context) (State, *failure.Failure) {
 	return Listing, fail
 }
 
-func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
+func (r *Reflector) readList(ctx context.Context) *failure.Failure {
 	r.countList()
 	began := time.Now()
 	items, rv, fail := r.read(ctx, 0)
@@ -40,7 +42,7 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 }
 
 // read reads a list of what is wanted and was not at a turn.
-func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv string, fail *failure.Failure) {
+func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head, rv string, fail *failure.Failure) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
@@ -54,8 +56,8 @@ func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv st
 		if err != nil {
 			return nil, "", r.listFailed(ctx, err)
 		}
-		if isNil(item) {
-			return nil, "", &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
+		if fail := r.unfit(item); fail != nil {
+			return nil, "", fail
 		}
 		if len(items) == 0 {
 			answered()
@@ -72,10 +74,27 @@ func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv st
 	return items, list.Meta.ResourceVersion, nil
 }
 
+// unfit says why an object that the source yields is of no use; nil if it is. All objects of a source
+// are of one Go type, as a rule.
+func (r *Reflector) unfit(o object.Head) *failure.Failure {
+	if source.IsNil(o) {
+		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
+	}
+	have := reflect.TypeOf(o)
+	if packed, ok := o.(interface{ Type() reflect.Type }); ok {
+		have = packed.Type()
+	}
+	if want := r.opts.Type; want != nil && have != r.fits && !have.AssignableTo(want) {
+		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(o), Err: &source.TypeError{Have: have, Want: want}}
+	}
+	r.fits = have
+	return nil
+}
+
 // listOptions decides how consistent a list has to be. The first one may come
 // from the server's cache (RV "0"). A later one must not, because that cache
 // may lag behind what is known already.
-func (r *Reflector[T]) listOptions() metav1.ListOptions {
+func (r *Reflector) listOptions() metav1.ListOptions {
 	opts := r.opts.selectors()
 	switch {
 	case r.unpaged:
@@ -89,7 +108,7 @@ func (r *Reflector[T]) listOptions() metav1.ListOptions {
 	return opts
 }
 
-func (r *Reflector[T]) listFailed(ctx context.Context, err error) *failure.Failure {
+func (r *Reflector) listFailed(ctx context.Context, err error) *failure.Failure {
 	if expired(err) {
 		r.unpaged = r.expired || r.opts.Consistent || r.opts.PageSize > 0
 		r.expired = true
@@ -119,7 +138,7 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 
 // countList is called before the list, so that a list that fails counts too. If one that is
 // Anew waits, the cache still holds what was before it: the next list takes nothing back either.
-func (r *Reflector[T]) countList() {
+func (r *Reflector) countList() {
 	_, anew := r.queue.ListWaits("")
 	r.anew = r.anew || anew
 	r.following.listing(time.Now())
@@ -133,7 +152,7 @@ func (r *Reflector[T]) countList() {
 
 // replace queues a whole set that is complete up to rv. If that shows that the history
 // went back, the set is of no use where objects were taken back, and is read again.
-func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase failure.Phase) *failure.Failure {
+func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.anew && r.backTo(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
@@ -141,7 +160,7 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 	r.hears(now)
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
-	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
+	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
 	r.earlier, r.listedAt = nil, r.began
 	if !resumed {
 		r.listed()

@@ -15,8 +15,8 @@ import (
 // comes back is in use elsewhere. To ask again what is known would not tell: it may have changed
 // meanwhile. They are held weakly, since of most that have changed nobody asks again, and a watch
 // lasts.
-type loans[T object.Head] struct {
-	known wire.Known[T]
+type loans struct {
+	known wire.Known
 
 	mu  sync.Mutex                      // guards out; nothing is called while it is held
 	out map[uint64][]weak.Pointer[byte] // by the hash of the key, whose text would hold memory
@@ -26,11 +26,11 @@ type loans[T object.Head] struct {
 var seed = maphash.MakeSeed()
 
 // lend is the known function, with a note of what it gave.
-func (l *loans[T]) lend(key object.Key) (T, bool) {
+func (l *loans) lend(key object.Key) (object.Head, bool) {
 	o, ok := l.known(key)
 	at := pointer(o)
 	if !ok || at == nil {
-		var none T
+		var none object.Head
 		return none, false
 	}
 	l.mu.Lock()
@@ -49,7 +49,7 @@ func (l *loans[T]) lend(key object.Key) (T, bool) {
 }
 
 // back reports whether o was lent.
-func (l *loans[T]) back(o T) bool {
+func (l *loans) back(o object.Head) bool {
 	at := pointer(o)
 	if at == nil {
 		return false

@@ -17,15 +17,15 @@ import (
 )
 
 // repeater is a source that gives each object twice.
-type repeater struct{ source.ListerWatcher[partial] }
+type repeater struct{ source.ListerWatcher }
 
-func (r repeater) Reusing(known wire.Known[partial]) source.ListerWatcher[partial] {
-	return repeater{r.ListerWatcher.(source.Reuser[partial]).Reusing(known)}
+func (r repeater) Reusing(known wire.Known) source.ListerWatcher {
+	return repeater{r.ListerWatcher.(source.Reuser).Reusing(known)}
 }
 
-func (r repeater) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+func (r repeater) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	list := r.ListerWatcher.List(ctx, o)
-	return source.List[partial]{Meta: list.Meta, Items: func(yield func(partial, error) bool) {
+	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
 		for item, err := range list.Items {
 			for range 2 {
 				if !yield(item, err) {
@@ -36,23 +36,23 @@ func (r repeater) List(ctx context.Context, o metav1.ListOptions) source.List[pa
 	}}
 }
 
-func (r repeater) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (r repeater) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return r.ListerWatcher.Watch(ctx, o)
 }
 
 // A source may give a known object back more than once. It is in use each time.
 func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
 	have := obj("same", 1)
-	from := repeater{&keeper{script: &script{lists: []answer{{items: []partial{obj("same", 1)}, rv: "5"}}}}}
+	from := repeater{&keeper{script: &script{lists: []answer{{items: []object.Head{obj("same", 1)}, rv: "5"}}}}}
 	transformed := Transformed(from, func(o partial) (partial, error) {
 		o.Labels = map[string]string{"seen": "true"}
 		return o, nil
-	}).(source.Reuser[partial]).Reusing(func(object.Key) (partial, bool) { return have, true })
+	}).(source.Reuser).Reusing(func(object.Key) (object.Head, bool) { return have, true })
 	n := 0
 	for item, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
 		require.NoError(t, err)
 		require.Same(t, have, item)
-		require.Empty(t, item.Labels)
+		require.Empty(t, item.GetLabels())
 		n++
 	}
 	require.Equal(t, 2, n)
@@ -63,7 +63,7 @@ func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
 func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 	const many, size = 1000, 64 << 10
 	have := map[object.Key]partial{}
-	var events []wire.Event[partial]
+	var events []wire.Event[object.Head]
 	for n := range many {
 		o := obj(strings.Repeat("x", 1+n), 1)
 		o.Annotations = map[string]string{"large": strings.Repeat("x", size)}
@@ -71,8 +71,8 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 		events = append(events, change(watch.Added, o.Name, 2))
 	}
 	from := &keeper{script: &script{watches: []answer{{events: events}}}}
-	transformed := Transformed(from, func(o partial) (partial, error) { return o, nil }).(source.Reuser[partial]).Reusing(
-		func(key object.Key) (partial, bool) { o, ok := have[key]; return o, ok })
+	transformed := Transformed(from, func(o partial) (partial, error) { return o, nil }).(source.Reuser).Reusing(
+		func(key object.Key) (object.Head, bool) { o, ok := have[key]; return o, ok })
 	changes, err := transformed.Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	next, stop := iter.Pull2(changes)
@@ -94,7 +94,7 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 // changes. What is noted of states that are gone goes too: each look walks over all of it.
 func TestAWatchNotesNothingOfStatesThatAreGone(t *testing.T) {
 	const many = 20000
-	l := &loans[partial]{known: func(object.Key) (partial, bool) { return obj("a", 1), true }}
+	l := &loans{known: func(object.Key) (object.Head, bool) { return obj("a", 1), true }}
 	for n := range many {
 		if l.lend(object.Key{Name: "a"}); n%1000 == 0 {
 			runtime.GC()

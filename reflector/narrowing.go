@@ -20,7 +20,7 @@ var errGained = errors.New("more is wanted; a list of that follows")
 
 // Narrowing says which objects of a source are wanted, where that changes while it is
 // reflected. Its methods may be called from any goroutine.
-type Narrowing[T object.Head] interface {
+type Narrowing interface {
 	// Turn counts the changes by which more came to be wanted.
 	Turn() uint64
 
@@ -28,7 +28,7 @@ type Narrowing[T object.Head] interface {
 	// wanted where that is 0. What it returns may change with what is wanted. Away, if not
 	// nil, returns what the lists and the initial events of that source have shown of the objects
 	// that are not wanted, as far as the consumer should know.
-	Narrow(from source.ListerWatcher[T], since uint64) (narrow source.ListerWatcher[T], away func() []object.Version)
+	Narrow(from source.ListerWatcher, since uint64) (narrow source.ListerWatcher, away func() []object.Version)
 }
 
 // Narrow has the reflector reflect a part of its source. It must be called before Run.
@@ -40,20 +40,20 @@ type Narrowing[T object.Head] interface {
 // leave it out. If versions cannot be compared, or an earlier list has not been taken from the
 // queue, all is listed. The consumer leaves out objects that are no longer wanted, also those that
 // are queued already.
-func (r *Reflector[T]) Narrow(by Narrowing[T]) {
+func (r *Reflector) Narrow(by Narrowing) {
 	r.narrowing = by
 	r.opts.Consistent = true
 }
 
 // Gained tells that more is wanted. It may be called from anywhere.
-func (r *Reflector[T]) Gained() {
+func (r *Reflector) Gained() {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(errGained)
 	}
 }
 
 // turn is the count of changes now; 0 where all of the source is wanted.
-func (r *Reflector[T]) turn() uint64 {
+func (r *Reflector) turn() uint64 {
 	if r.narrowing == nil {
 		return 0
 	}
@@ -61,7 +61,7 @@ func (r *Reflector[T]) turn() uint64 {
 }
 
 // wanted is what of the source is wanted now and was not at a turn.
-func (r *Reflector[T]) wanted(since uint64) source.ListerWatcher[T] {
+func (r *Reflector) wanted(since uint64) source.ListerWatcher {
 	from := r.asked()
 	r.away = nil
 	if r.narrowing != nil {
@@ -72,7 +72,7 @@ func (r *Reflector[T]) wanted(since uint64) source.ListerWatcher[T] {
 
 // part is what the consumer is to know of a list that began at the turn of the attempt in
 // progress; nil where all of the source is wanted.
-func (r *Reflector[T]) part(at string) *deltafifo.Part {
+func (r *Reflector) part(at string) *deltafifo.Part {
 	if r.narrowing == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ const (
 )
 
 // restToGain waits until what has come may be listed, where that happens without end.
-func (r *Reflector[T]) restToGain(ctx context.Context) {
+func (r *Reflector) restToGain(ctx context.Context) {
 	now := time.Now()
 	if r.gains.Before(now) {
 		r.gains = now
@@ -109,7 +109,7 @@ func (r *Reflector[T]) restToGain(ctx context.Context) {
 }
 
 // gaining says where to go on instead, if more is wanted than was listed.
-func (r *Reflector[T]) gaining(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
+func (r *Reflector) gaining(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail != nil && errors.Is(fail.Err, errGained) {
 		fail = nil
 	}
@@ -125,7 +125,7 @@ func (r *Reflector[T]) gaining(ctx context.Context, next State, fail *failure.Fa
 }
 
 // gain lists what has come to be wanted, and queues it. The watch goes on from where it was.
-func (r *Reflector[T]) gain(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) gain(ctx context.Context) (State, *failure.Failure) {
 	r.update(func(s *Status) { s.Lists++ })
 	began := time.Now()
 	items, rv, fail := r.read(ctx, r.listedAt)
@@ -139,14 +139,14 @@ func (r *Reflector[T]) gain(ctx context.Context) (State, *failure.Failure) {
 		return r.first(), &failure.Failure{Phase: failure.PhaseList, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	now := time.Now()
-	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Gained, Items: items, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
+	r.queue.Add(deltafifo.Delta{Type: deltafifo.Gained, Items: items, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
 	r.listedAt, r.unpaged = r.began, false
 	r.succeeded()
 	return Watching, nil
 }
 
 // pass queues that an object has changed that is not wanted. Its RV counts as seen then.
-func (r *Reflector[T]) pass(e wire.Event[T]) *failure.Failure {
+func (r *Reflector) pass(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {
 	case p.RV == "":
@@ -155,7 +155,7 @@ func (r *Reflector[T]) pass(e wire.Event[T]) *failure.Failure {
 		return unknownEvent(e.Type)
 	}
 	r.hear(p.RV, e.Received)
-	d := deltafifo.Delta[T]{
+	d := deltafifo.Delta{
 		Type: deltafifo.Passed, Key: p.Key, Received: e.Received, Decoded: e.Decoded,
 		Part: &deltafifo.Part{Away: []object.Version{*p}, Gone: e.Type == watch.Deleted},
 	}
@@ -171,7 +171,7 @@ func (r *Reflector[T]) pass(e wire.Event[T]) *failure.Failure {
 }
 
 // pass takes note that an object of the initial state is not wanted, or not any more.
-func (s *initialSet[T]) pass(e wire.Event[T]) {
+func (s *initialSet) pass(e wire.Event[object.Head]) {
 	if e.Type != watch.Added {
 		s.index()
 	}

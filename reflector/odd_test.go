@@ -21,7 +21,7 @@ import (
 )
 
 // runOn is play for any source, for four minutes.
-func runOn(t *testing.T, from source.ListerWatcher[partial], opts Options) (r *Reflector[partial], d []deltafifo.Delta[partial]) {
+func runOn(t *testing.T, from source.ListerWatcher, opts Options) (r *Reflector, d []deltafifo.Delta) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		queue := new(taken)
@@ -37,7 +37,7 @@ func runOn(t *testing.T, from source.ListerWatcher[partial], opts Options) (r *R
 	return r, d
 }
 
-func nothingIsKnown(object.Key) (partial, bool) { return nil, false }
+func nothingIsKnown(object.Key) (object.Head, bool) { return nil, false }
 
 func not(name string) func(object.Head) bool {
 	return func(h object.Head) bool { return h.GetName() != name }
@@ -46,15 +46,15 @@ func not(name string) func(object.Head) bool {
 // "Choosing returns the same source without the objects that wanted refuses": what a source
 // lacks already stays away, whatever is left out besides.
 func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
-	names := func(t *testing.T, from source.ListerWatcher[partial]) (names []string) {
+	names := func(t *testing.T, from source.ListerWatcher) (names []string) {
 		for item, err := range source.Choosing(source.Choosing(from, not("a")), not("b")).List(t.Context(), metav1.ListOptions{}).Items {
 			require.NoError(t, err)
-			names = append(names, item.Name)
+			names = append(names, item.GetName())
 		}
 		return names
 	}
-	plain := func() source.ListerWatcher[partial] {
-		return &script{lists: []answer{{items: []partial{obj("a", 1), obj("b", 2), obj("c", 3)}, rv: "5"}}}
+	plain := func() source.ListerWatcher {
+		return &script{lists: []answer{{items: []object.Head{obj("a", 1), obj("b", 2), obj("c", 3)}, rv: "5"}}}
 	}
 	t.Run("plain", func(t *testing.T) { require.Equal(t, []string{"c"}, names(t, plain())) })
 	t.Run("transformed", func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	})
 	t.Run("packing", func(t *testing.T) {
 		var names []string
-		packed := source.Packing(plain(), wire.NewPacker[partial](nil))
-		for item, err := range source.Choosing(source.Choosing[*wire.Packed[partial]](packed, not("a")), not("b")).List(t.Context(), metav1.ListOptions{}).Items {
+		packed := source.Packing(plain(), wire.NewPacker(nil))
+		for item, err := range source.Choosing(source.Choosing(packed, not("a")), not("b")).List(t.Context(), metav1.ListOptions{}).Items {
 			require.NoError(t, err)
 			names = append(names, item.GetName())
 		}
@@ -77,11 +77,11 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
 	for _, cause := range []error{fmt.Errorf("no"), fmt.Errorf("read the annotation: %w", io.ErrUnexpectedEOF)} {
 		t.Run(cause.Error(), func(t *testing.T) {
-			s := &script{lists: []answer{{rv: "5"}, {items: []partial{obj("bad", 7)}, rv: "7"}}} // mended meanwhile
+			s := &script{lists: []answer{{rv: "5"}, {items: []object.Head{obj("bad", 7)}, rv: "7"}}} // mended meanwhile
 			for range 20 {
-				s.watches = append(s.watches, answer{events: []wire.Event[partial]{change(watch.Added, "bad", 6)}})
+				s.watches = append(s.watches, answer{events: []wire.Event[object.Head]{change(watch.Added, "bad", 6)}})
 			}
-			from := Transformed[partial](s, func(o partial) (partial, error) {
+			from := Transformed(s, func(o partial) (partial, error) {
 				if o.ResourceVersion == "6" {
 					return nil, cause
 				}
@@ -96,20 +96,20 @@ func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
 // unwilling answers Reusing with nil, as source.Packing and an informer allow.
 type unwilling struct{ *script }
 
-func (unwilling) Reusing(wire.Known[partial]) source.ListerWatcher[partial] { return nil }
+func (unwilling) Reusing(wire.Known) source.ListerWatcher { return nil }
 
 // What does not reuse decodes, and goes on.
 func TestASourceThatReturnsNilFromReusing(t *testing.T) {
 	t.Run("transformed", func(t *testing.T) {
-		s := &script{lists: []answer{{items: []partial{obj("a", 3)}, rv: "7"}}}
-		from := Transformed[partial](unwilling{s}, func(o partial) (partial, error) { return o, nil }).(source.Reuser[partial]).Reusing(nothingIsKnown)
+		s := &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}
+		from := Transformed(unwilling{s}, func(o partial) (partial, error) { return o, nil }).(source.Reuser).Reusing(nothingIsKnown)
 		r, d := runOn(t, from, Options{Initial: List})
 		require.NotEmpty(t, d, "%v", r.Status().Failure)
 	})
 	t.Run("after the history went back", func(t *testing.T) {
 		s := &script{
-			lists:   []answer{{items: []partial{obj("a", 3)}, rv: "7"}, {items: []partial{obj("a", 3)}, rv: "5"}},
-			watches: []answer{{events: []wire.Event[partial]{change(watch.Bookmark, "", 4)}}},
+			lists:   []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}, {items: []object.Head{obj("a", 3)}, rv: "5"}},
+			watches: []answer{{events: []wire.Event[object.Head]{change(watch.Bookmark, "", 4)}}},
 		}
 		r, d := runOn(t, unwilling{s}, Options{Initial: List})
 		require.Len(t, d, 2, "%v", r.Status().Failure)
@@ -121,8 +121,8 @@ func TestASourceThatReturnsNilFromReusing(t *testing.T) {
 // version must not be put "back" into it (L16).
 func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
 	small := map[string]partial{}
-	s := &script{watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Modified, "a", 2)}}}}
-	events, err := Transformed[partial](s, func(o partial) (partial, error) {
+	s := &script{watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), change(watch.Modified, "a", 2)}}}}
+	events, err := Transformed(s, func(o partial) (partial, error) {
 		if small[o.Name] == nil {
 			small[o.Name] = o
 		}
@@ -133,10 +133,10 @@ func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
 	for e, err := range events {
 		require.NoError(t, err)
 		if first == nil {
-			first = e.Object // it is cached now
+			first = e.Object.(partial) // it is cached now
 			continue
 		}
-		require.Equal(t, "2", e.Object.ResourceVersion)
+		require.Equal(t, "2", e.Object.GetResourceVersion())
 		require.Equal(t, "1", first.ResourceVersion, "an object that others have was changed")
 	}
 }
@@ -154,7 +154,7 @@ func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
 	defer func() {
 		require.Contains(t, recover(), "odd_test.go:")
 	}()
-	Transformed[partial](sharing{&script{}, wire.NewPool()}, func(o partial) (partial, error) { return o, nil })
+	Transformed(sharing{&script{}, wire.NewPool()}, func(o partial) (partial, error) { return o, nil })
 }
 
 // A transform fails with the error of a call of its own, which says that something has
@@ -162,10 +162,10 @@ func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
 // the third time (L19).
 func TestL19_AnExpiryThatATransformReportsIsNotThatOfTheWatch(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}, {rv: "7"}, {rv: "7"}, {rv: "7"}, {rv: "7"}}, watches: []answer{
-		{events: []wire.Event[partial]{change(watch.Added, "a", 6)}}, {block: true},
+		{events: []wire.Event[object.Head]{change(watch.Added, "a", 6)}}, {block: true},
 	}}
 	failed := false
-	from := Transformed[partial](s, func(o partial) (partial, error) {
+	from := Transformed(s, func(o partial) (partial, error) {
 		if !failed {
 			failed = true
 			return nil, fmt.Errorf("look the owner up: %w", apierrors.NewResourceExpired("the continue token is too old"))
@@ -182,13 +182,13 @@ type selectable struct {
 	by string
 }
 
-func (z selectable) Selecting(s source.Selection) source.ListerWatcher[partial] {
+func (z selectable) Selecting(s source.Selection) source.ListerWatcher {
 	return selectable{z.script, s.Selector}
 }
 
 // A transform, and packing, leave a selection alone that their source has already.
 func TestATransformedSourceKeepsTheSelectionOfItsSource(t *testing.T) {
-	selected := source.Selecting[partial](selectable{script: &script{}}, source.Selection{Selector: "half"})
-	from, _ := Transformed(selected, func(o partial) (partial, error) { return o, nil }).(*transformed[partial]).lend()
+	selected := source.Selecting(selectable{script: &script{}}, source.Selection{Selector: "half"})
+	from, _ := Transformed(selected, func(o partial) (partial, error) { return o, nil }).(*transformed).lend()
 	require.Equal(t, "half", from.(selectable).by, "empty means everything")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,10 @@ type Options struct {
 	// the server. Nil means everything.
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
+
+	// Type, if not nil, is the Go type that objects must have: a pointer, or an interface that it
+	// implements. The source fails with a *source.TypeError for any other.
+	Type reflect.Type
 
 	// Initial says how the initial state is read.
 	Initial Initial

@@ -6,7 +6,7 @@ import "github.com/millrace-dev/millrace/object"
 // because it was news, or dropped it. The first that is taken shows that the server's
 // resource versions do not grow over all objects. It may be called from anywhere, but
 // not under a lock: it writes a log.
-func (r *Reflector[T]) Settle(taken bool) {
+func (r *Reflector) Settle(taken bool) {
 	first := taken && !r.unordered.Swap(true)
 	r.update(func(s *Status) {
 		if s.Unordered = s.Unordered || taken; taken {
@@ -22,7 +22,7 @@ func (r *Reflector[T]) Settle(taken bool) {
 }
 
 // ahead reports whether a version is not known to be one that was seen.
-func (r *Reflector[T]) ahead(rv string) bool {
+func (r *Reflector) ahead(rv string) bool {
 	order, err := object.CompareRV(rv, r.rv)
 	return err != nil || order > 0
 }
@@ -30,7 +30,7 @@ func (r *Reflector[T]) ahead(rv string) bool {
 // from is the resource version from which the next watch goes on: the highest, since a
 // replayed event must not move the watch back, or that of the last event where versions
 // are not ordered, since only the server knows what comes after which.
-func (r *Reflector[T]) from() string {
+func (r *Reflector) from() string {
 	if r.unordered.Load() {
 		return r.last
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,9 +23,9 @@ import (
 var ErrRunning = errors.New("already running: stop it first, one at a time")
 
 // Reflector keeps one queue in step with one source. Make it with New.
-type Reflector[T object.Head] struct {
-	source  source.ListerWatcher[T]
-	queue   Queue[T]
+type Reflector struct {
+	source  source.ListerWatcher
+	queue   Queue
 	opts    Options
 	invalid error // what is wrong with the options
 
@@ -39,17 +40,18 @@ type Reflector[T object.Head] struct {
 	unpaged        bool          // a page's token expired: list in one response
 	noStream       bool          // streaming lists are not to be tried (again)
 	streamFailures int
-	watched        string    // the version from which the last watch was opened
-	following      following // since when watches do not keep the state current
-	unreadable     int       // watches from there, in a row, that broke at a change that cannot be read
+	watched        string       // the version from which the last watch was opened
+	following      following    // since when watches do not keep the state current
+	fits           reflect.Type // the Go type of the last object
+	unreadable     int          // watches from there, in a row, that broke at a change that cannot be read
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
-	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
+	earlier        *earlier      // to begin with; nil where there is none, or none any more
 
-	narrowing Narrowing[T] // nil where all of the source is wanted
-	began     uint64       // the turn at which the attempt in progress began
-	gains     time.Time    // how much of its lists of what has come it has had
-	listedAt  uint64       // the turn at which the last list that is queued began
+	narrowing Narrowing // nil where all of the source is wanted
+	began     uint64    // the turn at which the attempt in progress began
+	gains     time.Time // how much of its lists of what has come it has had
+	listedAt  uint64    // the turn at which the last list that is queued began
 	away      func() []object.Version
 
 	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
@@ -67,8 +69,8 @@ type Reflector[T object.Head] struct {
 
 // Queue is told of the changes in the order in which they came. *deltafifo.DeltaFIFO
 // is one.
-type Queue[T object.Head] interface {
-	Add(deltafifo.Delta[T])
+type Queue interface {
+	Add(deltafifo.Delta)
 	// WaitForRoom is called before each change of a watch. It may hold it up, for as
 	// long as ctx lasts.
 	WaitForRoom(ctx context.Context) error
@@ -80,9 +82,9 @@ type Queue[T object.Head] interface {
 
 // New returns a reflector that is not running. Options that contradict each
 // other are reported by Run, and in Status at once.
-func New[T object.Head](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
+func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
-	r := &Reflector[T]{source: from, queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r := &Reflector{source: from, queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.status = Status{State: Idle, Since: time.Now()}
@@ -95,7 +97,7 @@ func New[T object.Head](from source.ListerWatcher[T], queue Queue[T], opts Optio
 
 // Name is what messages call the resource. A source that finds out where its
 // kind is served only when it is used may have a better name afterwards.
-func (r *Reflector[T]) Name() string {
+func (r *Reflector) Name() string {
 	if r.opts.Name != "" {
 		return r.opts.Name
 	}
@@ -110,7 +112,7 @@ func (r *Reflector[T]) Name() string {
 }
 
 // Status returns the reflector as it is now.
-func (r *Reflector[T]) Status() Status {
+func (r *Reflector) Status() Status {
 	name, waiting := r.Name(), r.waiting()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +131,7 @@ func (r *Reflector[T]) Status() Status {
 // Stop, and then returns the *Failure. It fails at once with ErrRunning, and
 // with a *Failure of PhaseOptions. Called again after it returned, it resumes
 // from where it was (L24).
-func (r *Reflector[T]) Run(ctx context.Context) error {
+func (r *Reflector) Run(ctx context.Context) error {
 	if r.invalid != nil {
 		return r.Status().Failure
 	}
@@ -138,7 +140,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	defer r.enter(Stopped)
 	if r.earlier != nil {
-		r.earlier = &earlier[T]{Earlier: r.earlier.Earlier}
+		r.earlier = &earlier{Earlier: r.earlier.Earlier}
 	}
 	state := r.first()
 	if r.lost.Load() != nil && state == Watching {
@@ -167,7 +169,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 }
 
 // begin claims the reflector for one Run.
-func (r *Reflector[T]) begin() bool {
+func (r *Reflector) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.status.State != Idle && r.status.State != Stopped {
@@ -181,7 +183,7 @@ func (r *Reflector[T]) begin() bool {
 }
 
 // first is the state in which a run begins.
-func (r *Reflector[T]) first() State {
+func (r *Reflector) first() State {
 	switch {
 	case r.rv != "" && !r.expired:
 		return Watching
@@ -196,7 +198,7 @@ func (r *Reflector[T]) first() State {
 // step does what state is about and says where to go on. A failure means:
 // there, but not at once. It has a goroutine of its own, so that neither a source nor
 // a transform that panics or calls runtime.Goexit can end the reflector.
-func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *failure.Failure) {
+func (r *Reflector) step(ctx context.Context, state State) (next State, f *failure.Failure) {
 	err := failure.Apart(source.NameOf(r.source), func() error {
 		if next, f = r.attempt(ctx, state); f != nil {
 			f.Err = failure.Sound(source.NameOf(r.source), f.Err)
@@ -210,7 +212,7 @@ func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *fa
 }
 
 // broken says where to go on after the source, or a transform, broke an attempt.
-func (r *Reflector[T]) broken(ctx context.Context, state State, err error) (State, *failure.Failure) {
+func (r *Reflector) broken(ctx context.Context, state State, err error) (State, *failure.Failure) {
 	next, phase := r.first(), failure.PhaseList
 	whole := next == Watching && (state == InitialWatch || state == Resuming) // the set was, and a watch went on
 	if state == Watching || state == InitialWatch || whole {
@@ -226,7 +228,7 @@ func (r *Reflector[T]) broken(ctx context.Context, state State, err error) (Stat
 	return next, fail
 }
 
-func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failure.Failure) {
+func (r *Reflector) attempt(ctx context.Context, state State) (State, *failure.Failure) {
 	r.losing, r.began = r.lost.Load(), r.turn()
 	switch state {
 	case Listing:
@@ -247,19 +249,19 @@ func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failur
 }
 
 // enter changes the state that the world sees.
-func (r *Reflector[T]) enter(state State) {
+func (r *Reflector) enter(state State) {
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = state, time.Now(), time.Time{} })
 	r.announce()
 }
 
-func (r *Reflector[T]) update(change func(*Status)) {
+func (r *Reflector) update(change func(*Status)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.status)
 }
 
 // record completes a failure from what came before it and shows it. What failed is over.
-func (r *Reflector[T]) record(f *failure.Failure) {
+func (r *Reflector) record(f *failure.Failure) {
 	now, name, polling := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
 		polling = s.Polling
@@ -285,7 +287,7 @@ func (r *Reflector[T]) record(f *failure.Failure) {
 const patientTries = 3
 
 // log logs a failure. While polling, watches are expected to fail.
-func (r *Reflector[T]) log(f *failure.Failure, polling bool) {
+func (r *Reflector) log(f *failure.Failure, polling bool) {
 	level := slog.LevelWarn
 	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries || polling && f.Phase != failure.PhaseList {
 		level = slog.LevelDebug
@@ -302,12 +304,12 @@ func (r *Reflector[T]) log(f *failure.Failure, polling bool) {
 }
 
 // succeeded ends a series of failures.
-func (r *Reflector[T]) succeeded() {
+func (r *Reflector) succeeded() {
 	r.update(func(s *Status) { s.Attempts = 0 })
 }
 
 // backOff waits before the next attempt, or until ctx is done.
-func (r *Reflector[T]) backOff(ctx context.Context, f *failure.Failure) {
+func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 	now := time.Now()
 	retryAfter, _ := source.RetryAfter(f.Err)
 	wait := r.pace.delay(now, retryAfter, progressOf(f), f.Phase == failure.PhaseWatch)
@@ -330,7 +332,7 @@ func (r *Reflector[T]) backOff(ctx context.Context, f *failure.Failure) {
 // once. It is for callers that know that the cause of a failure is gone, such as
 // a kind that another reflector has found to be served. It may be called from
 // anywhere.
-func (r *Reflector[T]) RetryNow() {
+func (r *Reflector) RetryNow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.status.State != BackingOff {
@@ -348,7 +350,7 @@ func (r *Reflector[T]) RetryNow() {
 // where a load balancer keeps a connection open whose other half is gone. If why is ErrDeaf, the
 // server is asked first whether its history went back, and then a list follows. It may be called
 // from anywhere, under any lock.
-func (r *Reflector[T]) Reconnect(why error) {
+func (r *Reflector) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(cmp.Or(why, ErrDeaf))
 	}

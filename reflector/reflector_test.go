@@ -33,13 +33,13 @@ func obj(name string, rv int) partial {
 		Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(rv)}}
 }
 
-func change(t watch.EventType, name string, rv int) wire.Event[partial] {
-	return wire.Event[partial]{Type: t, Object: obj(name, rv)}
+func change(t watch.EventType, name string, rv int) wire.Event[object.Head] {
+	return wire.Event[object.Head]{Type: t, Object: obj(name, rv)}
 }
 
-func endOfInitial(rv int) wire.Event[partial] {
+func endOfInitial(rv int) wire.Event[object.Head] {
 	e := change(watch.Bookmark, "", rv)
-	e.Object.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	e.Object.(partial).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	return e
 }
 
@@ -53,10 +53,10 @@ type script struct {
 }
 
 type answer struct {
-	items  []partial
+	items  []object.Head
 	left   *int64 // that the server says there are behind items, of a list with a limit
 	rv     string
-	events []wire.Event[partial]
+	events []wire.Event[object.Head]
 	err    error         // of a list after its items, of a watch instead of opening
 	broken error         // of a watch after its events
 	after  time.Duration // how long after them
@@ -65,7 +65,7 @@ type answer struct {
 
 func (s *script) String() string { return "things" }
 
-func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[partial] {
+func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[object.Head] {
 	s.asked = append(s.asked, fmt.Sprintf("list rv=%q limit=%d", o.ResourceVersion, o.Limit))
 	if s.asking != nil {
 		s.asking()
@@ -73,7 +73,7 @@ func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[parti
 	a := s.lists[0]
 	s.lists = s.lists[1:]
 	meta := &metav1.ListMeta{ResourceVersion: a.rv}
-	return source.List[partial]{Meta: meta, Items: func(yield func(partial, error) bool) {
+	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		for _, item := range a.items {
 			if !yield(item, nil) {
 				return
@@ -88,7 +88,7 @@ func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[parti
 	}}
 }
 
-func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	initial := ""
 	if o.SendInitialEvents != nil {
 		initial = " initial"
@@ -101,7 +101,7 @@ func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 	if a.err != nil {
 		return nil, a.err
 	}
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for _, e := range a.events {
 			if !yield(e, nil) {
 				return
@@ -110,31 +110,31 @@ func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 		switch {
 		case a.broken != nil:
 			time.Sleep(a.after)
-			yield(wire.Event[partial]{}, a.broken)
+			yield(wire.Event[object.Head]{}, a.broken)
 		case a.block:
 			<-ctx.Done()
-			yield(wire.Event[partial]{}, ctx.Err())
+			yield(wire.Event[object.Head]{}, ctx.Err())
 		}
 	}, nil
 }
 
 // taken is a queue whose consumer takes every delta at once, and keeps it.
-type taken struct{ deltas []deltafifo.Delta[partial] }
+type taken struct{ deltas []deltafifo.Delta }
 
-func (q *taken) Add(d deltafifo.Delta[partial]) { q.deltas = append(q.deltas, d) }
+func (q *taken) Add(d deltafifo.Delta) { q.deltas = append(q.deltas, d) }
 
 func (q *taken) WaitForRoom(context.Context) error { return nil }
 
 func (q *taken) ListWaits(string) (waits, anew bool) { return false, false }
 
 // play plays a script to its end and returns what was queued.
-func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[partial]) {
+func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector) {
 	t.Helper()
 	return playFrom(t, s, opts, nil)
 }
 
 // playFrom is play for a reflector that begins with an earlier state, if there is one.
-func playFrom(t *testing.T, s *script, opts Options, e *Earlier[partial]) (queued []string, r *Reflector[partial]) {
+func playFrom(t *testing.T, s *script, opts Options, e *Earlier) (queued []string, r *Reflector) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		queue := new(taken)
@@ -151,10 +151,10 @@ func playFrom(t *testing.T, s *script, opts Options, e *Earlier[partial]) (queue
 		for _, d := range queue.deltas {
 			line := fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV)
 			if d.Late {
-				line = fmt.Sprintf("late %s%s", line, d.Object.ResourceVersion)
+				line = fmt.Sprintf("late %s%s", line, d.Object.GetResourceVersion())
 			}
 			for _, item := range d.Items {
-				line += " " + item.Name + "@" + item.ResourceVersion
+				line += " " + item.GetName() + "@" + item.GetResourceVersion()
 			}
 			queued = append(queued, line)
 		}
@@ -163,7 +163,7 @@ func playFrom(t *testing.T, s *script, opts Options, e *Earlier[partial]) (queue
 }
 
 func TestStreamingListWithChangesMixedIn(t *testing.T) {
-	s := &script{watches: []answer{{block: true, events: []wire.Event[partial]{
+	s := &script{watches: []answer{{block: true, events: []wire.Event[object.Head]{
 		change(watch.Added, "a", 1), change(watch.Added, "b", 2), change(watch.Added, "c", 3),
 		change(watch.Modified, "a", 4), change(watch.Deleted, "b", 5), change(watch.Added, "d", 6), change(watch.Deleted, "x", 7),
 		change(watch.Bookmark, "", 7), endOfInitial(8), change(watch.Modified, "c", 9),
@@ -179,7 +179,7 @@ func TestStreamingListWithChangesMixedIn(t *testing.T) {
 func TestRefusedStreamIsListedWithoutAFailure(t *testing.T) {
 	s := &script{
 		watches: []answer{{err: apierrors.NewBadRequest("sendInitialEvents is forbidden")}},
-		lists:   []answer{{items: []partial{obj("a", 3)}, rv: "7"}},
+		lists:   []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}},
 	}
 	queued, r := play(t, s, Options{})
 	require.Equal(t, []string{"replaced @7 a@3"}, queued)
@@ -194,7 +194,7 @@ func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 		watches: []answer{
 			{err: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no"))},
 			{broken: apierrors.NewResourceExpired("too old resource version")},
-			{block: true, events: []wire.Event[partial]{change(watch.Added, "a", 8), endOfInitial(9)}},
+			{block: true, events: []wire.Event[object.Head]{change(watch.Added, "a", 8), endOfInitial(9)}},
 		},
 		lists: []answer{{rv: "7"}},
 	}
@@ -211,13 +211,13 @@ func TestAStreamThatWasCutShortIsListedThisTimeOnly(t *testing.T) {
 		cause error
 		again string
 	}{
-		"closed early": {answer{events: []wire.Event[partial]{change(watch.Added, "a", 1)}}, ErrCutShort, `watch rv="" initial`},
-		"without end":  {answer{events: []wire.Event[partial]{change(watch.Added, "a", 1)}, block: true}, ErrNoEnd, `list rv="" limit=500`},
+		"closed early": {answer{events: []wire.Event[object.Head]{change(watch.Added, "a", 1)}}, ErrCutShort, `watch rv="" initial`},
+		"without end":  {answer{events: []wire.Event[object.Head]{change(watch.Added, "a", 1)}, block: true}, ErrNoEnd, `list rv="" limit=500`},
 	} {
 		for _, initial := range []Initial{Auto, WatchList} {
 			t.Run(name+" "+initial.String(), func(t *testing.T) {
 				s := &script{
-					watches: []answer{c.first, {broken: apierrors.NewResourceExpired("too old resource version")}, {block: true, events: []wire.Event[partial]{endOfInitial(9)}}},
+					watches: []answer{c.first, {broken: apierrors.NewResourceExpired("too old resource version")}, {block: true, events: []wire.Event[object.Head]{endOfInitial(9)}}},
 					lists:   []answer{{rv: "7"}, {rv: "9"}},
 				}
 				var causes []error
@@ -235,7 +235,7 @@ func TestAStreamThatWasCutShortIsListedThisTimeOnly(t *testing.T) {
 
 func TestExpiredPageIsFollowedByAListInOneResponse(t *testing.T) {
 	expired := apierrors.NewResourceExpired("the continue token is too old")
-	s := &script{lists: []answer{{items: []partial{obj("a", 1)}, err: expired}, {items: []partial{obj("a", 1), obj("b", 2)}, rv: "9"}}}
+	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, err: expired}, {items: []object.Head{obj("a", 1), obj("b", 2)}, rv: "9"}}}
 	queued, r := play(t, s, Options{PageSize: 1})
 	require.Equal(t, []string{"replaced @9 a@1 b@2"}, queued)
 	require.Equal(t, []string{`list rv="" limit=1`, `list rv="" limit=0`, `watch rv="9"`}, s.asked)
@@ -245,7 +245,7 @@ func TestExpiredPageIsFollowedByAListInOneResponse(t *testing.T) {
 
 func TestExpiredVersionIsFollowedByAConsistentList(t *testing.T) {
 	s := &script{
-		lists: []answer{{rv: "5"}, {items: []partial{obj("a", 8)}, rv: "9"}},
+		lists: []answer{{rv: "5"}, {items: []object.Head{obj("a", 8)}, rv: "9"}},
 		watches: []answer{
 			{broken: apierrors.NewResourceExpired("too old resource version")},
 		},
@@ -259,9 +259,9 @@ func TestExpiredVersionIsFollowedByAConsistentList(t *testing.T) {
 func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 	odd := &wire.Error{Key: object.Key{Name: "odd"}, Err: errors.New("malformed")}
 	broken := answer{broken: odd}
-	progress := answer{events: []wire.Event[partial]{change(watch.Added, "b", 6)}, broken: odd}
+	progress := answer{events: []wire.Event[object.Head]{change(watch.Added, "b", 6)}, broken: odd}
 	s := &script{
-		lists:   []answer{{rv: "5"}, {err: odd}, {rv: "9", items: []partial{obj("b", 6)}}},
+		lists:   []answer{{rv: "5"}, {err: odd}, {rv: "9", items: []object.Head{obj("b", 6)}}},
 		watches: []answer{broken, broken, progress, broken, broken, broken, broken, broken},
 	}
 	queued, r := play(t, s, Options{Initial: List, Timing: Timing{Backoff: Backoff{Max: time.Second}}})
@@ -278,7 +278,7 @@ func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 func TestWhatIsNotNewForSureIsQueuedAsLate(t *testing.T) {
 	s := &script{
 		lists: []answer{{rv: "5"}},
-		watches: []answer{{block: true, events: []wire.Event[partial]{
+		watches: []answer{{block: true, events: []wire.Event[object.Head]{
 			change(watch.Added, "a", 6), change(watch.Added, "a", 6), change(watch.Bookmark, "", 6),
 			change(watch.Modified, "a", 7), change(watch.Deleted, "old", 4), change(watch.Bookmark, "", 9), change(watch.Bookmark, "", 9),
 		}}},
@@ -303,7 +303,7 @@ func TestWatchWaitsForTheConsumer(t *testing.T) {
 		s.watches[0].events = append(s.watches[0].events, change(watch.Added, strconv.Itoa(i), i+2))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		queue := deltafifo.New[partial](deltafifo.Options{})
+		queue := deltafifo.New(deltafifo.Options{})
 		r := New(s, queue, Options{Initial: List})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -320,7 +320,7 @@ func TestWatchWaitsForTheConsumer(t *testing.T) {
 }
 
 func TestWatchClosedAtOnceBacksOff(t *testing.T) {
-	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{}, {}, {events: []wire.Event[partial]{change(watch.Added, "a", 6)}}}}
+	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{}, {}, {events: []wire.Event[object.Head]{change(watch.Added, "a", 6)}}}}
 	queued, r := play(t, s, Options{Initial: List})
 	require.Equal(t, []string{"replaced @5", "added a@6"}, queued)
 	require.EqualValues(t, 2, r.Status().Failures)
@@ -329,7 +329,7 @@ func TestWatchClosedAtOnceBacksOff(t *testing.T) {
 }
 
 func TestListWithoutAVersionIsAFailure(t *testing.T) {
-	s := &script{lists: []answer{{items: []partial{obj("a", 1)}}, {rv: "5"}}}
+	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}}, {rv: "5"}}}
 	queued, r := play(t, s, Options{Initial: List})
 	require.Equal(t, []string{"replaced @5"}, queued)
 	require.ErrorIs(t, r.Status().Failure, ErrNoRV)
@@ -337,18 +337,18 @@ func TestListWithoutAVersionIsAFailure(t *testing.T) {
 
 // A source may yield nil. Nobody but the reflector can tell that it was the source.
 func TestANilObjectIsAFailureOfTheSource(t *testing.T) {
-	none := wire.Event[partial]{Type: watch.Added}
+	none := wire.Event[object.Head]{Type: watch.Added}
 	for name, c := range map[string]struct {
 		script  script
 		initial Initial
 		queued  []string
 	}{
-		"list": {script{lists: []answer{{items: []partial{obj("a", 1), nil}, rv: "5"}, {rv: "6"}}}, List, []string{"replaced @6"}},
-		"watch": {script{lists: []answer{{rv: "5"}}, watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 6), none}}}},
+		"list": {script{lists: []answer{{items: []object.Head{obj("a", 1), nil}, rv: "5"}, {rv: "6"}}}, List, []string{"replaced @6"}},
+		"watch": {script{lists: []answer{{rv: "5"}}, watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 6), none}}}},
 			List, []string{"replaced @5", "added a@6"}},
 		"stream": {script{watches: []answer{
-			{events: []wire.Event[partial]{none, endOfInitial(5)}},
-			{events: []wire.Event[partial]{endOfInitial(6)}, block: true}}}, WatchList, []string{"replaced @6"}},
+			{events: []wire.Event[object.Head]{none, endOfInitial(5)}},
+			{events: []wire.Event[object.Head]{endOfInitial(6)}, block: true}}}, WatchList, []string{"replaced @6"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			queued, r := play(t, &c.script, Options{Initial: c.initial})
@@ -357,8 +357,8 @@ func TestANilObjectIsAFailureOfTheSource(t *testing.T) {
 			require.Equal(t, failure.PhaseDecode, r.Status().Failure.Phase)
 		})
 	}
-	require.True(t, isNil(object.Object(partial(nil))))
-	require.True(t, isNil(object.Object(nil)))
+	require.True(t, source.IsNil(object.Object(partial(nil))))
+	require.True(t, source.IsNil(object.Object(nil)))
 }
 
 // nameless is a source that cannot tell its name.
@@ -368,7 +368,7 @@ func (nameless) String() string { panic("no name") }
 
 func TestASourceWithoutANameIsReflected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(nameless{&script{lists: []answer{{rv: "5"}}}}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		r := New(nameless{&script{lists: []answer{{rv: "5"}}}}, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
@@ -391,7 +391,7 @@ func TestContradictingOptions(t *testing.T) {
 		"StreamTimeout is -1ns: want a positive": {Timing: Timing{StreamTimeout: -1}},
 	}
 	for want, opts := range cases {
-		r := New(&script{}, deltafifo.New[partial](deltafifo.Options{}), opts)
+		r := New(&script{}, deltafifo.New(deltafifo.Options{}), opts)
 		err := r.Run(t.Context())
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "things: options: ")
@@ -508,14 +508,14 @@ func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := &script{
-				lists:   []answer{{items: []partial{obj("a", 1)}, rv: "5"}},
-				watches: []answer{{events: []wire.Event[partial]{change(watch.Bookmark, "", 5), change(watch.Modified, "a", 6)}}},
+				lists:   []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}},
+				watches: []answer{{events: []wire.Event[object.Head]{change(watch.Bookmark, "", 5), change(watch.Modified, "a", 6)}}},
 			}
 			source := Transformed(s, c.transform)
 			var errs []error
 			for item, err := range source.List(t.Context(), metav1.ListOptions{}).Items {
 				if errs = append(errs, err); err == nil {
-					require.Equal(t, "a@1", string(item.UID)+"@"+item.ResourceVersion)
+					require.Equal(t, "a@1", string(item.GetUID())+"@"+item.GetResourceVersion())
 				}
 			}
 			events, err := source.Watch(t.Context(), metav1.ListOptions{})
@@ -526,7 +526,7 @@ func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {
 					continue
 				}
 				if errs = append(errs, err); err == nil {
-					require.Equal(t, "a@6", string(e.Object.UID)+"@"+e.Object.ResourceVersion)
+					require.Equal(t, "a@6", string(e.Object.GetUID())+"@"+e.Object.GetResourceVersion())
 				}
 			}
 			require.Len(t, errs, 2)

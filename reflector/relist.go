@@ -13,7 +13,7 @@ var errLost = errors.New("something that was queued is lost; a list follows")
 // and why. That counts as a failure, so that the list follows after a back-off, which grows if
 // this goes on. A list that fails is tried again. Relist may be called from anywhere, under
 // any lock, and whether the reflector runs or not.
-func (r *Reflector[T]) Relist(f *failure.Failure) {
+func (r *Reflector) Relist(f *failure.Failure) {
 	r.lost.Store(f)
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(errLost)
@@ -21,7 +21,7 @@ func (r *Reflector[T]) Relist(f *failure.Failure) {
 }
 
 // watching lets others end the watch in progress by a function; nil when there is none.
-func (r *Reflector[T]) watching(end func(error)) {
+func (r *Reflector) watching(end func(error)) {
 	if end == nil {
 		r.endWatch.Store(nil)
 		return
@@ -37,10 +37,10 @@ func (r *Reflector[T]) watching(end func(error)) {
 
 // listed notes that a list is queued which began when losing was what was known to be lost.
 // What was lost since then may be in it as it was.
-func (r *Reflector[T]) listed() { r.lost.CompareAndSwap(r.losing, nil) }
+func (r *Reflector) listed() { r.lost.CompareAndSwap(r.losing, nil) }
 
 // relist says where to go on instead, and why, if something is lost.
-func (r *Reflector[T]) relist(next State, fail *failure.Failure) (State, *failure.Failure) {
+func (r *Reflector) relist(next State, fail *failure.Failure) (State, *failure.Failure) {
 	lost := r.lost.Load()
 	if lost == nil || next != Watching && next != Gaining {
 		return next, fail

@@ -50,65 +50,80 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // resource version are put back where transform removed them. Bookmarks do not
 // pass through it, nor does what a source.Reuser takes back: that has been
 // transformed before.
-func Transformed[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) source.ListerWatcher[T] {
-	refuseNil(from, transform)
-	return TransformedBy(from, transform, transform)
+func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
+	return newTransformed(from, onObjects(transform), transform)
 }
 
 // TransformedBy is Transformed for a transform that calls a function of somebody
 // else's, whose name and place stand in a TransformError.
-func TransformedBy[T object.Object, F any](from source.ListerWatcher[T], transform func(T) (T, error), calls F) source.ListerWatcher[T] {
-	refuseNil(from, transform)
-	return &transformed[T]{source: from, transform: transform, place: placeOf(calls)}
+func TransformedBy[T object.Object](from source.ListerWatcher, transform func(T) (T, error), calls any) source.ListerWatcher {
+	return newTransformed(from, onObjects(transform), calls)
 }
 
-// refuseNil and what cannot be transformed: it panics with the place of the call of its caller.
-func refuseNil[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) {
+// onObjects returns a transform of any objects, which fails for those that are no T. It is nil if
+// transform is.
+func onObjects[T object.Object](transform func(T) (T, error)) func(object.Object) (object.Object, error) {
+	if transform == nil {
+		return nil
+	}
+	return func(o object.Object) (object.Object, error) {
+		typed, ok := o.(T)
+		if !ok {
+			return nil, &source.TypeError{Have: reflect.TypeOf(o), Want: reflect.TypeFor[T]()}
+		}
+		return transform(typed)
+	}
+}
+
+// newTransformed panics with the place of the call of its caller if there is nothing to transform, or
+// if it must not be transformed.
+func newTransformed(from source.ListerWatcher, transform func(object.Object) (object.Object, error), calls any) *transformed {
 	if from == nil || transform == nil {
 		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
 	}
 	if sharer, ok := from.(source.Sharer); ok && sharer.SharedParts() != nil {
 		panic(failure.Place(2) + ": the objects of " + source.NameOf(from) + " share parts, and a transform of one would change others: leave out Sharing")
 	}
+	return &transformed{source: from, transform: transform, place: placeOf(calls)}
 }
 
-type transformed[T object.Object] struct {
-	source    source.ListerWatcher[T]
-	transform func(T) (T, error)
-	place     string        // where transform stands
-	known     wire.Known[T] // nil where every object is new
+type transformed struct {
+	source    source.ListerWatcher
+	transform func(object.Object) (object.Object, error)
+	place     string     // where transform stands
+	known     wire.Known // nil where every object is new
 
 	wanted    func(object.Head) bool // nil where every object is wanted
 	selection source.Selection
 }
 
 // String names the source.
-func (t *transformed[T]) String() string { return source.NameOf(t.source) }
+func (t *transformed) String() string { return source.NameOf(t.source) }
 
 // Reusing implements source.Reuser where the source does.
-func (t *transformed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
+func (t *transformed) Reusing(known wire.Known) source.ListerWatcher {
 	keeping := *t
 	keeping.known = known
 	return &keeping
 }
 
 // Choosing implements source.Chooser: what is not wanted is not transformed.
-func (t *transformed[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
+func (t *transformed) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
 	choosing := *t
 	choosing.wanted = source.Both(choosing.wanted, wanted)
 	return &choosing
 }
 
 // Selecting implements source.Selector where the source does.
-func (t *transformed[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
+func (t *transformed) Selecting(s source.Selection) source.ListerWatcher {
 	selecting := *t
 	selecting.selection = s
 	return &selecting
 }
 
 // In implements source.Namespacer where the source does, and fails otherwise.
-func (t *transformed[T]) In(namespace string) (source.ListerWatcher[T], error) {
-	whole, ok := t.source.(source.Namespacer[T])
+func (t *transformed) In(namespace string) (source.ListerWatcher, error) {
+	whole, ok := t.source.(source.Namespacer)
 	if !ok {
 		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", t)
 	}
@@ -122,10 +137,10 @@ func (t *transformed[T]) In(namespace string) (source.ListerWatcher[T], error) {
 }
 
 // lend returns the source for one request, and what is lent to it meanwhile.
-func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
-	lent := &loans[T]{known: t.known}
+func (t *transformed) lend() (source.ListerWatcher, *loans) {
+	lent := &loans{known: t.known}
 	from := t.source
-	if reuser, ok := from.(source.Reuser[T]); ok && t.known != nil {
+	if reuser, ok := from.(source.Reuser); ok && t.known != nil {
 		if again := reuser.Reusing(lent.lend); again != nil {
 			from = again
 		}
@@ -138,11 +153,11 @@ func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
 }
 
 // List lists the source and transforms each item.
-func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+func (t *transformed) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	from, lent := t.lend()
 	list := from.List(ctx, opts)
 	items, calls := list.Items, callsOf(ctx)
-	list.Items = func(yield func(T, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
 			if err == nil && !lent.back(item) {
 				item, err = t.apply(calls, item)
@@ -156,14 +171,14 @@ func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) sour
 }
 
 // Watch watches the source and transforms the object of each change.
-func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (t *transformed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	from, lent := t.lend()
 	events, err := from.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	calls := callsOf(ctx)
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !lent.back(e.Object) {
 				e.Object, err = t.apply(calls, e.Object)
@@ -175,28 +190,28 @@ func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (it
 	}, nil
 }
 
-func (t *transformed[T]) apply(calls *calls, o T) (out T, err error) {
-	if isNil(o) {
-		return o, nil // what the source did wrong is not the transform's to say
+func (t *transformed) apply(calls *calls, head object.Head) (made object.Head, err error) {
+	o, ok := head.(object.Object)
+	if !ok || source.IsNil(o) {
+		return head, nil // what the source did wrong is not the transform's to say
 	}
 	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
 	defer func() {
 		if err != nil {
-			var none T
-			out, err = none, &TransformError{Transform: t.place, Key: key, Err: err}
+			made, err = nil, &TransformError{Transform: t.place, Key: key, Err: err}
 		}
 	}()
-	if out, err = t.call(calls, key, o); err != nil {
-		return out, err
-	}
+	out, err := t.call(calls, key, o)
 	switch {
-	case isNil(out):
-		return out, ErrNilTransform
+	case err != nil:
+		return nil, err
+	case source.IsNil(out):
+		return nil, ErrNilTransform
 	case object.KeyOf(out) != key:
-		return out, ErrTransformKey
+		return nil, ErrTransformKey
 	}
-	if (out.GetUID() != uid || out.GetResourceVersion() != rv) && any(out) != any(o) {
-		out = out.DeepCopyObject().(T) // it may be one that was returned before, and is in use
+	if (out.GetUID() != uid || out.GetResourceVersion() != rv) && out != o {
+		out = out.DeepCopyObject().(object.Object) // it may be one that was returned before, and is in use
 	}
 	if out.GetUID() != uid {
 		out.SetUID(uid)
@@ -210,7 +225,7 @@ func (t *transformed[T]) apply(calls *calls, o T) (out T, err error) {
 // call calls the transform. A Goexit cannot be returned from here: it ends the goroutine.
 // It becomes a panic, so that who called the source hears of the transform and not of
 // the source alone.
-func (t *transformed[T]) call(calls *calls, key object.Key, o T) (out T, err error) {
+func (t *transformed) call(calls *calls, key object.Key, o object.Object) (out object.Object, err error) {
 	calls.begin(call{"transform", t.place, key})
 	defer calls.end()
 	guard := failure.Guard{In: "transform"}
@@ -223,7 +238,7 @@ func (t *transformed[T]) call(calls *calls, key object.Key, o T) (out T, err err
 }
 
 // placeOf names a function by where it stands: "shop.slim (shop/slim.go:12)".
-func placeOf[F any](f F) string {
+func placeOf(f any) string {
 	value := reflect.ValueOf(f)
 	if value.Kind() != reflect.Func || value.IsNil() {
 		return "unknown place"

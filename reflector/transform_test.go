@@ -19,25 +19,25 @@ import (
 // that back where the version is the same.
 type keeper struct {
 	*script
-	known wire.Known[partial]
+	known wire.Known
 }
 
-func (k *keeper) Reusing(known wire.Known[partial]) source.ListerWatcher[partial] {
+func (k *keeper) Reusing(known wire.Known) source.ListerWatcher {
 	return &keeper{k.script, known}
 }
 
-func (k *keeper) instead(o partial) partial {
+func (k *keeper) instead(o object.Head) object.Head {
 	if k.known != nil && o != nil {
-		if have, ok := k.known(object.KeyOf(o)); ok && have.ResourceVersion == o.ResourceVersion {
+		if have, ok := k.known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.GetResourceVersion() {
 			return have
 		}
 	}
 	return o
 }
 
-func (k *keeper) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+func (k *keeper) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	list := k.script.List(ctx, o)
-	return source.List[partial]{Meta: list.Meta, Items: func(yield func(partial, error) bool) {
+	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
 		for item, err := range list.Items {
 			if !yield(k.instead(item), err) {
 				return
@@ -46,9 +46,9 @@ func (k *keeper) List(ctx context.Context, o metav1.ListOptions) source.List[par
 	}}
 }
 
-func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := k.script.Watch(ctx, o)
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			e.Object = k.instead(e.Object)
 			if !yield(e, err) {
@@ -63,14 +63,14 @@ func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
 	from := &keeper{script: &script{
-		lists: []answer{{items: []partial{obj("same", 1), obj("changed", 2), obj("new", 3), obj("same", 1)}, rv: "5"}},
-		watches: []answer{{events: []wire.Event[partial]{
+		lists: []answer{{items: []object.Head{obj("same", 1), obj("changed", 2), obj("new", 3), obj("same", 1)}, rv: "5"}},
+		watches: []answer{{events: []wire.Event[object.Head]{
 			change(watch.Added, "same", 1), change(watch.Bookmark, "", 5), change(watch.Added, "changed", 2)}}},
 	}}
 	transformed := Transformed(from, func(o partial) (partial, error) {
 		o.Labels = map[string]string{"seen": "true"}
 		return o, nil
-	}).(source.Reuser[partial]).Reusing(func(key object.Key) (partial, bool) {
+	}).(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) {
 		o, ok := have[key]
 		if key.Name == "same" {
 			have[key] = obj("same", 1) // whoever asks twice is told something else
@@ -79,8 +79,8 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	})
 	require.Equal(t, "things", source.NameOf(transformed))
 	kept := 0
-	look := func(o partial) {
-		switch {
+	look := func(head object.Head) {
+		switch o := head.(partial); {
 		case o.Name == "same":
 			require.Empty(t, o.Labels)
 			kept++
@@ -105,10 +105,10 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 
 // A source that keeps nothing decodes, and the transform sees, everything.
 func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
-	from := &script{lists: []answer{{items: []partial{obj("a", 1)}, rv: "5"}}}
+	from := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	seen := 0
-	transformed := Transformed(from, func(o partial) (partial, error) { seen++; return o, nil }).(source.Reuser[partial]).Reusing(
-		func(object.Key) (partial, bool) { return obj("a", 1), true })
+	transformed := Transformed(from, func(o partial) (partial, error) { seen++; return o, nil }).(source.Reuser).Reusing(
+		func(object.Key) (object.Head, bool) { return obj("a", 1), true })
 	for _, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
 		require.NoError(t, err)
 	}
@@ -119,7 +119,7 @@ func slim(o partial) (partial, error) { return nil, errors.New("no") }
 
 // What calls the function of somebody else is not to blame.
 func TestAWrappedTransformIsNamedByWhatItCalls(t *testing.T) {
-	s := &script{lists: []answer{{items: []partial{obj("a", 1)}, rv: "5"}}}
+	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	from := TransformedBy(s, func(o partial) (partial, error) { return slim(o) }, slim)
 	for _, err := range from.List(t.Context(), metav1.ListOptions{}).Items {
 		var failed *TransformError

@@ -36,13 +36,13 @@ const streamTries = 2
 const readTries = 3
 
 // initialWatch reads the initial state from a watch and stays on it.
-func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) initialWatch(ctx context.Context) (State, *failure.Failure) {
 	r.countList()
 	yes := true
 	opts := r.opts.selectors()
 	opts.SendInitialEvents = &yes
 	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	var initial initialSet[T]
+	var initial initialSet
 	next, fail := r.follow(ctx, opts, &initial)
 	if initial.done {
 		return r.unlessBack(ctx, next, fail)
@@ -62,7 +62,7 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 }
 
 // stopsStreaming counts a streaming list that failed, and reports whether a list is to take its place.
-func (r *Reflector[T]) stopsStreaming() bool {
+func (r *Reflector) stopsStreaming() bool {
 	r.streamFailures++
 	return r.opts.Initial == Auto && r.streamFailures >= streamTries
 }
@@ -87,7 +87,7 @@ func refusesStream(f *failure.Failure) bool {
 }
 
 // watch follows the changes from the last resource version.
-func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) watch(ctx context.Context) (State, *failure.Failure) {
 	r.enter(Connecting)
 	opts := r.opts.selectors()
 	r.watched = r.from()
@@ -109,7 +109,7 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 
 // looksPast counts a watch that has ended, if it broke at a change that cannot be read, and reports
 // whether a list is to look past that.
-func (r *Reflector[T]) looksPast(f *failure.Failure) bool {
+func (r *Reflector) looksPast(f *failure.Failure) bool {
 	if r.watched != r.from() {
 		r.unreadable = 0
 	}
@@ -129,7 +129,7 @@ func unreadable(f *failure.Failure) bool {
 
 // follow opens a watch and reads it to its end. With initial not nil it first
 // gathers the initial state there.
-func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet[T]) (State, *failure.Failure) {
+func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet) (State, *failure.Failure) {
 	opened := time.Now()
 	lifetime := r.opts.watchTimeout()
 	if initial != nil && initial.until != "" {
@@ -183,10 +183,13 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		if err != nil {
 			return broke(err)
 		}
-		if e.Passed == nil && isNil(e.Object) {
-			return r.first(), &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
-		}
 		var fail *failure.Failure
+		if e.Passed == nil {
+			fail = r.unfit(e.Object)
+		}
+		if fail != nil {
+			return r.first(), fail
+		}
 		if initial == nil || initial.done {
 			if err := r.waitForRoom(ctx, dog); err != nil {
 				return broke(err)
@@ -217,14 +220,14 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 
 // waitForRoom waits until the queue has room. Meanwhile the server is not to blame for
 // silence.
-func (r *Reflector[T]) waitForRoom(ctx context.Context, dog *watchdog) error {
+func (r *Reflector) waitForRoom(ctx context.Context, dog *watchdog) error {
 	dog.busy.Store(true)
 	defer dog.busy.Store(false)
 	return r.queue.WaitForRoom(ctx)
 }
 
 // watchFailed says where to go on after a watch failed to open or broke.
-func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err error) (State, *failure.Failure) {
+func (r *Reflector) watchFailed(ctx context.Context, phase failure.Phase, err error) (State, *failure.Failure) {
 	next := Watching
 	if _, users := errors.AsType[*TransformError](err); expired(err) && !users {
 		r.expired = true
@@ -234,14 +237,14 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err
 }
 
 // hear notes that a watch has brought a change or a bookmark.
-func (r *Reflector[T]) hear(rv string, at time.Time) {
+func (r *Reflector) hear(rv string, at time.Time) {
 	r.heard++
 	r.last = rv
 	r.hears(at)
 }
 
 // hears notes when the server told of the state. A source of other than the wire may not say.
-func (r *Reflector[T]) hears(at time.Time) {
+func (r *Reflector) hears(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
 	}
@@ -250,7 +253,7 @@ func (r *Reflector[T]) hears(at time.Time) {
 
 // accepted ends a series of failures to come this far. One of reading or
 // decoding ends only with a change that was read.
-func (r *Reflector[T]) accepted() {
+func (r *Reflector) accepted() {
 	r.update(func(s *Status) {
 		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {
 			s.Attempts = 0
@@ -259,7 +262,7 @@ func (r *Reflector[T]) accepted() {
 }
 
 // gather takes one event of a streaming list. Its end queues the set.
-func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened time.Time) *failure.Failure {
+func (r *Reflector) gather(initial *initialSet, e wire.Event[object.Head], opened time.Time) *failure.Failure {
 	if initial.until != "" {
 		return r.gatherSince(initial, e, opened)
 	}
@@ -285,7 +288,7 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 }
 
 // apply queues one change. Its RV counts as seen only then.
-func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
+func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 	if e.Passed != nil {
 		return r.pass(e)
 	}
@@ -296,7 +299,7 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 	if e.Type == watch.Bookmark {
 		return r.bookmark(rv, e)
 	}
-	d := deltafifo.Delta[T]{Key: object.KeyOf(e.Object), Object: e.Object, Received: e.Received, Decoded: e.Decoded}
+	d := deltafifo.Delta{Key: object.KeyOf(e.Object), Object: e.Object, Received: e.Received, Decoded: e.Decoded}
 	switch e.Type {
 	case watch.Added:
 		d.Type = deltafifo.Added
@@ -323,12 +326,12 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 }
 
 // bookmark queues one. A quiet server repeats its last one.
-func (r *Reflector[T]) bookmark(rv string, e wire.Event[T]) *failure.Failure {
+func (r *Reflector) bookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	if r.backTo(rv) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	if r.ahead(rv) {
-		r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})
+		r.queue.Add(deltafifo.Delta{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})
 		r.rv = rv
 	}
 	r.hear(rv, e.Received)

@@ -23,11 +23,11 @@ import (
 )
 
 // full returns a queue without room.
-func full() *deltafifo.DeltaFIFO[partial] {
-	queue := deltafifo.New[partial](deltafifo.Options{})
+func full() *deltafifo.DeltaFIFO {
+	queue := deltafifo.New(deltafifo.Options{})
 	for n := range deltafifo.MaxAhead {
 		o := obj("x", n+1)
-		queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+		queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 	}
 	return queue
 }
@@ -36,7 +36,7 @@ func full() *deltafifo.DeltaFIFO[partial] {
 func TestTheServerIsNotBlamedForASlowConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := full()
-		s := &script{watches: []answer{{block: true, events: []wire.Event[partial]{change(watch.Added, "a", 5001), endOfInitial(5002), change(watch.Modified, "a", 5003)}}}}
+		s := &script{watches: []answer{{block: true, events: []wire.Event[object.Head]{change(watch.Added, "a", 5001), endOfInitial(5002), change(watch.Modified, "a", 5003)}}}}
 		r := New(s, queue, Options{Timing: Timing{WatchTimeout: time.Minute}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -57,7 +57,7 @@ func TestTheServerIsNotBlamedForASlowConsumer(t *testing.T) {
 // frozen is a source that accepts connections and does not answer.
 type frozen struct{ script }
 
-func (f *frozen) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (f *frozen) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if o.SendInitialEvents != nil && len(f.watches) > 0 {
 		return f.script.Watch(ctx, o)
 	}
@@ -70,7 +70,7 @@ func (f *frozen) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &frozen{script{lists: []answer{{rv: "8"}}}}
-		r := New(f, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		r := New(f, deltafifo.New(deltafifo.Options{}), Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -92,15 +92,15 @@ func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 // buffered is a source whose streaming list ends with what had arrived when it was given up.
 type buffered struct{ script }
 
-func (b *buffered) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (b *buffered) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := b.script.Watch(ctx, o)
 	if o.SendInitialEvents == nil {
 		return events, err
 	}
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		<-ctx.Done()
 		if yield(endOfInitial(9), nil) {
-			yield(wire.Event[partial]{}, ctx.Err())
+			yield(wire.Event[object.Head]{}, ctx.Err())
 		}
 	}, nil
 }
@@ -110,7 +110,7 @@ func (b *buffered) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[w
 func TestAnEndAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &buffered{script{watches: []answer{{}, {block: true}}}}
-		r := New(b, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		r := New(b, deltafifo.New(deltafifo.Options{}), Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -131,7 +131,7 @@ func TestStatusSaysWhatARequestWaitsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				r := New(&plugged{}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: initial, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				r := New(&plugged{}, deltafifo.New(deltafifo.Options{}), Options{Initial: initial, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 					Timing: Timing{StreamIdle: time.Minute}})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
@@ -159,20 +159,20 @@ func (plugged) hang(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (p plugged) List(ctx context.Context, _ metav1.ListOptions) source.List[partial] {
-	return source.List[partial]{Items: func(yield func(partial, error) bool) { yield(nil, p.hang(ctx)) }}
+func (p plugged) List(ctx context.Context, _ metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Items: func(yield func(object.Head, error) bool) { yield(nil, p.hang(ctx)) }}
 }
 
-func (p plugged) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (p plugged) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, p.hang(ctx)
 }
 
 // A watch that was not accepted yet is not announced as one.
 func TestWatchingIsSaidOnceTheServerHasAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &frozen{script{watches: []answer{{events: []wire.Event[partial]{endOfInitial(8)}}}}}
+		f := &frozen{script{watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(8)}}}}}
 		var states []string
-		r := New(f, deltafifo.New[partial](deltafifo.Options{}), Options{OnState: func(s Status) { states = append(states, s.State.String()) }})
+		r := New(f, deltafifo.New(deltafifo.Options{}), Options{OnState: func(s Status) { states = append(states, s.State.String()) }})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -191,7 +191,7 @@ type resting struct {
 	pause time.Duration
 }
 
-func (s resting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (s resting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	source.ProgressOf(ctx).Rest("the end of a rest")
 	select {
 	case <-time.After(s.pause):
@@ -210,7 +210,7 @@ func TestARestIsNoSilence(t *testing.T) {
 	} {
 		t.Run(c.pause.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := New(&resting{pause: c.pause}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+				r := New(&resting{pause: c.pause}, deltafifo.New(deltafifo.Options{}), Options{})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
@@ -234,10 +234,10 @@ func TestAWatchThatServesEndsASeriesOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		s := &script{
-			lists:   []answer{{items: []partial{obj("a", 7)}, rv: "9"}},
+			lists:   []answer{{items: []object.Head{obj("a", 7)}, rv: "9"}},
 			watches: []answer{{broken: broken}, {broken: broken}, {broken: broken, after: 20 * time.Second}},
 		}
-		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -263,10 +263,10 @@ func TestStatusSaysHowLongAWatchIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &script{lists: []answer{{rv: "10"}}, watches: []answer{
-			{events: []wire.Event[partial]{change(watch.Modified, "a", 11)}, broken: io.ErrUnexpectedEOF, after: time.Minute},
-			{events: []wire.Event[partial]{change(watch.Bookmark, "", 12)}, block: true},
+			{events: []wire.Event[object.Head]{change(watch.Modified, "a", 11)}, broken: io.ErrUnexpectedEOF, after: time.Minute},
+			{events: []wire.Event[object.Head]{change(watch.Bookmark, "", 12)}, block: true},
 		}}
-		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
 		require.Zero(t, r.Status().Heard)
 		require.Zero(t, r.Status().Silence(time.Now()))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -12,19 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Stream opens what a subresource answers with that is no object, such as the log of a
-// container:
-//
-//	log, err := pods.Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
-//	if err != nil { ... }
-//	defer log.Close()
-//
-// It returns when the server has begun to answer. What comes is read as it comes, for as
-// long as the server sends and ctx lasts, whatever its size; nothing else ends it. A Read
-// fails with the cause of ctx, and says what was read. opts become the query; nil is none. A
-// stream belongs to one goroutine, and must be closed. Stream is sent again as Get is.
-func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
-	c := call[T]{verb: "get", method: http.MethodGet, key: key, repeat: idempotent}
+func (r *resource) stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
+	c := call{verb: "get", method: http.MethodGet, key: key, repeat: idempotent}
 	if key.Name == "" {
 		return nil, fmt.Errorf("%s %s: the name is empty", c.verb, r.describe(key))
 	}

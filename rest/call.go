@@ -22,7 +22,7 @@ const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
 
 // call is one use of a verb, before it is known where the resource is and which
 // encoding its server speaks.
-type call[T object.Object] struct {
+type call struct {
 	verb   string
 	method string
 	key    object.Key
@@ -31,14 +31,14 @@ type call[T object.Object] struct {
 	repeat repeat
 	stream bool // the body of the answer is read as it comes
 
-	object      *T     // what to send, encoded as the server likes it
-	body        []byte // or what to send as it is
-	contentType string // of body
+	object      object.Object // what to send, encoded as the server likes it
+	body        []byte        // or what to send as it is
+	contentType string        // of body
 }
 
 // send resolves the resource and sends the call, once more in plain JSON where
 // the server refuses more. The body of the answer must be closed.
-func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Response, error) {
+func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, error) {
 	m, err := r.Mapping(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
@@ -90,13 +90,13 @@ func placeMissing(err error, stream bool) bool {
 	return stream || ok && (status.ErrStatus.Details == nil || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
 }
 
-func (r *Resource[T]) request(m discovery.Mapping, c call[T], plain bool) (*request, error) {
+func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, error) {
 	path, err := r.path(m, c.key)
 	if err != nil {
 		return nil, err
 	}
 	if c.object != nil {
-		if c.body, c.contentType, err = r.codec.encode(*c.object, r.codec.protobuf && !plain); err != nil {
+		if c.body, c.contentType, err = r.codec.encode(c.object, r.codec.protobuf && !plain); err != nil {
 			return nil, err
 		}
 	}
@@ -117,8 +117,8 @@ func (r *Resource[T]) request(m discovery.Mapping, c call[T], plain bool) (*requ
 }
 
 // one sends a call that is answered with one object.
-func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
-	var none T
+func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
+	var none object.Object
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
 		return none, err
@@ -134,10 +134,10 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 	}
 	obj, err := decoder.Object(body)
 	if err == nil {
-		return obj, nil
+		return obj.(object.Object), nil // of a decoder of whole objects
 	}
 	if isSuccess(err) && c.object != nil {
-		return *c.object, nil
+		return c.object, nil
 	}
 	return none, req.wrap(r.client.concealed(resp, err))
 }
@@ -145,7 +145,7 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 // none sends a call whose answer says no more than that it succeeded: with a Status, or
 // with what was deleted, of which the kind is enough. What is not from the API says
 // nothing.
-func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
+func (r *resource) none(ctx context.Context, c call) error {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/mergepatch"
 	"github.com/millrace-dev/millrace/object"
@@ -28,21 +27,11 @@ type ChangeOptions struct {
 	Patch metav1.PatchOptions
 }
 
-// Change reads an object from the server, lets change alter it, and sends what is
-// different then as a JSON merge patch (RFC 7386): others may write other fields at the
-// same time. Where nothing is different nothing is sent. It returns the object as the
-// server has it.
-//
-// After a conflict the object is read again and change is called again, as often as
-// RetryOnConflict does. change must not keep what it is given. An error of it ends
-// Change and is returned as it is.
-func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T) error, opts ChangeOptions) (changed T, err error) {
-	if change == nil {
-		panic(failure.Place(1) + ": the function that is to change the object is nil")
-	}
+// changeUntilDone is Resource.Change.
+func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (changed object.Object, err error) {
 	var stop error // of change, which may be a conflict about something else
 	err = RetryOnConflict(ctx, func() error {
-		changed, err = r.change(ctx, key, func(o T) error { stop = change(o); return stop }, opts)
+		changed, err = r.change(ctx, key, func(o object.Object) error { stop = change(o); return stop }, opts)
 		if stop != nil {
 			return nil
 		}
@@ -55,8 +44,8 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 }
 
 // change is one try of Change.
-func (r *Resource[T]) change(ctx context.Context, key object.Key, change func(T) error, opts ChangeOptions) (T, error) {
-	o, err := r.Get(ctx, key, metav1.GetOptions{})
+func (r *resource) change(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (object.Object, error) {
+	o, err := r.get(ctx, key, metav1.GetOptions{})
 	if err != nil {
 		return o, err
 	}
@@ -92,7 +81,7 @@ func (r *Resource[T]) change(ctx context.Context, key object.Key, change func(T)
 	if err != nil {
 		return o, describe(err)
 	}
-	return r.Patch(ctx, key, types.MergePatchType, body, opts.Patch)
+	return r.patch(ctx, key, types.MergePatchType, body, opts.Patch)
 }
 
 const (

@@ -13,22 +13,21 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-var (
-	_ source.Chooser[*corev1.Pod]               = (*Resource[*corev1.Pod])(nil)
-	_ source.Chooser[*wire.Packed[*corev1.Pod]] = (*packing[*corev1.Pod])(nil)
-)
+func podSource(t *testing.T) *lister {
+	return ResourceFor[*corev1.Pod](podsServer(t)).Source().(*lister)
+}
 
 // Lists and watches lack what is not wanted, whole and packed, on every page.
 func TestChoosingLeavesOut(t *testing.T) {
-	pods := ResourceFor[*corev1.Pod](podsServer(t))
+	pods := podSource(t)
 	wanted := func(o object.Head) bool { return o.GetName() == "b" && o.GetLabels()["app"] != "" }
 	leavesOut(t, source.Choosing(pods, wanted))
-	packing := source.Packing(pods, wire.NewPacker[*corev1.Pod](nil))
-	leavesOut(t, source.Choosing[*wire.Packed[*corev1.Pod]](packing, wanted))
-	leavesOut(t, source.Packing(pods.Choosing(wanted), wire.NewPacker[*corev1.Pod](nil)))
+	packing := source.Packing(pods, wire.NewPacker(nil))
+	leavesOut(t, source.Choosing(packing, wanted))
+	leavesOut(t, source.Packing(pods.Choosing(wanted), wire.NewPacker(nil)))
 }
 
-func leavesOut[T object.Head](t *testing.T, from source.ListerWatcher[T]) {
+func leavesOut(t *testing.T, from source.ListerWatcher) {
 	t.Helper()
 	var got []string
 	list := from.List(t.Context(), metav1.ListOptions{Limit: 2})
@@ -52,11 +51,11 @@ func leavesOut[T object.Head](t *testing.T, from source.ListerWatcher[T]) {
 
 // A page of which nothing is wanted is not an empty one.
 func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
-	list := &pageReader[*corev1.Pod, *corev1.Pod]{
-		reading: ResourceFor[*corev1.Pod](podsServer(t)).Choosing(func(object.Head) bool { return false }).(*Resource[*corev1.Pod]).whole(),
-		empty:   maxEmptyPages - 1,
+	list := &pageReader{
+		lister: podSource(t).Choosing(func(object.Head) bool { return false }).(*lister),
+		empty:  maxEmptyPages - 1,
 	}
-	goOn, err := list.page(t.Context(), new(metav1.ListMeta), func(*corev1.Pod, error) bool { t.Error("an item"); return false })
+	goOn, err := list.page(t.Context(), new(metav1.ListMeta), func(object.Head, error) bool { t.Error("an item"); return false })
 	require.NoError(t, err)
 	require.True(t, goOn)
 	require.Zero(t, list.empty)
@@ -68,7 +67,7 @@ func allBut(name string) func(object.Head) bool {
 
 // What a source lacks already stays away, whatever is left out besides.
 func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
-	pods := ResourceFor[*corev1.Pod](podsServer(t))
+	pods := podSource(t)
 	t.Run("whole", func(t *testing.T) {
 		for o, err := range source.Choosing(pods.Choosing(allBut("a")), allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
 			require.NoError(t, err)
@@ -76,8 +75,8 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 		}
 	})
 	t.Run("packed", func(t *testing.T) {
-		packed := source.Packing(pods.Choosing(allBut("a")), wire.NewPacker[*corev1.Pod](nil))
-		for o, err := range source.Choosing[*wire.Packed[*corev1.Pod]](packed, allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
+		packed := source.Packing(pods.Choosing(allBut("a")), wire.NewPacker(nil))
+		for o, err := range source.Choosing(packed, allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
 			require.NoError(t, err)
 			require.NotEqual(t, "a", o.GetName())
 		}
@@ -88,14 +87,14 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 // that leaves out what a function refuses cannot say so, and has no origin; else an informer
 // of all believes the snapshot of some, or the other way round.
 func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
-	pods := ResourceFor[*corev1.Pod](podsServer(t))
+	pods := podSource(t)
 	whole, _ := pods.Origin()
 	require.NotEmpty(t, whole.Server)
 	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
 	for name, from := range map[string]any{
 		"a resource":  pods.Choosing(allBut("a")),
-		"transformed": source.Choosing(reflector.Transformed[*corev1.Pod](pods, same), allBut("a")),
-		"packed":      source.Choosing[*wire.Packed[*corev1.Pod]](source.Packing(reflector.Transformed[*corev1.Pod](pods, same), wire.NewPacker[*corev1.Pod](nil)), allBut("a")),
+		"transformed": source.Choosing(reflector.Transformed(pods, same), allBut("a")),
+		"packed":      source.Choosing(source.Packing(reflector.Transformed(pods, same), wire.NewPacker(nil)), allBut("a")),
 	} {
 		_, ok := source.OriginOf(from)
 		require.False(t, ok, name)

@@ -22,27 +22,27 @@ import (
 )
 
 // codec knows how the objects of one kind are asked for, read and written.
-type codec[T object.Object] struct {
+type codec struct {
 	opts         wire.Options
 	metadataOnly bool
 	protobuf     bool // whether the server is expected to speak protobuf
 	cbor         bool // whether CBOR is asked for before all else
-	decoders     decoders[T]
+	decoders     decoders
 }
 
 // decoders are those of each media type. Each is made when it is first needed.
-type decoders[H object.Head] map[string]func() (wire.Decoder[H], error)
+type decoders map[string]func() (wire.Decoder, error)
 
-func newDecoders[H object.Head](decoder func(media string) (wire.Decoder[H], error)) decoders[H] {
-	d := decoders[H]{}
+func newDecoders(decoder func(media string) (wire.Decoder, error)) decoders {
+	d := decoders{}
 	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf, wire.MediaCBOR, wire.MediaCBORSequence} {
-		d[media] = sync.OnceValues(func() (wire.Decoder[H], error) { return decoder(media) })
+		d[media] = sync.OnceValues(func() (wire.Decoder, error) { return decoder(media) })
 	}
 	return d
 }
 
 // of returns the decoder for the body of an answer.
-func (d decoders[H]) of(client *Client, resp *http.Response) (wire.Decoder[H], error) {
+func (d decoders) of(client *Client, resp *http.Response) (wire.Decoder, error) {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	decoder, ok := d[strings.ToLower(strings.TrimSpace(media))]
 	if !ok {
@@ -51,11 +51,12 @@ func (d decoders[H]) of(client *Client, resp *http.Response) (wire.Decoder[H], e
 	return decoder()
 }
 
-func newCodec[T object.Object](opts wire.Options, cbor bool) *codec[T] {
-	c := &codec[T]{opts: opts, cbor: cbor}
-	c.metadataOnly = goType[T](opts) == reflect.TypeFor[*metav1.PartialObjectMetadata]()
-	c.protobuf = (c.metadataOnly || isBuiltin(goType[T](opts))) && wire.SupportsProtobuf[T](opts)
-	c.decoders = newDecoders(func(media string) (wire.Decoder[T], error) { return wire.NewDecoder[T](media, opts) })
+func newCodec(opts wire.Options, cbor bool) *codec {
+	c := &codec{opts: opts, cbor: cbor}
+	made := goType(opts)
+	c.metadataOnly = made == reflect.TypeFor[*metav1.PartialObjectMetadata]()
+	c.protobuf = (c.metadataOnly || isBuiltin(made)) && wire.SupportsProtobuf(opts)
+	c.decoders = newDecoders(func(media string) (wire.Decoder, error) { return wire.NewDecoder(media, opts) })
 	return c
 }
 
@@ -65,12 +66,8 @@ func isBuiltin(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Pointer && object.IsBuiltin(t.Elem())
 }
 
-// goType is the type of the objects, which are pointers. It is nil where T is an interface and
-// nothing says what they are.
-func goType[T object.Object](opts wire.Options) reflect.Type {
-	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
-		return t
-	}
+// goType is the type of the objects, which are pointers. It is nil if nothing says what they are.
+func goType(opts wire.Options) reflect.Type {
 	if opts.Type != nil {
 		return opts.Type
 	}
@@ -82,19 +79,19 @@ func goType[T object.Object](opts wire.Options) reflect.Type {
 
 // check fails where objects of the kind cannot be decoded as they are wanted,
 // such as with fields that they do not have.
-func (c *codec[T]) check() error {
+func (c *codec) check() error {
 	_, err := c.decoders[wire.MediaJSON]()
 	return err
 }
 
 // plain reports whether nothing is asked for that a server could refuse.
-func (c *codec[T]) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
+func (c *codec) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
 // writable reports whether an object that was read can be sent back. The server
 // keeps the managed fields of an object that comes without them.
-func (c *codec[T]) writable() bool { return c.opts.Keep.Whole() }
+func (c *codec) writable() bool { return c.opts.Keep.Whole() }
 
-func (c *codec[T]) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
+func (c *codec) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
 
 // dropManagedFields asks a server not to send managed fields (KEP-5958). One
 // that does not know it ignores it; one that refuses it takes what comes next in
@@ -103,7 +100,7 @@ const dropManagedFields = ";drop=metadata.managedFields"
 
 // accept returns the Accept header for a single object, or for a list; plain
 // without what a server may refuse.
-func (c *codec[T]) accept(list, plain bool) string {
+func (c *codec) accept(list, plain bool) string {
 	as := ""
 	switch {
 	case c.metadataOnly && list:
@@ -126,7 +123,7 @@ func (c *codec[T]) accept(list, plain bool) string {
 }
 
 // media returns the media types to ask for, the best first.
-func (c *codec[T]) media(plain bool) (media []string) {
+func (c *codec) media(plain bool) (media []string) {
 	if c.cbor && !plain {
 		media = append(media, wire.MediaCBOR)
 	}
@@ -137,7 +134,7 @@ func (c *codec[T]) media(plain bool) (media []string) {
 }
 
 // encode writes an object with its kind, and returns the media type.
-func (c *codec[T]) encode(obj T, asProtobuf bool) (body []byte, contentType string, err error) {
+func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, contentType string, err error) {
 	kinded, err := c.withKind(obj)
 	if err != nil {
 		return nil, "", err
@@ -158,7 +155,7 @@ func (c *codec[T]) encode(obj T, asProtobuf bool) (body []byte, contentType stri
 
 // withKind returns obj with its kind set. The caller's object is not changed:
 // it may be shared with a cache.
-func (c *codec[T]) withKind(obj T) (runtime.Object, error) {
+func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("the object is nil")

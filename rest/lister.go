@@ -14,53 +14,91 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// List reads the objects of the resource one by one, as they arrive. At most one
-// item that was not yielded is in memory. Nothing is sent until Items is ranged
-// over. Options that contradict each other are an error.
-//
-// Pages, which the server returns if opts.Limit is set, are followed. If the
-// continue token of a later page has expired, the server's 410
-// (apierrors.IsResourceExpired) ends the iteration, and the caller should list
-// anew. List does not try again: its caller has a back-off and should see each
-// failure. source.RetryAfter tells how long the server asked to wait.
-func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
-	return r.whole().list(ctx, opts)
-}
-
-// reading is how the objects of a resource are read: as they are, or packed.
-type reading[T object.Object, H object.Head] struct {
-	*Resource[T]
-	decoders decoders[H]
-	known    wire.Known[H]          // nil where every object is new
-	wanted   func(object.Head) bool // nil where every object is wanted
-
+// lister reads a resource for an informer. It is the source of its Resource.
+type lister struct {
+	resource
+	packed    decoders               // of packed objects; nil for the objects themselves
+	known     wire.Known             // nil where every object is decoded
+	wanted    func(object.Head) bool // nil where every object is wanted
 	selection source.Selection
 }
 
-// whole reads the objects as they are.
-func (r *Resource[T]) whole() reading[T, T] {
-	as := reading[T, T]{Resource: r, known: r.known, wanted: r.wanted, selection: r.selection}
+// In implements source.Namespacer; it does not fail.
+func (r *lister) In(namespace string) (source.ListerWatcher, error) {
+	in := *r
+	in.namespace = namespace
+	return &in, nil
+}
+
+// Reusing implements source.Reuser.
+func (r *lister) Reusing(known wire.Known) source.ListerWatcher {
+	reusing := *r
+	reusing.known = known
+	return &reusing
+}
+
+// Choosing implements source.Chooser: what is not wanted is not decoded.
+func (r *lister) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
+	choosing := *r
+	choosing.wanted = source.Both(choosing.wanted, wanted)
+	return &choosing
+}
+
+// Selecting implements source.Selector. A server, or a proxy, that refuses the selector is
+// asked again without it.
+func (r *lister) Selecting(s source.Selection) source.ListerWatcher {
+	selecting := *r
+	selecting.selection = s
+	return &selecting
+}
+
+// Packing implements source.Packer: lists and watches bring objects that are packed by p,
+// straight from what the server sent.
+func (r *lister) Packing(p *wire.Packer) source.Namespacer {
+	packing := *r
+	packing.known = nil
 	if r.codec != nil {
-		as.decoders = r.codec.decoders
+		opts := r.codec.opts
+		packing.packed = newDecoders(func(media string) (wire.Decoder, error) { return p.Decoder(media, opts) })
 	}
-	return as
+	return &packing
+}
+
+// SharedParts implements source.Sharer.
+func (r *lister) SharedParts() *wire.Pool {
+	if r.codec == nil {
+		return nil
+	}
+	return r.codec.opts.Pool
+}
+
+// Altered implements source.Limited.
+func (r *lister) Altered() bool { return false }
+
+// Reaches implements source.Limited; see Resource.Namespace.
+func (r *lister) Reaches(namespace string) bool {
+	return r.namespace == "" || namespace == "" || r.namespace == namespace
 }
 
 // decoder returns the decoder for the body of an answer.
-func (r reading[T, H]) decoder(resp *http.Response) (wire.Decoder[H], error) {
-	decoder, err := r.decoders.of(r.client, resp)
+func (r *lister) decoder(resp *http.Response) (wire.Decoder, error) {
+	from := r.packed
+	if from == nil {
+		from = r.codec.decoders
+	}
+	decoder, err := from.of(r.client, resp)
 	if err != nil || r.wanted == nil {
 		return decoder, err
 	}
 	return decoder.Choosing(r.wanted), nil
 }
 
-func (r reading[T, H]) list(ctx context.Context, opts metav1.ListOptions) source.List[H] {
-	l := &pageReader[T, H]{reading: r, opts: opts, meta: new(metav1.ListMeta)}
-	return source.List[H]{Meta: l.meta, Items: func(yield func(H, error) bool) {
+// List implements source.ListerWatcher; see Resource.List.
+func (r *lister) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+	l := &pageReader{lister: r, opts: opts, meta: new(metav1.ListMeta)}
+	return source.List[object.Head]{Meta: l.meta, Items: func(yield func(object.Head, error) bool) {
 		if err := l.run(ctx, yield); err != nil {
-			var none H
-			yield(none, err)
+			yield(nil, err)
 		}
 	}}
 }
@@ -70,8 +108,8 @@ func (r reading[T, H]) list(ctx context.Context, opts metav1.ListOptions) source
 const maxEmptyPages = 1000
 
 // pageReader is a list that is being read, page by page.
-type pageReader[T object.Object, H object.Head] struct {
-	reading[T, H]
+type pageReader struct {
+	*lister
 	opts  metav1.ListOptions // of the next page
 	meta  *metav1.ListMeta
 	begun bool
@@ -81,13 +119,13 @@ type pageReader[T object.Object, H object.Head] struct {
 }
 
 // run reads all pages. It returns nil when the consumer has stopped it, too.
-func (l *pageReader[T, H]) run(ctx context.Context, yield func(H, error) bool) error {
+func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) bool) error {
 	if l.begun {
-		return fmt.Errorf("list %s: a list can be read only once: list again", l.Resource)
+		return fmt.Errorf("list %s: a list can be read only once: list again", l.lister)
 	}
 	l.begun = true
 	if err := validateList(l.opts); err != nil {
-		return fmt.Errorf("list %s: %w", l.Resource, err)
+		return fmt.Errorf("list %s: %w", l.lister, err)
 	}
 	for {
 		var page metav1.ListMeta
@@ -103,13 +141,13 @@ func (l *pageReader[T, H]) run(ctx context.Context, yield func(H, error) bool) e
 			return nil
 		}
 		if l.empty >= maxEmptyPages {
-			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.Resource, l.empty)
+			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.lister, l.empty)
 		}
 		if page.Continue == l.opts.Continue {
-			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.Resource, l.pages)
+			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.lister, l.pages)
 		}
 		if page.Continue == l.token {
-			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.Resource, l.pages)
+			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.lister, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
 			l.token = page.Continue // at powers of two: a circle is found within three rounds
@@ -121,18 +159,20 @@ func (l *pageReader[T, H]) run(ctx context.Context, yield func(H, error) bool) e
 }
 
 // page reads one page. It reports whether the consumer wants more.
-func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yield func(H, error) bool) (bool, error) {
+func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func(object.Head, error) bool) (bool, error) {
 	values, err := query(&l.opts)
 	if err != nil {
-		return false, fmt.Errorf("list %s: %w", l.Resource, err)
+		return false, fmt.Errorf("list %s: %w", l.lister, err)
 	}
-	r := l.reading
-	req, resp, selecting, err := r.ask(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
+	r := *l.lister
+	req, resp, selecting, err := r.ask(ctx, call{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
 	if err != nil {
 		return false, err
 	}
-	if !selecting {
-		l.selection = source.Selection{} // for what follows, too
+	if !selecting && r.selection.Selector != "" {
+		plain := r
+		plain.selection = source.Selection{}
+		l.lister = &plain // for what follows, too
 	}
 	read := false
 	defer func() {

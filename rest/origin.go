@@ -17,11 +17,11 @@ import (
 
 // Origin implements source.Traced. A subresource has none, and neither has what is chosen of a
 // resource: it is not told from the whole.
-func (r *Resource[T]) Origin() (source.Origin, bool) {
+func (r *lister) Origin() (source.Origin, bool) {
 	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" || r.wanted != nil {
 		return source.Origin{}, false
 	}
-	made := goType[T](r.codec.opts)
+	made := goType(r.codec.opts)
 	if made == nil {
 		return source.Origin{}, false
 	}

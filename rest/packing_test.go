@@ -1,14 +1,15 @@
 package rest
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/wire"
-)
+import "github.com/millrace-dev/millrace/source"
 
 var (
-	_ source.Packer[*corev1.Pod]               = (*Resource[*corev1.Pod])(nil)
-	_ source.Reuser[*wire.Packed[*corev1.Pod]] = (*packing[*corev1.Pod])(nil)
-	_ source.Limited                           = (*packing[*corev1.Pod])(nil)
+	_ source.Packer     = (*lister)(nil)
+	_ source.Chooser    = (*lister)(nil)
+	_ source.Selector   = (*lister)(nil)
+	_ source.Reuser     = (*lister)(nil)
+	_ source.Namespacer = (*lister)(nil)
+	_ source.Limited    = (*lister)(nil)
+	_ source.Kinded     = (*lister)(nil)
+	_ source.Traced     = (*lister)(nil)
+	_ source.Sharer     = (*lister)(nil)
 )

@@ -80,7 +80,7 @@ func contentEncoding(resp *http.Response) string {
 
 // readStatus returns nil where body holds no Status of a failure.
 func readStatus(contentType string, body []byte) *apierrors.StatusError {
-	dec, err := wire.NewDecoder[*metav1.PartialObjectMetadata](contentType, wire.Options{
+	dec, err := wire.NewDecoder(contentType, wire.Options{Type: wire.TypeFor[*metav1.PartialObjectMetadata](),
 		Kind: metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"),
 	})
 	if err != nil {

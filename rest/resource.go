@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -12,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/source"
@@ -31,26 +36,26 @@ import (
 // it with apierrors.IsNotFound and the like). If the kind is not served, it fails
 // with a *source.ResolveError, if the answer cannot be decoded with a *wire.Error,
 // and otherwise with the wrapped error of the network.
-type Resource[T object.Object] struct {
+type Resource[T object.Object] struct{ *resource }
+
+// resource is a Resource of objects of any type.
+type resource struct {
 	client      *Client
+	declared    reflect.Type // what the caller calls the objects: a pointer or an interface
 	kind        object.GVK
 	kindErr     error
 	location    *location
-	codec       *codec[T]
+	codec       *codec
 	namespace   string
 	subresource string
-	known       wire.Known[T] // nil where every object is decoded
-
-	wanted    func(object.Head) bool // nil where every object is wanted
-	selection source.Selection
 }
 
 // ResourceFor returns the resource of a Go type that the client's scheme knows
 // under one kind, such as *corev1.Pod. If the scheme does not know it, each verb
 // fails with a *source.ResolveError that says so. A nil client panics.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
-	kind, err := kindOf[T](c)
-	return newResource[T](c, kind, err, &location{kind: kind, mapper: c.mapper})
+	kind, err := kindOf(c, reflect.TypeFor[T]())
+	return &Resource[T]{newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // ResourceForKind returns the resource of a kind. T may be the kind's Go type,
@@ -58,7 +63,18 @@ func ResourceFor[T object.Object](c *Client) *Resource[T] {
 // alone, or object.Object for the Go type that the scheme has for the kind.
 func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 	c.mustExist()
-	return newResource[T](c, kind, nil, &location{kind: kind, mapper: c.mapper})
+	return &Resource[T]{newResource(c, reflect.TypeFor[T](), kind, nil, &location{kind: kind, mapper: c.mapper})}
+}
+
+// ResourceForType is ResourceFor or, if kind is not empty, ResourceForKind of a Go type that is known
+// only at run time: a pointer, or an interface.
+func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[object.Object] {
+	c.mustExist()
+	var err error
+	if kind.Empty() {
+		kind, err = kindOf(c, goType)
+	}
+	return &Resource[object.Object]{newResource(c, goType, kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // ResourceOf returns the resource of one object: of the kind that it names, else of the
@@ -68,7 +84,7 @@ func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	c.mustExist()
 	kind, err := kindOfObject(c, o)
-	return newResource[T](c, kind, err, &location{kind: kind, mapper: c.mapper})
+	return &Resource[T]{newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // kindOfObject returns the kind that an object names, or that of its Go type.
@@ -93,7 +109,7 @@ func kindOfObject(c *Client, o object.Object) (object.GVK, error) {
 // discovery is needed. The place is believed for good, even where the server
 // answers 404. For T see ResourceForKind.
 func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
-	return newResource[T](c, m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})
+	return &Resource[T]{newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
 }
 
 // SubresourceFor returns a subresource whose body is of another type than the
@@ -106,39 +122,43 @@ func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resour
 // The kind of S comes from the scheme. For a subresource of the same type as
 // the object, such as "status", see Resource.Subresource.
 func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S] {
-	kind, err := kindOf[S](r.client)
-	return subresource[S](r, name, kind, err)
+	kind, err := kindOf(r.client, reflect.TypeFor[S]())
+	return &Resource[S]{r.of(name, reflect.TypeFor[S](), kind, err)}
 }
 
 // SubresourceForKind is SubresourceFor for a type that has no kind of its own
 // in the scheme.
 func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
-	return subresource[S](r, name, kind, nil)
+	return &Resource[S]{r.of(name, reflect.TypeFor[S](), kind, nil)}
 }
 
-func subresource[S, T object.Object](r *Resource[T], name string, kind object.GVK, err error) *Resource[S] {
-	s := newResource[S](r.client, kind, errors.Join(r.kindErr, err), r.location)
-	s.namespace, s.subresource = r.namespace, name
+// of returns a subresource whose body is of another type.
+func (r *resource) of(subresource string, declared reflect.Type, kind object.GVK, err error) *resource {
+	s := newResource(r.client, declared, kind, errors.Join(r.kindErr, err), r.location)
+	s.namespace, s.subresource = r.namespace, subresource
 	return s
 }
 
-func newResource[T object.Object](c *Client, kind object.GVK, err error, at *location) *Resource[T] {
+func newResource(c *Client, declared reflect.Type, kind object.GVK, err error, at *location) *resource {
 	c.mustExist()
-	r := &Resource[T]{client: c, kind: kind, kindErr: err, location: at}
+	r := &resource{client: c, declared: declared, kind: kind, kindErr: err, location: at}
 	if err == nil {
-		r.codec = newCodec[T](wire.Options{Scheme: c.scheme, Kind: kind}, c.cbor)
+		opts := wire.Options{Scheme: c.scheme, Kind: kind}
+		if declared.Kind() != reflect.Interface {
+			opts.Type = declared
+		}
+		r.codec = newCodec(opts, c.cbor)
 	}
 	return r
 }
 
 // kindOf returns the kind of a Go type by the client's scheme.
-func kindOf[T object.Object](c *Client) (object.GVK, error) {
+func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	c.mustExist()
-	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
 		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping, or say it in factory.For", t)
 	}
-	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(T))
+	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(object.Object))
 	switch {
 	case err != nil:
 		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: register it, or use ResourceForKind or ResourceForMapping, or say the kind in factory.For", t)
@@ -148,21 +168,34 @@ func kindOf[T object.Object](c *Client) (object.GVK, error) {
 	return kinds[0], nil
 }
 
+// as returns the answer to a verb as one of type T.
+func as[T object.Object](o object.Head, err error) (T, error) {
+	typed, ok := o.(T)
+	if err == nil && !ok {
+		err = &source.TypeError{Have: reflect.TypeOf(o), Want: reflect.TypeFor[T]()}
+	}
+	return typed, err
+}
+
 // Namespace returns the resource within one namespace. List and Watch see that
 // namespace alone, and keys and objects without a namespace belong to it. The empty
 // namespace means all.
 func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
-	scoped := *r
-	scoped.namespace = namespace
-	return &scoped
+	return &Resource[T]{r.in(namespace)}
+}
+
+func (r *resource) in(namespace string) *resource {
+	in := *r
+	in.namespace = namespace
+	return &in
 }
 
 // Subresource returns a subresource whose body has the object's own type, such
 // as "status". For others see SubresourceFor.
 func (r *Resource[T]) Subresource(name string) *Resource[T] {
-	scoped := *r
-	scoped.subresource = name
-	return &scoped
+	named := *r.resource
+	named.subresource = name
+	return &Resource[T]{&named}
 }
 
 // Keep returns the resource with objects that hold the wanted fields alone. If
@@ -173,89 +206,188 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 // Update is refused, since a part would replace the whole. With
 // wire.WithoutManagedFields alone it is safe, and allowed.
 func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
-	return r.decoding(func(opts *wire.Options) { opts.Keep = wanted })
+	return &Resource[T]{r.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
 }
 
-// Objects returns the resource with objects of the same Go type in an interface.
-func (r *Resource[T]) Objects() *Resource[object.Object] {
-	if same, ok := any(r).(*Resource[object.Object]); ok {
-		return same
-	}
-	o := &Resource[object.Object]{
-		client: r.client, kind: r.kind, kindErr: r.kindErr, location: r.location, namespace: r.namespace, subresource: r.subresource,
-	}
-	if r.codec != nil {
-		opts := r.codec.opts
-		opts.Type = goType[T](opts)
-		o.codec = newCodec[object.Object](opts, r.codec.cbor)
-	}
-	return o
-}
+// Source returns what an informer reads the resource by. It is a source.Namespacer, Reuser, Chooser,
+// Selector, Packer, Sharer, Limited, Kinded and Traced.
+func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.resource} }
 
 // Sharing returns the resource with lists and watches whose objects share equal
 // parts with all others of the same pool. Such objects must not be changed. The
 // other verbs still return objects that belong to the caller. A nil pool shares
 // nothing.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
-	return r.decoding(func(opts *wire.Options) { opts.Pool = pool })
-}
-
-// SharedParts implements source.Sharer.
-func (r *Resource[T]) SharedParts() *wire.Pool {
-	if r.codec == nil {
-		return nil
-	}
-	return r.codec.opts.Pool
+	return &Resource[T]{r.decoding(func(opts *wire.Options) { opts.Pool = pool })}
 }
 
 // decoding returns the resource with a change to how its objects are decoded.
-func (r *Resource[T]) decoding(change func(*wire.Options)) *Resource[T] {
+func (r *resource) decoding(change func(*wire.Options)) *resource {
 	changed := *r
 	if r.codec != nil {
 		opts := r.codec.opts
 		change(&opts)
-		changed.codec = newCodec[T](opts, r.codec.cbor)
+		changed.codec = newCodec(opts, r.codec.cbor)
 	}
 	return &changed
 }
 
-// Reusing implements source.Reuser.
-func (r *Resource[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
-	keeping := *r
-	keeping.known = known
-	return &keeping
+// Kept returns the fields that the objects have; see Resource.Keep.
+func (r *resource) Kept() wire.Fields {
+	if r.codec == nil {
+		return wire.Fields{}
+	}
+	return r.codec.opts.Keep
 }
 
-// Choosing implements source.Chooser: what is not wanted is not decoded.
-func (r *Resource[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
-	choosing := *r
-	choosing.wanted = source.Both(choosing.wanted, wanted)
-	return &choosing
+// Get reads one object. It is sent again after 429 and 503 with a Retry-After, at
+// most ten times within 30 seconds.
+func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
+	return as[T](r.get(ctx, key, opts))
 }
 
-// Selecting implements source.Selector. A server, or a proxy, that refuses the selector is
-// asked again without it.
-func (r *Resource[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
-	selecting := *r
-	selecting.selection = s
-	return &selecting
+// Create creates obj, in its own namespace or that of the resource, and returns it
+// as the server has it. obj is not changed. Create is sent again only after 429 with
+// a Retry-After, when the server has not begun with it. After any other failure the
+// object may have been created.
+//
+// On a subresource such as "eviction", the name of obj says which object is meant. If
+// the server answers with a mere success instead of an object, the result is obj
+// itself.
+func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
+	return as[T](r.create(ctx, obj, opts))
 }
 
-// In implements source.Namespacer; it does not fail.
-func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
-	return r.Namespace(namespace), nil
+// Update replaces an object and returns it as the server has it. obj is not
+// changed. If obj has a resource version, the server refuses to overwrite newer
+// changes (apierrors.IsConflict), and the call is repeated as Get is. If it has none,
+// Update overwrites whatever is there, and is repeated as Create is. Never send an
+// object that was read only in part; see Keep.
+func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
+	return as[T](r.update(ctx, obj, opts))
+}
+
+// Patch changes an object and returns it as the server has it. The types of patches
+// are those of k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic
+// merge patch (not for custom resources) and apply. An apply patch is repeated as
+// Get is. The others may do something else the second time, and are repeated as
+// Create is.
+func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
+	return as[T](r.patch(ctx, key, pt, patch, opts))
+}
+
+// Apply sends obj as a server-side apply: the server sets the fields of obj, and
+// opts.FieldManager owns them, or Config.FieldManager if that is empty. One of the
+// two is required. An object that does not exist is created.
+//
+// What Go writes of a typed object although nobody has set it is not sent, so that nobody
+// owns it: null, and a struct that is empty where its tag says omitempty, such as a status
+// or the resources of a container. A zero number, text or bool without omitempty is sent,
+// since it may be meant; and one with omitempty is not, since Go does not write it. To send
+// such a zero, or null, use an unstructured object, or Patch with an apply patch.
+func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
+	return as[T](r.apply(ctx, obj, opts))
+}
+
+// Change reads an object from the server, lets change alter it, and sends what is
+// different then as a JSON merge patch (RFC 7386): others may write other fields at the
+// same time. Where nothing is different nothing is sent. It returns the object as the
+// server has it.
+//
+// After a conflict the object is read again and change is called again, as often as
+// RetryOnConflict does. change must not keep what it is given. An error of it ends
+// Change and is returned as it is.
+func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T) error, opts ChangeOptions) (changed T, err error) {
+	if change == nil {
+		panic(failure.Place(1) + ": the function that is to change the object is nil")
+	}
+	return as[T](r.changeUntilDone(ctx, key, func(o object.Object) error { return change(o.(T)) }, opts))
+}
+
+// Delete deletes an object, which may live on for its grace period or until its
+// finalizers are done. Delete is repeated as Get is.
+func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
+	return r.delete(ctx, key, opts)
+}
+
+// DeleteCollection deletes the objects that list selects; without a selector, all
+// objects in the namespace of the resource. It is repeated as Create is.
+func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
+	return r.deleteCollection(ctx, opts, list)
+}
+
+// Stream opens what a subresource answers with that is no object, such as the log of a
+// container:
+//
+//	log, err := pods.Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
+//	if err != nil { ... }
+//	defer log.Close()
+//
+// It returns when the server has begun to answer. What comes is read as it comes, for as
+// long as the server sends and ctx lasts, whatever its size; nothing else ends it. A Read
+// fails with the cause of ctx, and says what was read. opts become the query; nil is none. A
+// stream belongs to one goroutine, and must be closed. Stream is sent again as Get is.
+func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
+	return r.stream(ctx, key, opts)
+}
+
+// List reads the objects of the resource one by one, as they arrive. At most one
+// item that was not yielded is in memory. Nothing is sent until Items is ranged
+// over. Options that contradict each other are an error.
+//
+// Pages, which the server returns if opts.Limit is set, are followed. If the
+// continue token of a later page has expired, the server's 410
+// (apierrors.IsResourceExpired) ends the iteration, and the caller should list
+// anew. List does not try again: its caller has a back-off and should see each
+// failure. source.RetryAfter tells how long the server asked to wait.
+func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+	list := (&lister{resource: *r.resource}).List(ctx, opts)
+	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
+		list.Items(func(o object.Head, err error) bool { return yield(as[T](o, err)) })
+	}}
+}
+
+// Watch opens a watch and returns when the server has accepted it. It sets
+// opts.Watch; opts.TimeoutSeconds says how long the watch may last. Options that
+// contradict each other are an error. Watch does not try again: its caller has a
+// back-off and should see each failure. source.RetryAfter tells how long the server
+// asked to wait.
+//
+// The iteration can be ranged over once. It ends without an error when the server
+// ends the watch between two events, as servers do every few minutes. It ends with
+// the server's *errors.StatusError after an ERROR event, with a *wire.Error at a
+// frame that cannot be decoded, and with the cause of ctx when ctx is done. The
+// connection is closed when the iteration ends, breaks or panics, or when ctx is
+// done; an iteration that never begins holds its connection until then.
+func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := (&lister{resource: *r.resource}).Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		events(func(e wire.Event[object.Head], err error) bool { return yield(event[T](e, err)) })
+	}, nil
+}
+
+// event returns an event with its object as one of type T.
+func event[T object.Object](e wire.Event[object.Head], err error) (wire.Event[T], error) {
+	typed := wire.Event[T]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded, Passed: e.Passed}
+	if e.Object != nil {
+		typed.Object, err = as[T](e.Object, err)
+	}
+	return typed, err
 }
 
 // Client returns the client that the resource was made with.
-func (r *Resource[T]) Client() *Client { return r.client }
+func (r *resource) Client() *Client { return r.client }
 
 // Kind implements source.Kinded: the kind of the objects. It is empty if the Go type does not tell.
-func (r *Resource[T]) Kind() object.GVK { return r.kind }
+func (r *resource) Kind() object.GVK { return r.kind }
 
 // Mapping returns where the kind is served, and finds it out first if need be. Of a
 // built-in kind it may hold the place alone; see discovery.Builtin. It fails with a
 // *source.ResolveError.
-func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
+func (r *resource) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	if r.kindErr != nil {
 		return discovery.Mapping{}, &source.ResolveError{Kind: r.kind, Err: r.kindErr}
 	}
@@ -264,12 +396,12 @@ func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 
 // String names the resource for messages: "pods", "deployments.apps in
 // namespace x", "pods/eviction". Until its place is known, the kind stands for it.
-func (r *Resource[T]) String() string {
+func (r *resource) String() string {
 	name := r.kind.GroupKind().String()
 	if m, ok := r.location.peek(); ok {
 		name = object.ResourceName(m.Resource)
 	} else if r.kind.Empty() {
-		name = reflect.TypeFor[T]().String()
+		name = r.declared.String()
 	}
 	if r.subresource != "" {
 		name += "/" + r.subresource
@@ -281,16 +413,16 @@ func (r *Resource[T]) String() string {
 }
 
 // describe names an object, or the collection where key is empty.
-func (r *Resource[T]) describe(key object.Key) string {
+func (r *resource) describe(key object.Key) string {
 	if key.Name == "" {
-		return r.Namespace(key.Namespace).String()
+		return r.in(key.Namespace).String()
 	}
-	return r.Namespace("").String() + " " + object.FormatKey(key)
+	return r.in("").String() + " " + object.FormatKey(key)
 }
 
 // complete puts the scope's namespace into the key of a call that has none, and checks
 // that key and resource agree.
-func (r *Resource[T]) complete(m discovery.Mapping, c call[T]) (object.Key, error) {
+func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 	key := c.key
 	name := object.ResourceName(m.Resource)
 	switch {
@@ -315,7 +447,7 @@ func (r *Resource[T]) complete(m discovery.Mapping, c call[T]) (object.Key, erro
 
 // path returns the escaped path of an object, or of the collection where key
 // has no name.
-func (r *Resource[T]) path(m discovery.Mapping, key object.Key) (string, error) {
+func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 	segments := []string{"apis", m.Resource.Group, m.Resource.Version}
 	if m.Resource.Group == "" {
 		segments = []string{"api", m.Resource.Version}

@@ -44,17 +44,17 @@ func podsServer(t *testing.T) *Client {
 }
 
 // read lists and watches.
-func read(t *testing.T, source source.ListerWatcher[*corev1.Pod]) (listed, watched []*corev1.Pod) {
+func read(t *testing.T, source source.ListerWatcher) (listed, watched []*corev1.Pod) {
 	t.Helper()
 	for p, err := range source.List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
 		require.NoError(t, err)
-		listed = append(listed, p)
+		listed = append(listed, p.(*corev1.Pod))
 	}
 	events, err := source.Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for e, err := range events {
 		require.NoError(t, err)
-		watched = append(watched, e.Object)
+		watched = append(watched, e.Object.(*corev1.Pod))
 	}
 	require.Len(t, listed, 4)
 	require.Len(t, watched, 2)
@@ -64,13 +64,12 @@ func read(t *testing.T, source source.ListerWatcher[*corev1.Pod]) (listed, watch
 func TestReusingGivesBackWhatIsKnown(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	have := shareable("b")
-	var reuser source.Reuser[*corev1.Pod] = pods
-	keeping := reuser.Reusing(func(key object.Key) (*corev1.Pod, bool) { return have, key.Name == "b" })
+	keeping := pods.Source().(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) { return have, key.Name == "b" })
 	listed, watched := read(t, keeping)
 	require.Same(t, have, listed[3], "of the second page")
 	require.Same(t, have, watched[1])
 	require.NotSame(t, have, watched[0])
-	listed, watched = read(t, pods)
+	listed, watched = read(t, pods.Source())
 	require.NotSame(t, have, listed[3], "the resource itself is as it was")
 	require.NotSame(t, have, watched[1])
 }
@@ -80,8 +79,8 @@ func TestSharingIsForListsAndWatches(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	pool := wire.NewPool()
 	sharing := pods.Sharing(pool)
-	read(t, sharing) // what was met only once is not remembered
-	listed, watched := read(t, sharing)
+	read(t, sharing.Source()) // what was met only once is not remembered
+	listed, watched := read(t, sharing.Source())
 	require.NotZero(t, pool.Len())
 	for _, p := range append(listed, watched...) {
 		listed[0].Labels["app"] = "changed"
@@ -90,9 +89,9 @@ func TestSharingIsForListsAndWatches(t *testing.T) {
 	got, err := sharing.Get(t.Context(), object.Key{Namespace: "default", Name: "a"}, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, shareable("a"), got)
-	listed, watched = read(t, pods)
+	listed, watched = read(t, pods.Source())
 	for _, p := range append(listed, watched...) {
 		require.Equal(t, shareable(p.Name), p)
 	}
-	read(t, sharing.Sharing(nil))
+	read(t, sharing.Sharing(nil).Source())
 }

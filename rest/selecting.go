@@ -16,7 +16,7 @@ const shardSelector = "shardSelector"
 
 // ask sends a list or a watch with the selector, once more without it where that is refused,
 // and says whether the answer is to a request with it.
-func (r reading[T, H]) ask(ctx context.Context, c call[T]) (req *request, resp *http.Response, selecting bool, err error) {
+func (r *lister) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
 	s := r.selection
 	if s.Selector == "" {
 		req, resp, err = r.send(ctx, c)

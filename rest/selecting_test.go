@@ -12,11 +12,6 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-var (
-	_ source.Selector[*corev1.Pod]               = (*Resource[*corev1.Pod])(nil)
-	_ source.Selector[*wire.Packed[*corev1.Pod]] = (*packing[*corev1.Pod])(nil)
-)
-
 // A selector that is refused is left out at once, on all pages, and the caller hears of it.
 // A failure that has nothing to do with it is returned as it is.
 func TestSelecting(t *testing.T) {
@@ -48,7 +43,7 @@ func TestSelecting(t *testing.T) {
 			w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"1"` + more + `,"shardInfo":{"selector":"s"}}}`))
 		})
 		var heard []source.SelectedBy
-		pods := source.Selecting(ResourceFor[*corev1.Pod](client), source.Selection{Selector: "s", Answered: func(by source.SelectedBy) { heard = append(heard, by) }})
+		pods := source.Selecting(ResourceFor[*corev1.Pod](client).Source(), source.Selection{Selector: "s", Answered: func(by source.SelectedBy) { heard = append(heard, by) }})
 		var failed error
 		for _, err := range pods.List(t.Context(), metav1.ListOptions{}).Items {
 			failed = err

@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +32,7 @@ type gadget struct {
 	Any    any                   `json:"any,omitempty"`
 	Raw    runtime.RawExtension  `json:"raw,omitempty"`
 	Since  metav1.Time           `json:"since"`
-	Much   resource.Quantity     `json:"much,omitempty"`
+	Much   quantity.Quantity     `json:"much,omitempty"`
 	Port   intstr.IntOrString    `json:"port,omitempty"`
 	hidden gadgetPart
 }
@@ -42,7 +42,7 @@ type gadgetPart struct {
 	Name  string             `json:"name,omitempty"`
 	Inner corev1.Affinity    `json:"inner,omitempty"`
 	Heap  map[string]string  `json:"heap"`
-	Limit *resource.Quantity `json:"limit,omitempty"`
+	Limit *quantity.Quantity `json:"limit,omitempty"`
 }
 
 type parts struct {
@@ -90,7 +90,7 @@ func TestWhatNobodySetIsNotApplied(t *testing.T) {
 			ObjectMeta: named, parts: &parts{Extra: gadgetPart{Size: 1}}, Spec: gadgetPart{Name: "s"}, Status: gadgetPart{Heap: map[string]string{}},
 			Some: map[string]gadgetPart{"x": {}}, List: []gadgetPart{{}}, To: &gadgetPart{}, Any: &gadgetPart{},
 			Raw: runtime.RawExtension{Raw: []byte(`{"null":null,"empty":{}}`)}, Since: metav1.NewTime(time.Unix(0, 0).UTC()),
-			Much: resource.MustParse("0"), Port: intstr.FromString("http"),
+			Much: quantity.MustParse("0"), Port: intstr.FromString("http"),
 		}, `{"metadata":{"name":"a"},"extra":{"size":1},"spec":{"size":0,"name":"s"},"status":{"size":0,"heap":{}},
 			"some":{"x":{"size":0}},"list":[{"size":0}],"to":{"size":0},"any":{"size":0},
 			"raw":{"null":null,"empty":{}},"since":"1970-01-01T00:00:00Z","much":"0","port":"http"}`},

@@ -104,7 +104,7 @@ func TestBodiesCarryTheirKind(t *testing.T) {
 
 	_, err := pods.Create(t.Context(), mine, metav1.CreateOptions{})
 	require.NoError(t, err)
-	dec, err := wire.NewDecoder[*corev1.Pod](wire.MediaProtobuf, wire.Options{Kind: kindPod})
+	dec, err := wire.NewDecoder(wire.MediaProtobuf, wire.Options{Type: wire.TypeFor[*corev1.Pod](), Kind: kindPod})
 	require.NoError(t, err)
 	sent, err := dec.Object([]byte(got.body)) // fails unless the kind is there
 	require.NoError(t, err)

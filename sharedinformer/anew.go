@@ -11,17 +11,17 @@ import (
 // keep puts the object that the cache has, or will have by the deltas before, in the place of each
 // that is equal in all, if a server's history went back and the version does not tell. Within one
 // list the version does: an item that comes again is the same. It is called while no lock is held.
-func (a *applier[T]) keep(deltas []deltafifo.Delta[T]) {
-	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta[T]) bool { return d.Anew }) {
+func (a *applier) keep(deltas []deltafifo.Delta) {
+	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.Anew }) {
 		return
 	}
 	cache := a.informer.cache.Reader()
-	coming := map[object.Key]T{}
+	coming := map[object.Key]object.Head{}
 	for n := range deltas {
 		d := &deltas[n]
 		switch {
 		case d.Anew:
-			listed := a.keepItems(d.Items, func(key object.Key) (T, bool) {
+			listed := a.keepItems(d.Items, func(key object.Key) (object.Head, bool) {
 				if o, ok := coming[key]; ok {
 					return o, true
 				}
@@ -35,8 +35,8 @@ func (a *applier[T]) keep(deltas []deltafifo.Delta[T]) {
 }
 
 // keepItems is keep for one list. It returns the list by key.
-func (a *applier[T]) keepItems(items []T, known func(object.Key) (T, bool)) map[object.Key]T {
-	listed := make(map[object.Key]T, len(items))
+func (a *applier) keepItems(items []object.Head, known func(object.Key) (object.Head, bool)) map[object.Key]object.Head {
+	listed := make(map[object.Key]object.Head, len(items))
 	for at, item := range items {
 		key := object.KeyOf(item)
 		if first, again := listed[key]; again && first.GetUID() == item.GetUID() && first.GetResourceVersion() == item.GetResourceVersion() {

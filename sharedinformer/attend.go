@@ -20,19 +20,19 @@ const (
 // attendance names in the log each handler that is in one call for long, once for that
 // call, and each that is far behind, once until it has heard all. It also says when one
 // batch of changes takes long. It belongs to one goroutine.
-type attendance[T object.Head] struct {
-	inCall  map[*delivery[T]]uint64 // the number of the call that was named
-	behind  map[*delivery[T]]bool
+type attendance struct {
+	inCall  map[*delivery]uint64 // the number of the call that was named
+	behind  map[*delivery]bool
 	batches uint64 // Informer.batches at the last look
 	same    int    // looks in a row at which it was that
 }
 
-func newAttendance[T object.Head]() *attendance[T] {
-	return &attendance[T]{inCall: make(map[*delivery[T]]uint64), behind: make(map[*delivery[T]]bool)}
+func newAttendance() *attendance {
+	return &attendance{inCall: make(map[*delivery]uint64), behind: make(map[*delivery]bool)}
 }
 
 // look is called every lookEvery.
-func (a *attendance[T]) look(i *core[T]) {
+func (a *attendance) look(i *core) {
 	a.lookAtCache(i)
 	handlers := *i.handlers.Load()
 	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some have left
@@ -59,7 +59,7 @@ func (a *attendance[T]) look(i *core[T]) {
 
 // lookAtCache says once of a batch that it has been applied for slowCall: what the
 // cache calls then has not returned.
-func (a *attendance[T]) lookAtCache(i *core[T]) {
+func (a *attendance) lookAtCache(i *core) {
 	n := i.batches.Load()
 	if n != a.batches {
 		a.batches, a.same = n, 0
@@ -73,7 +73,7 @@ func (a *attendance[T]) lookAtCache(i *core[T]) {
 
 // blocked names the index function that the cache waits for, where that takes long; empty
 // where it waits for none.
-func (i *core[T]) blocked() string {
+func (i *core) blocked() string {
 	c, ok := i.cache.Calling()
 	if !ok {
 		return ""
@@ -86,20 +86,20 @@ func (i *core[T]) blocked() string {
 }
 
 // blocking is blocked as the end of a message.
-func (i *core[T]) blocking() string {
+func (i *core) blocking() string {
 	if by := i.blocked(); by != "" {
 		return "; " + by
 	}
 	return ""
 }
 
-func (i *core[T]) warn(what string, d *delivery[T], s HandlerStatus) {
+func (i *core) warn(what string, d *delivery, s HandlerStatus) {
 	i.logger.Warn(what, "resource", i.Name(), "handler", d.String(), "key", d.key(),
 		"for", d.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
 }
 
 // key is that of the object of the call in progress; empty where there is none.
-func (d *delivery[T]) key() string {
+func (d *delivery) key() string {
 	if o, _, ok := d.telling(); ok {
 		return object.FormatKey(object.KeyOf(o))
 	}
@@ -108,7 +108,7 @@ func (d *delivery[T]) key() string {
 
 // blocked says what keeps the handler's goroutine where that takes long, and for how
 // long; empty and 0 where nothing does.
-func (d *delivery[T]) blocked() (by string, since time.Duration) {
+func (d *delivery) blocked() (by string, since time.Duration) {
 	if h := d.hook.Load(); h != nil {
 		by, since = h.name, time.Since(h.since)
 	} else if since = d.watch.running(); since > 0 {
@@ -128,7 +128,7 @@ type hookCall struct {
 }
 
 // within returns hook as one that the handler's goroutine waits for.
-func (d *delivery[T]) within(name string, hook func()) func() {
+func (d *delivery) within(name string, hook func()) func() {
 	return func() {
 		d.hook.Store(&hookCall{name, time.Now(), goroutineID()})
 		defer d.hook.Store(nil)
@@ -139,7 +139,7 @@ func (d *delivery[T]) within(name string, hook func()) func() {
 // callHook calls a user's hook, and returns an error if it panicked or ended its
 // goroutine. The goroutine of d, if that is not nil, is the caller. As long as the
 // hook blocks, the caller waits, and the log says so.
-func (i *core[T]) callHook(name string, d *delivery[T], hook func()) error {
+func (i *core) callHook(name string, d *delivery, hook func()) error {
 	handler := ""
 	if d != nil {
 		d.told(d.watch.stop())

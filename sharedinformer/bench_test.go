@@ -21,14 +21,14 @@ type quiet struct{}
 
 func (quiet) String() string { return "things" }
 
-func (quiet) List(context.Context, metav1.ListOptions) source.List[partial] {
-	return source.List[partial]{Items: func(func(partial, error) bool) {}, Meta: &metav1.ListMeta{ResourceVersion: "1"}}
+func (quiet) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Items: func(func(object.Head, error) bool) {}, Meta: &metav1.ListMeta{ResourceVersion: "1"}}
 }
 
-func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
-	return func(yield func(wire.Event[partial], error) bool) {
+func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		<-ctx.Done()
-		yield(wire.Event[partial]{}, ctx.Err())
+		yield(wire.Event[object.Head]{}, ctx.Err())
 	}, nil
 }
 
@@ -37,7 +37,7 @@ func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Ev
 func BenchmarkFanOut(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
-			i := New(quiet{}, Options{Initial: reflector.List})
+			i := New[partial](quiet{}, Options{Initial: reflector.List})
 			var heard sync.WaitGroup
 			for range handlers {
 				i.AddHandler(HandlerFunc[partial](func(context.Context, Event[partial]) error { heard.Done(); return nil }))
@@ -60,7 +60,7 @@ func BenchmarkFanOut(b *testing.B) {
 				}
 				heard.Add(handlers)
 				o := versions[sent/objects%2][sent%objects]
-				i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+				i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 				sent++
 			}
 			heard.Wait()
@@ -77,16 +77,16 @@ func BenchmarkFanOut(b *testing.B) {
 // operation is all of its initial Adds.
 func BenchmarkLateHandler(b *testing.B) {
 	b.ReportAllocs()
-	i := New(quiet{}, Options{Initial: reflector.List})
+	i := New[partial](quiet{}, Options{Initial: reflector.List})
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error)
 	go func() { ended <- i.Run(ctx) }()
 	const objects = 10_000
-	d := deltafifo.Delta[partial]{Type: deltafifo.Replaced, RV: "2"}
+	d := deltafifo.Delta{Type: deltafifo.Replaced, RV: "2"}
 	for n := range objects {
 		d.Items = append(d.Items, thing(fmt.Sprint(n), n, 2))
 	}
-	i.whole.queue.Add(d)
+	i.core.queue.Add(d)
 	if err := i.WaitForRV(ctx, "2"); err != nil {
 		b.Fatal(err)
 	}

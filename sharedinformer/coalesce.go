@@ -19,32 +19,32 @@ import (
 //	Delete-Add + Update  = Delete and Add of the newer state
 //	Delete-Add + Delete  = Delete, as it was; a deletion, if that was none
 //	Resync     + any     = any
-type coalescer[T object.Head] struct {
+type coalescer struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
-	order     list.List  // of *pending[T]
+	order     list.List  // of *pending
 	byKey     map[object.Key]*list.Element
-	waiting   int        // events to be told
-	hand      []Event[T] // one more, which is being told
-	delivered uint64     // events that have been told
-	merged    uint64     // events that need not be told any more
+	waiting   int     // events to be told
+	hand      []event // one more, which is being told
+	delivered uint64  // events that have been told
+	merged    uint64  // events that need not be told any more
 	closed    bool
 }
 
 // pending is one entry. Either first, or first and then, is to be told; of an entry
 // with a mark, neither.
-type pending[T object.Head] struct {
+type pending struct {
 	key         object.Key
-	first, then Event[T]
+	first, then event
 	both        bool
-	mark        *segment[T]
+	mark        *segment
 }
 
-func newCoalescer[T object.Head]() *coalescer[T] {
-	return &coalescer[T]{byKey: make(map[object.Key]*list.Element)}
+func newCoalescer() *coalescer {
+	return &coalescer{byKey: make(map[object.Key]*list.Element)}
 }
 
 // offer takes over what s says.
-func (c *coalescer[T]) offer(s *segment[T]) {
+func (c *coalescer) offer(s *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -54,31 +54,31 @@ func (c *coalescer[T]) offer(s *segment[T]) {
 		c.add(s.events[i])
 	}
 	if s.synced {
-		c.order.PushBack(&pending[T]{mark: &segment[T]{synced: true}}) // s would hold all that comes after it
+		c.order.PushBack(&pending{mark: &segment{synced: true}}) // s would hold all that comes after it
 	}
 	if !s.resync.wantedBy(c) {
 		return
 	}
 	for o := range s.resync.objects.All() {
 		if _, changed := c.byKey[object.KeyOf(o)]; !changed {
-			c.push(object.KeyOf(o), Event[T]{Type: Resync, Object: o})
+			c.push(object.KeyOf(o), event{Type: Resync, Object: o})
 		}
 	}
 }
 
-func (c *coalescer[T]) push(key object.Key, e Event[T]) {
-	c.byKey[key] = c.order.PushBack(&pending[T]{key: key, first: e})
+func (c *coalescer) push(key object.Key, e event) {
+	c.byKey[key] = c.order.PushBack(&pending{key: key, first: e})
 	c.waiting++
 }
 
-func (c *coalescer[T]) add(e Event[T]) {
+func (c *coalescer) add(e event) {
 	key := object.KeyOf(e.Object)
 	element, ok := c.byKey[key]
 	if !ok {
 		c.push(key, e)
 		return
 	}
-	p := element.Value.(*pending[T])
+	p := element.Value.(*pending)
 	c.merged++
 	last := &p.first
 	if p.both {
@@ -96,12 +96,12 @@ func (c *coalescer[T]) add(e Event[T]) {
 		last.Received, last.DecodedAfter, last.QueuedAfter, last.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
 	case p.both: // Delete-Add + Delete
 		if p.first.Moved && !e.Moved && p.first.Object.GetUID() == e.Object.GetUID() {
-			if e.Old = p.first.Old; any(e.Old) == any(*new(T)) {
+			if e.Old = p.first.Old; e.Old == nil {
 				e.Old = p.first.Object
 			}
 			p.first = e
 		}
-		p.then, p.both = Event[T]{}, false
+		p.then, p.both = event{}, false
 		c.merged++
 		c.waiting--
 	case last.Type == Add: // Add + Delete
@@ -116,22 +116,22 @@ func (c *coalescer[T]) add(e Event[T]) {
 }
 
 // next returns one event, which nobody else has, or a mark, or neither.
-func (c *coalescer[T]) next() (events []Event[T], mark *segment[T]) {
+func (c *coalescer) next() (events []event, mark *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	front := c.order.Front()
 	if front == nil {
 		return nil, nil
 	}
-	p := front.Value.(*pending[T])
+	p := front.Value.(*pending)
 	if p.mark != nil {
 		c.order.Remove(front)
 		return nil, p.mark
 	}
 	c.waiting--
-	c.hand = []Event[T]{p.first}
+	c.hand = []event{p.first}
 	if p.both {
-		p.first, p.then, p.both = p.then, Event[T]{}, false
+		p.first, p.then, p.both = p.then, event{}, false
 		return c.hand, nil
 	}
 	c.order.Remove(front)
@@ -139,14 +139,14 @@ func (c *coalescer[T]) next() (events []Event[T], mark *segment[T]) {
 	return c.hand, nil
 }
 
-func (c *coalescer[T]) heard() {
+func (c *coalescer) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hand = nil
 	c.delivered++
 }
 
-func (c *coalescer[T]) telling() *Event[T] {
+func (c *coalescer) telling() *event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hand == nil {
@@ -156,14 +156,14 @@ func (c *coalescer[T]) telling() *Event[T] {
 }
 
 // claimResync is always granted: a resync merges with the one before it.
-func (c *coalescer[T]) claimResync() bool { return true }
+func (c *coalescer) claimResync() bool { return true }
 
-func (c *coalescer[T]) resynced() {}
+func (c *coalescer) resynced() {}
 
 // position is not known: what is heard stands for changes at several places.
-func (c *coalescer[T]) position() uint64 { return 0 }
+func (c *coalescer) position() uint64 { return 0 }
 
-func (c *coalescer[T]) load() load {
+func (c *coalescer) load() load {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held := load{pending: c.waiting, delivered: c.delivered, merged: c.merged}
@@ -173,7 +173,7 @@ func (c *coalescer[T]) load() load {
 	return held
 }
 
-func (c *coalescer[T]) clear(running bool) {
+func (c *coalescer) clear(running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !running {

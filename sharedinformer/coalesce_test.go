@@ -26,10 +26,10 @@ func thing(name string, uid, rv int) partial {
 		Name: name, UID: types.UID(strconv.Itoa(uid)), ResourceVersion: strconv.Itoa(rv)}}
 }
 
-func show(e Event[partial]) string {
-	s := fmt.Sprintf("%s %s@%s", e.Type, e.Object.Name, e.Object.ResourceVersion)
+func show(e event) string {
+	s := fmt.Sprintf("%s %s@%s", e.Type, e.Object.GetName(), e.Object.GetResourceVersion())
 	if e.Old != nil {
-		s += " from " + e.Old.ResourceVersion
+		s += " from " + e.Old.GetResourceVersion()
 	}
 	if e.Initial {
 		s += " initial"
@@ -39,29 +39,29 @@ func show(e Event[partial]) string {
 
 func TestCoalescerMergesAsDocumented(t *testing.T) {
 	a1, a2, a3, other := thing("a", 1, 1), thing("a", 1, 2), thing("a", 1, 3), thing("a", 9, 4)
-	add := Event[partial]{Type: Add, Object: a1, Initial: true}
-	update := func(old, new partial) Event[partial] { return Event[partial]{Type: Update, Old: old, Object: new} }
-	gone := func(o partial) Event[partial] { return Event[partial]{Type: Delete, Object: o} }
-	born := func(o partial) Event[partial] { return Event[partial]{Type: Add, Object: o} }
+	add := event{Type: Add, Object: a1, Initial: true}
+	update := func(old, new partial) event { return event{Type: Update, Old: old, Object: new} }
+	gone := func(o partial) event { return event{Type: Delete, Object: o} }
+	born := func(o partial) event { return event{Type: Add, Object: o} }
 	cases := []struct {
 		name   string
-		in     []Event[partial]
+		in     []event
 		want   []string
 		merged uint64
 	}{
-		{"add, update", []Event[partial]{add, update(a1, a2)}, []string{"add a@2 initial"}, 1},
-		{"add, delete", []Event[partial]{add, gone(a1)}, nil, 2},
-		{"update, update", []Event[partial]{update(a1, a2), update(a2, a3)}, []string{"update a@3 from 1"}, 1},
-		{"update, delete", []Event[partial]{update(a1, a2), gone(a3)}, []string{"delete a@3 from 1"}, 1},
-		{"delete, add", []Event[partial]{gone(a1), born(other)}, []string{"delete a@1", "add a@4"}, 0},
-		{"delete, add, update", []Event[partial]{gone(a1), born(other), update(other, thing("a", 9, 5))}, []string{"delete a@1", "add a@5"}, 1},
-		{"delete, add, delete", []Event[partial]{gone(a1), born(other), gone(other)}, []string{"delete a@1"}, 2},
-		{"update, delete, add", []Event[partial]{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3 from 1", "add a@4"}, 1},
+		{"add, update", []event{add, update(a1, a2)}, []string{"add a@2 initial"}, 1},
+		{"add, delete", []event{add, gone(a1)}, nil, 2},
+		{"update, update", []event{update(a1, a2), update(a2, a3)}, []string{"update a@3 from 1"}, 1},
+		{"update, delete", []event{update(a1, a2), gone(a3)}, []string{"delete a@3 from 1"}, 1},
+		{"delete, add", []event{gone(a1), born(other)}, []string{"delete a@1", "add a@4"}, 0},
+		{"delete, add, update", []event{gone(a1), born(other), update(other, thing("a", 9, 5))}, []string{"delete a@1", "add a@5"}, 1},
+		{"delete, add, delete", []event{gone(a1), born(other), gone(other)}, []string{"delete a@1"}, 2},
+		{"update, delete, add", []event{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3 from 1", "add a@4"}, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			box := newCoalescer[partial]()
-			box.offer(&segment[partial]{events: c.in})
+			box := newCoalescer()
+			box.offer(&segment{events: c.in})
 			require.Equal(t, load{pending: len(c.want), merged: c.merged}, box.load())
 			var got []string
 			for events, _ := box.next(); events != nil; events, _ = box.next() {
@@ -75,12 +75,12 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 }
 
 func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
-	box := newCoalescer[partial]()
+	box := newCoalescer()
 	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
-	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}})
-	view := func(objects ...partial) indexer.View[partial] {
-		x := indexer.New[partial]()
-		x.Write(func(w indexer.Writer[partial]) {
+	box.offer(&segment{events: []event{{Type: Update, Old: a1, Object: a2}}})
+	view := func(objects ...partial) indexer.View {
+		x := indexer.New()
+		x.Write(func(w indexer.Writer) {
 			for _, o := range objects {
 				w.Set(object.KeyOf(o), o)
 			}
@@ -88,11 +88,11 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 		v, _ := x.Snapshot()
 		return v
 	}
-	mark := &resync[partial]{objects: view(a2, b), targets: map[mailbox[partial]]struct{}{box: {}}}
-	box.offer(&segment[partial]{resync: mark})
-	box.offer(&segment[partial]{resync: &resync[partial]{objects: view(thing("c", 3, 3))}})
+	mark := &resync{objects: view(a2, b), targets: map[mailbox]struct{}{box: {}}}
+	box.offer(&segment{resync: mark})
+	box.offer(&segment{resync: &resync{objects: view(thing("c", 3, 3))}})
 	b2 := thing("b", 2, 4)
-	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}})
+	box.offer(&segment{events: []event{{Type: Update, Old: b, Object: b2}}})
 	var got []string
 	for events, _ := box.next(); events != nil; events, _ = box.next() {
 		got = append(got, show(events[0]))
@@ -105,7 +105,7 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		box := newCoalescer[partial]()
+		box := newCoalescer()
 		truth, told := map[string]partial{}, map[string]partial{}
 		offered := uint64(0)
 		take := func() bool {
@@ -115,43 +115,43 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 			}
 			e := events[0]
 			box.heard()
-			before := told[e.Object.Name]
+			before := told[e.Object.GetName()]
 			switch e.Type {
 			case Add:
 				require.Nil(t, before, "seed %d: add of what is known", seed)
-				told[e.Object.Name] = e.Object
+				told[e.Object.GetName()] = e.Object.(partial)
 			case Update:
 				require.Same(t, before, e.Old, "seed %d: update from what was told", seed)
-				told[e.Object.Name] = e.Object
+				told[e.Object.GetName()] = e.Object.(partial)
 			case Delete:
 				require.NotNil(t, before, "seed %d: delete of what is unknown", seed)
-				require.Equal(t, before.UID, e.Object.UID, "seed %d", seed)
-				delete(told, e.Object.Name)
+				require.Equal(t, before.UID, e.Object.GetUID(), "seed %d", seed)
+				delete(told, e.Object.GetName())
 			}
 			return true
 		}
 		for step := range 400 {
 			name := string(rune('a' + r.IntN(4)))
 			old := truth[name]
-			var e Event[partial]
+			var e event
 			switch {
 			case r.IntN(3) == 0:
 				take()
 				continue
 			case old == nil:
-				e = Event[partial]{Type: Add, Object: thing(name, step, step)}
-				truth[name] = e.Object
+				e = event{Type: Add, Object: thing(name, step, step)}
+				truth[name] = e.Object.(partial)
 			case r.IntN(3) == 0:
-				e = Event[partial]{Type: Delete, Object: old}
+				e = event{Type: Delete, Object: old}
 				delete(truth, name)
 			default:
 				n, err := strconv.Atoi(string(old.UID))
 				require.NoError(t, err)
-				e = Event[partial]{Type: Update, Old: old, Object: thing(name, n, step)}
-				truth[name] = e.Object
+				e = event{Type: Update, Old: old, Object: thing(name, n, step)}
+				truth[name] = e.Object.(partial)
 			}
 			offered++
-			box.offer(&segment[partial]{events: []Event[partial]{e}})
+			box.offer(&segment{events: []event{e}})
 			require.LessOrEqual(t, box.order.Len(), 4, "seed %d", seed)
 			held := box.load()
 			require.Equal(t, offered, held.delivered+uint64(held.pending)+held.merged, "seed %d: the count", seed)
@@ -163,9 +163,9 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 }
 
 func BenchmarkCoalescer(b *testing.B) {
-	box := newCoalescer[partial]()
+	box := newCoalescer()
 	old, now := thing("a", 1, 1), thing("a", 1, 2)
-	s := &segment[partial]{events: []Event[partial]{{Type: Update, Old: old, Object: now}}}
+	s := &segment{events: []event{{Type: Update, Old: old, Object: now}}}
 	for b.Loop() {
 		box.offer(s)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,23 +22,23 @@ import (
 
 // core is an informer of whatever is cached: of the objects themselves, or of objects
 // that are there as bytes. What its methods promise is said at those of Informer.
-type core[T object.Head] struct {
-	queue     *deltafifo.DeltaFIFO[T]
-	cache     *indexer.Indexer[T]
-	log       *eventLog[T]
+type core struct {
+	queue     *deltafifo.DeltaFIFO
+	cache     *indexer.Indexer
+	log       *eventLog
 	logger    *slog.Logger
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
-	equal     func(a, b T) bool
-	mutations mutations[T]     // nil if off
-	tally     func([]Event[T]) // told of what is put into the cache, and what leaves it; nil if nobody counts
+	mutations mutations    // nil if off
+	goType    reflect.Type // of the objects: a pointer or an interface
+	packing   *packing     // nil if the cache has the objects themselves
 	flight    *flight.Recorder
 	track     *flight.Track
-	snapshots *snapshots[T] // nil if off
-	kind      object.GVK    // of the source, which is not asked again
+	snapshots *snapshots // nil if off
+	kind      object.GVK // of the source, which is not asked again
 	scope     scope
-	feeds     feeds[T]
-	shards    *shards[T] // nil where all objects are wanted
+	feeds     feeds
+	shards    *shards // nil where all objects are wanted
 
 	changed broadcaster // something that a caller may be waiting for has changed
 	synced  atomic.Bool
@@ -47,9 +48,9 @@ type core[T object.Head] struct {
 	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
-	gone     departed                       // guarded by join
-	join     sync.Mutex                     // orders what the cache holds and what the log says of it
-	handlers atomic.Pointer[[]*delivery[T]] // replaced under mu; one that joins, under join too
+	gone     departed                    // guarded by join
+	join     sync.Mutex                  // orders what the cache holds and what the log says of it
+	handlers atomic.Pointer[[]*delivery] // replaced under mu; one that joins, under join too
 
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
 	current *run       // nil while not running
@@ -84,27 +85,34 @@ var (
 	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
 )
 
-// newCore returns a core that is not running. Equal compares two objects by content.
-func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal func(a, b T) bool) *core[T] {
-	i := &core[T]{
-		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
-		log:      newLog[T](),
+// newCore returns a core that is not running, of objects of a Go type.
+func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) *core {
+	pool := partsOf(from)
+	var packs *packing
+	if opts.Store == Packed {
+		packs = newPacking(pool, opts.Annotations)
+		from = source.Packing(from, packs.by)
+	}
+	i := &core{
+		goType:   goType,
+		packing:  packs,
+		queue:    deltafifo.New(deltafifo.Options{Compact: opts.Compact}),
+		log:      newLog(),
 		logger:   opts.Logger,
 		onError:  opts.OnError,
 		patience: opts.SyncPatience,
 		tuned:    make(chan struct{}, 1),
-		equal:    equal,
 		kind:     source.KindOf(from),
 		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
 	}
-	i.handlers.Store(new([]*delivery[T]))
+	i.handlers.Store(new([]*delivery))
 	if i.logger == nil {
 		i.logger = slog.New(slog.DiscardHandler)
 	}
 	if i.patience == 0 {
 		i.patience = time.Minute
 	}
-	i.cache = indexer.New[T]()
+	i.cache = indexer.New()
 	i.flight = opts.Flight.Or()
 	onState := opts.OnState
 	opts.OnState = func(s reflector.Status) {
@@ -116,6 +124,7 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 		}
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
+	i.feeds.opts.Type = goType
 	i.divide(opts.Shard)
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
@@ -124,20 +133,37 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
 	if len(each) == 0 { // nothing will come that could make the informer synced
 		i.feeds.trims = 1
-		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
+		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
+	}
+	var as form = wholeForm{pool}
+	if packs != nil {
+		as = packedForm{packs.by}
+		packs.by.OnLose(i.lose)
+	}
+	i.snapshots = newSnapshots(i, opts, as)
+	if opts.DetectMutations > 0 {
+		i.detectMutations(opts.DetectMutations, pool)
 	}
 	return i
 }
 
-func (i *core[T]) Name() string { return i.feeds.name() }
+// equal compares two entries of the cache by content.
+func (i *core) equal(a, b object.Head) bool {
+	if i.packing != nil {
+		return i.packing.by.Equal(packedOf(a), packedOf(b))
+	}
+	return reflect.DeepEqual(a, b)
+}
 
-func (i *core[T]) Reconnect(why error) {
+func (i *core) Name() string { return i.feeds.name() }
+
+func (i *core) Reconnect(why error) {
 	for _, f := range i.feeds.all() {
 		f.reflector.Reconnect(why)
 	}
 }
 
-func (i *core[T]) Run(ctx context.Context) error {
+func (i *core) Run(ctx context.Context) error {
 	r, err := i.begin(ctx)
 	if err != nil {
 		return err
@@ -145,7 +171,7 @@ func (i *core[T]) Run(ctx context.Context) error {
 	return i.live(r)
 }
 
-func (i *core[T]) Start(ctx context.Context) (wait func() error, err error) {
+func (i *core) Start(ctx context.Context) (wait func() error, err error) {
 	r, err := i.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -156,7 +182,7 @@ func (i *core[T]) Start(ctx context.Context) (wait func() error, err error) {
 }
 
 // live is a run from its begin to its end.
-func (i *core[T]) live(r *run) error {
+func (i *core) live(r *run) error {
 	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Add(1)
 	context.AfterFunc(r.ctx, func() {
@@ -198,7 +224,7 @@ func (i *core[T]) live(r *run) error {
 }
 
 // begin claims the informer for one run and starts its handlers.
-func (i *core[T]) begin(ctx context.Context) (*run, error) {
+func (i *core) begin(ctx context.Context) (*run, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != nil {
@@ -223,9 +249,20 @@ func (i *core[T]) begin(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
+// tell has a handler hear of every change. One of heads is not given opened objects.
+func (i *core) tell(h Handler[object.Head], opts HandlerOptions, heads bool) *Registration {
+	switch {
+	case i.packing != nil && !heads:
+		h = &opening{next: h, withoutOld: opts.WithoutOld}
+	case opts.WithoutOld:
+		h = forgetting{h}
+	}
+	return &Registration{i.addHandler(h, opts)}
+}
+
 // addHandler makes a new delivery one of the handlers at one point of the log, with the
 // cache as it is at that point.
-func (i *core[T]) addHandler(h Handler[T], opts HandlerOptions) *delivery[T] {
+func (i *core) addHandler(h Handler[object.Head], opts HandlerOptions) *delivery {
 	d := newDelivery(i, h, opts)
 	i.join.Lock()
 	defer i.join.Unlock()
@@ -244,14 +281,14 @@ func (i *core[T]) addHandler(h Handler[T], opts HandlerOptions) *delivery[T] {
 }
 
 // employ starts a goroutine for d. It is called under mu.
-func (i *core[T]) employ(d *delivery[T]) {
+func (i *core) employ(d *delivery) {
 	if current := i.current; current != nil && !current.ending {
 		current.tasks.Go(func() { d.work(current.ctx) })
 	}
 }
 
 // again is employ for a delivery whose goroutine its handler has ended.
-func (i *core[T]) again(d *delivery[T]) {
+func (i *core) again(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.employ(d)
@@ -259,23 +296,23 @@ func (i *core[T]) again(d *delivery[T]) {
 
 // remove takes d off the list. It does not wait for join, under which an index function may
 // block: what is offered to d meanwhile is dropped.
-func (i *core[T]) remove(d *delivery[T]) {
+func (i *core) remove(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery[T]) bool { return h == d })
+	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery) bool { return h == d })
 	i.handlers.Store(&handlers)
 }
 
 // indexFailed reports index functions that panicked. It is called where no
 // lock is held.
-func (i *core[T]) indexFailed(failures []*indexer.IndexError) {
+func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
 		i.reportNow(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
 	}
 }
 
 // note completes a failure that is not the reflector's, and shows it in the status.
-func (i *core[T]) note(f *failure.Failure) *failure.Failure {
+func (i *core) note(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
 	i.failure.Store(f)
@@ -283,14 +320,14 @@ func (i *core[T]) note(f *failure.Failure) *failure.Failure {
 }
 
 // reportNow notes and reports a failure.
-func (i *core[T]) reportNow(f *failure.Failure) { i.report(context.Background(), i.note(f)) }
+func (i *core) reportNow(f *failure.Failure) { i.report(context.Background(), i.note(f)) }
 
 // report logs a failure that is not the reflector's own and asks the error
 // handler what to do about it.
-func (i *core[T]) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
+func (i *core) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
 
 // reportOf is report for the goroutine of a delivery, if d is not nil.
-func (i *core[T]) reportOf(ctx context.Context, d *delivery[T], f *failure.Failure) {
+func (i *core) reportOf(ctx context.Context, d *delivery, f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
 	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
@@ -310,7 +347,7 @@ func (i *core[T]) reportOf(ctx context.Context, d *delivery[T], f *failure.Failu
 }
 
 // verdict asks the error handler. One that fails has said nothing.
-func (i *core[T]) verdict(ctx context.Context, d *delivery[T], f *failure.Failure) failure.Verdict {
+func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if i.onError == nil {
 		return v

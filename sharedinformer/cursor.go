@@ -2,35 +2,33 @@ package sharedinformer
 
 import (
 	"sync/atomic"
-
-	"github.com/millrace-dev/millrace/object"
 )
 
 // cursor is a mailbox that is a place in the log. It holds every segment from there
 // on.
-type cursor[T object.Head] struct {
-	log *eventLog[T]
+type cursor struct {
+	log *eventLog
 
-	hand      atomic.Pointer[batch[T]] // what next returned last; nil while there is nothing
-	after     atomic.Pointer[joint[T]] // what follows them; nil once cleared
-	joined    uint64                   // how many events the log had before
-	passed    atomic.Uint64            // those, and the events that have been heard
-	resyncing atomic.Bool              // a resync is in the log, or is being told
+	hand      atomic.Pointer[batch] // what next returned last; nil while there is nothing
+	after     atomic.Pointer[joint] // what follows them; nil once cleared
+	joined    uint64                // how many events the log had before
+	passed    atomic.Uint64         // those, and the events that have been heard
+	resyncing atomic.Bool           // a resync is in the log, or is being told
 }
 
 // newCursor returns a cursor at the end of the log. It is called under
 // core.join.
-func newCursor[T object.Head](log *eventLog[T]) *cursor[T] {
-	c := &cursor[T]{log: log, joined: log.total.Load()}
+func newCursor(log *eventLog) *cursor {
+	c := &cursor{log: log, joined: log.total.Load()}
 	c.after.Store(log.end)
 	c.passed.Store(c.joined)
 	return c
 }
 
 // offer has nothing to do: the log holds s.
-func (c *cursor[T]) offer(*segment[T]) {}
+func (c *cursor) offer(*segment) {}
 
-func (c *cursor[T]) next() (events []Event[T], mark *segment[T]) {
+func (c *cursor) next() (events []event, mark *segment) {
 	if c.hand.Load() != nil {
 		c.hand.Store(nil)
 	}
@@ -53,10 +51,10 @@ func (c *cursor[T]) next() (events []Event[T], mark *segment[T]) {
 	}
 }
 
-func (c *cursor[T]) heard() { c.passed.Add(1) }
+func (c *cursor) heard() { c.passed.Add(1) }
 
 // telling finds the event by what has been heard, so that nobody need note it.
-func (c *cursor[T]) telling() *Event[T] {
+func (c *cursor) telling() *event {
 	b := c.hand.Load()
 	if b == nil {
 		return nil
@@ -67,13 +65,13 @@ func (c *cursor[T]) telling() *Event[T] {
 	return nil
 }
 
-func (c *cursor[T]) claimResync() bool { return c.resyncing.CompareAndSwap(false, true) }
+func (c *cursor) claimResync() bool { return c.resyncing.CompareAndSwap(false, true) }
 
-func (c *cursor[T]) resynced() { c.resyncing.Store(false) }
+func (c *cursor) resynced() { c.resyncing.Store(false) }
 
-func (c *cursor[T]) position() uint64 { return c.passed.Load() }
+func (c *cursor) position() uint64 { return c.passed.Load() }
 
-func (c *cursor[T]) load() load {
+func (c *cursor) load() load {
 	passed := c.passed.Load() // before total, which it never passes
 	held := load{delivered: passed - c.joined}
 	if c.after.Load() != nil {
@@ -83,7 +81,7 @@ func (c *cursor[T]) load() load {
 }
 
 // clear lets go of the log.
-func (c *cursor[T]) clear(running bool) {
+func (c *cursor) clear(running bool) {
 	c.after.Store(nil)
 	if !running {
 		c.hand.Store(nil)

@@ -30,16 +30,16 @@ type few struct {
 	lists   *atomic.Int64
 	refused *atomic.Bool
 	during  *func() // called at the end of a list
-	known   wire.Known[*corev1.Pod]
+	known   wire.Known
 }
 
-func (f few) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+func (f few) Reusing(known wire.Known) source.ListerWatcher {
 	f.known = known
 	return f
 }
 
-func (f few) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(*corev1.Pod, error) bool) {
+func (f few) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		f.lists.Add(1)
 		if f.refused.Load() {
 			yield(nil, fmt.Errorf("not now"))
@@ -48,8 +48,8 @@ func (f few) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] 
 		for n := range 3 {
 			p := podOf(n, 2)
 			p.Spec.NodeName, p.Labels = "node", map[string]string{"app": "web"}
-			if have, ok := f.known(object.KeyOf(p)); ok && have.ResourceVersion == p.ResourceVersion {
-				p = have
+			if have, ok := f.known(object.KeyOf(p)); ok && have.GetResourceVersion() == p.ResourceVersion {
+				p = have.(*corev1.Pod)
 			}
 			if !yield(p, nil) {
 				return
@@ -62,17 +62,18 @@ func (f few) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] 
 }
 
 // damage flips a bit of a packed object that nobody holds.
-func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.Packed[*corev1.Pod]) {
+func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.Packed) {
 	t.Helper()
 	for i := range 100 { // others take the place of those that stay in use
-		packed, err := w.packed.by.Pack(podOf(i, 1))
+		packed, err := w.core.packing.by.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
 		require.NoError(t, err)
 	}
 	runtime.GC()
-	o, ok := w.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: name})
+	head, ok := w.core.cache.Reader().Get(object.Key{Namespace: "a", Name: name})
 	require.True(t, ok)
+	o := packedOf(head)
 	_, used := o.InUse()
 	require.False(t, used)
 	data := reflect.ValueOf(o).Elem().FieldByName("text").FieldByName("data").String()
@@ -87,7 +88,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 		var refused atomic.Bool
 		var during func()
 		var heard, reported []string
-		i := New(few{lists: &lists, refused: &refused, during: &during, known: func(object.Key) (*corev1.Pod, bool) { return nil, false }}, Options{
+		i := New[*corev1.Pod](few{lists: &lists, refused: &refused, during: &during, known: func(object.Key) (object.Head, bool) { return nil, false }}, Options{
 			Store: Packed, Initial: reflector.List,
 			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				reported = append(reported, f.Error())
@@ -95,7 +96,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 			},
 		})
 		i.AddHandler(HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
-			what := fmt.Sprint(e.Type, " ", e.Object.Name, " on ", e.Object.Spec.NodeName)
+			what := fmt.Sprint(e.Type, " ", e.Object.GetName(), " on ", e.Object.Spec.NodeName)
 			if e.Old != nil {
 				what += ", was on " + e.Old.Spec.NodeName + " of " + e.Old.Labels["app"]
 			}
@@ -121,7 +122,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, heard *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
-		others, _ := i.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
+		others, _ := i.core.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
 		damage(t, i, "1")
 		require.Nil(t, i.Status().Failure)
 		for range 3 {
@@ -147,7 +148,7 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "node", p.Spec.NodeName)
 		require.Equal(t, []string{"update 1 on node, was on  of web"}, *heard)
-		still, _ := i.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
+		still, _ := i.core.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
 		require.Same(t, others, still)
 		require.Zero(t, i.Status().Reflector.Attempts)
 		time.Sleep(4 * time.Minute)
@@ -177,7 +178,7 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 		require.True(t, ok)
 		before := int(lists.Load())
 		for range 600 { // seconds
-			if o, ok := i.packed.cache.Reader().Get(key); ok && o.GetResourceVersion() != "" {
+			if o, ok := i.core.cache.Reader().Get(key); ok && o.GetResourceVersion() != "" {
 				damage(t, i, "1")
 				_, ok := i.Cache().Get(key)
 				require.False(t, ok)
@@ -217,8 +218,8 @@ func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
 // Whatever is damaged when a handler is told of it: it hears an Add before anything else, and
 // a Delete in the end (L03).
 func TestL03_PairingOfDamagedObjects(t *testing.T) {
-	by := wire.NewPacker[*corev1.Pod](nil)
-	packed := func(rv int, whole bool) *wire.Packed[*corev1.Pod] {
+	by := wire.NewPacker(nil)
+	packed := func(rv int, whole bool) *wire.Packed {
 		p := podOf(0, rv)
 		p.Labels = map[string]string{"app": "web"}
 		p.Spec.NodeName = "node"
@@ -230,12 +231,11 @@ func TestL03_PairingOfDamagedObjects(t *testing.T) {
 		}
 		return o
 	}
-	type event = Event[*wire.Packed[*corev1.Pod]]
 	var heard []string
-	h := &opening[*corev1.Pod]{next: HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+	h := &opening{next: onHeads[*corev1.Pod](HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
 		heard = append(heard, fmt.Sprint(e.Type, " ", e.Object.Labels["app"], " ", e.Object.Spec.NodeName, " ", e.Old != nil))
 		return nil
-	})}
+	}))}
 	told := func(want string, events ...event) {
 		t.Helper()
 		heard = nil

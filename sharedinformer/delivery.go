@@ -19,19 +19,19 @@ import (
 
 // delivery tells one handler of everything, one call at a time, in a goroutine that
 // each run of the informer starts anew.
-type delivery[T object.Head] struct {
-	informer *core[T]
-	handler  Handler[T]
+type delivery struct {
+	informer *core
+	handler  Handler[object.Head]
 	opts     HandlerOptions
-	mailbox  mailbox[T]
+	mailbox  mailbox
 	wake     chan struct{} // holds one token while there may be something to tell
 
 	// The goroutine's own, but for reads of ahead.
-	events []Event[T]               // of the mailbox, that are still to be told
-	ahead  atomic.Pointer[ahead[T]] // comes before the mailbox; nil for none
-	ends   bool                     // the handler is synced after ahead
-	exited bool                     // the handler has ended the goroutine
-	synced bool                     // OnSync was called
+	events []event               // of the mailbox, that are still to be told
+	ahead  atomic.Pointer[ahead] // comes before the mailbox; nil for none
+	ends   bool                  // the handler is synced after ahead
+	exited bool                  // the handler has ended the goroutine
+	synced bool                  // OnSync was called
 	watch  stopwatch
 	track  *flight.Track
 
@@ -58,8 +58,8 @@ type delivery[T object.Head] struct {
 }
 
 // newDelivery returns a delivery that begins with what join is told.
-func newDelivery[T object.Head](i *core[T], h Handler[T], opts HandlerOptions) *delivery[T] {
-	d := &delivery[T]{
+func newDelivery(i *core, h Handler[object.Head], opts HandlerOptions) *delivery {
+	d := &delivery{
 		informer: i, handler: h, opts: opts,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -70,9 +70,9 @@ func newDelivery[T object.Head](i *core[T], h Handler[T], opts HandlerOptions) *
 
 // join begins at the end of the log with the objects that the cache has there. Synced
 // says that they are an initial list. It is called under core.join.
-func (d *delivery[T]) join(log *eventLog[T], objects indexer.View[T], synced bool) {
+func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	if d.opts.Lag == Coalesce {
-		d.mailbox = newCoalescer[T]()
+		d.mailbox = newCoalescer()
 		d.watch.exact = true
 	} else {
 		d.mailbox = newCursor(log)
@@ -84,7 +84,7 @@ func (d *delivery[T]) join(log *eventLog[T], objects indexer.View[T], synced boo
 
 // offer hands over what has been appended to the log. It is called under
 // core.join.
-func (d *delivery[T]) offer(s *segment[T]) {
+func (d *delivery) offer(s *segment) {
 	d.mailbox.offer(s)
 	select {
 	case d.wake <- struct{}{}:
@@ -94,7 +94,7 @@ func (d *delivery[T]) offer(s *segment[T]) {
 
 // work tells the handler of everything until ctx is done or it is closed. The
 // informer's Run starts it and waits for it.
-func (d *delivery[T]) work(ctx context.Context) {
+func (d *delivery) work(ctx context.Context) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("informer", d.informer.Name(), "handler", d.opts.name())))
 	if !d.begin() {
 		return
@@ -113,7 +113,7 @@ func (d *delivery[T]) work(ctx context.Context) {
 	}
 }
 
-func (d *delivery[T]) begin() bool {
+func (d *delivery) begin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed.Load() {
@@ -123,7 +123,7 @@ func (d *delivery[T]) begin() bool {
 	return true
 }
 
-func (d *delivery[T]) end() {
+func (d *delivery) end() {
 	d.told(d.watch.stop())
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func (d *delivery[T]) end() {
 
 // inside reports whether it is called by a call of the handler, or by a hook that the
 // handler's goroutine waits for.
-func (d *delivery[T]) inside() bool {
+func (d *delivery) inside() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id := goroutineID()
@@ -145,7 +145,7 @@ func (d *delivery[T]) inside() bool {
 }
 
 // close ends the delivery. It reports whether it was the first to do so.
-func (d *delivery[T]) close() (first bool) {
+func (d *delivery) close() (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed.Load() {
@@ -162,7 +162,7 @@ func (d *delivery[T]) close() (first bool) {
 
 // forget lets go of all that is held for a closed delivery, but for what a call in
 // progress is about: that call may never return. It is called under mu.
-func (d *delivery[T]) forget() {
+func (d *delivery) forget() {
 	if !d.running {
 		d.events = nil
 	}
@@ -171,7 +171,7 @@ func (d *delivery[T]) forget() {
 }
 
 // idle waits until there may be something to tell.
-func (d *delivery[T]) idle(ctx context.Context) {
+func (d *delivery) idle(ctx context.Context) {
 	d.told(d.watch.stop())
 	select {
 	case <-d.wake:
@@ -182,7 +182,7 @@ func (d *delivery[T]) idle(ctx context.Context) {
 
 // step makes the next call, or passes a mark. It returns false where there is
 // nothing to do.
-func (d *delivery[T]) step(ctx context.Context) bool {
+func (d *delivery) step(ctx context.Context) bool {
 	if len(d.events) > 0 { // still, or since the run before
 		d.deliver(ctx, d.take())
 		return true
@@ -218,7 +218,7 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 
 // take returns the next event of what the mailbox gave out. The last one is taken
 // without holding the others.
-func (d *delivery[T]) take() *Event[T] {
+func (d *delivery) take() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
 		d.events = nil
@@ -227,16 +227,16 @@ func (d *delivery[T]) take() *Event[T] {
 }
 
 // put lets objects be told before everything else.
-func (d *delivery[T]) put(objects indexer.View[T], as EventType) {
+func (d *delivery) put(objects indexer.View, as EventType) {
 	if objects.Len() > 0 {
-		d.ahead.Store(&ahead[T]{objects: objects, as: as, since: time.Now()})
+		d.ahead.Store(&ahead{objects: objects, as: as, since: time.Now()})
 	} else if as == Resync {
 		d.mailbox.resynced()
 	}
 }
 
 // heard counts the call that has returned.
-func (d *delivery[T]) heard() {
+func (d *delivery) heard() {
 	a := d.ahead.Load()
 	if a == nil {
 		d.mailbox.heard()
@@ -253,7 +253,7 @@ func (d *delivery[T]) heard() {
 }
 
 // sync passes the end of an initial list.
-func (d *delivery[T]) sync() {
+func (d *delivery) sync() {
 	d.awaiting.Add(-1)
 	d.informer.changed.broadcast()
 	if !d.synced && d.opts.OnSync != nil {
@@ -266,7 +266,7 @@ func (d *delivery[T]) sync() {
 }
 
 // deliver makes one call and counts it.
-func (d *delivery[T]) deliver(ctx context.Context, e *Event[T]) {
+func (d *delivery) deliver(ctx context.Context, e *event) {
 	d.watch.start()
 	mutations := d.informer.mutations
 	if mutations != nil {
@@ -285,7 +285,7 @@ func (d *delivery[T]) deliver(ctx context.Context, e *Event[T]) {
 }
 
 // call turns a panic of the handler into an error.
-func (d *delivery[T]) call(ctx context.Context, e *Event[T]) (panicked bool, err error) {
+func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -299,7 +299,7 @@ func (d *delivery[T]) call(ctx context.Context, e *Event[T]) (panicked bool, err
 
 // broke is what call does where the handler has not returned, but panicked or called
 // runtime.Goexit. After that nothing but the deferred calls of work follows.
-func (d *delivery[T]) broke(ctx context.Context, e *Event[T], panicked any) (bool, error) {
+func (d *delivery) broke(ctx context.Context, e *event, panicked any) (bool, error) {
 	if panicked != nil {
 		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}
 	}
@@ -309,7 +309,7 @@ func (d *delivery[T]) broke(ctx context.Context, e *Event[T], panicked any) (boo
 	return false, nil
 }
 
-func (d *delivery[T]) failed(ctx context.Context, e *Event[T], panicked bool, err error) {
+func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: d.informer.Name(), Phase: failure.PhaseHandler, Key: object.KeyOf(e.Object),
@@ -330,7 +330,7 @@ func (d *delivery[T]) failed(ctx context.Context, e *Event[T], panicked bool, er
 
 // telling returns the object that the call in progress is about, and since when it has
 // been waiting to be told; zero where that is not known.
-func (d *delivery[T]) telling() (o T, since time.Time, ok bool) {
+func (d *delivery) telling() (o object.Head, since time.Time, ok bool) {
 	if !d.watch.on() {
 		return o, since, false
 	}

@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	pods := sharedinformer.New(source, sharedinformer.Options{})
+//	pods := sharedinformer.New[*corev1.Pod](source, sharedinformer.Options{})
 //	byNode := sharedinformer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 //	pods.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: ...})
 //	go pods.Run(ctx)

@@ -70,6 +70,9 @@ type Event[T object.Head] struct {
 	AppliedAfter time.Duration // the cache held it
 }
 
+// event is an Event as the informer has it, of objects of any type, or of packed ones.
+type event = Event[object.Head]
+
 // Handler hears of the changes of one informer, one call at a time, in order.
 // The context ends when the informer stops. An error is reported and counted;
 // the change is not told again, since to retry by key is a work queue's job.
@@ -134,13 +137,52 @@ func (h HandlerFuncs[T]) hears(t EventType, moved bool) bool {
 	return h.Resync != nil || h.Update != nil
 }
 
-// forgetting is a handler that tells another one of events without the old state.
-type forgetting[T object.Head] struct{ next Handler[T] }
+// typed is a handler of objects of any type that tells another one of those of one type.
+type typed[T object.Object] struct{ next Handler[T] }
 
 // Handle implements Handler.
-func (f forgetting[T]) Handle(ctx context.Context, e Event[T]) error {
-	var none T
-	e.Old = none
+func (t typed[T]) Handle(ctx context.Context, e event) error {
+	return t.next.Handle(ctx, eventOf[T](e))
+}
+
+// typedFuncs is typed for HandlerFuncs.
+type typedFuncs[T object.Object] struct{ HandlerFuncs[T] }
+
+// Handle implements Handler.
+func (t typedFuncs[T]) Handle(ctx context.Context, e event) error {
+	return t.HandlerFuncs.Handle(ctx, eventOf[T](e))
+}
+
+// onHeads returns a handler of objects of any type that tells h of them.
+func onHeads[T object.Object](h Handler[T]) Handler[object.Head] {
+	if funcs, ok := h.(HandlerFuncs[T]); ok {
+		return typedFuncs[T]{funcs}
+	}
+	return typed[T]{h}
+}
+
+// eventOf returns an event with its objects as those of one type.
+func eventOf[T object.Object](e event) Event[T] {
+	told := recast[T](e)
+	told.Object, _ = e.Object.(T)
+	told.Old, _ = e.Old.(T)
+	return told
+}
+
+// recast returns what e says, without its objects.
+func recast[T, S object.Head](e Event[S]) Event[T] {
+	return Event[T]{
+		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown, Moved: e.Moved,
+		Received: e.Received, DecodedAfter: e.DecodedAfter, QueuedAfter: e.QueuedAfter, AppliedAfter: e.AppliedAfter,
+	}
+}
+
+// forgetting is a handler that tells another one of events without the old state.
+type forgetting struct{ next Handler[object.Head] }
+
+// Handle implements Handler.
+func (f forgetting) Handle(ctx context.Context, e event) error {
+	e.Old = nil
 	return f.next.Handle(ctx, e)
 }
 

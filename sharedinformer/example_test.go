@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
@@ -18,15 +19,15 @@ import (
 // letter is a source of its own: one ConfigMap, which does not change.
 type letter struct{ *corev1.ConfigMap }
 
-func (l letter) List(context.Context, metav1.ListOptions) source.List[*corev1.ConfigMap] {
-	return source.List[*corev1.ConfigMap]{
+func (l letter) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{
 		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
-		Items: func(yield func(*corev1.ConfigMap, error) bool) { yield(l.ConfigMap, nil) },
+		Items: func(yield func(object.Head, error) bool) { yield(l.ConfigMap, nil) },
 	}
 }
 
-func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.ConfigMap], error], error) {
-	return func(func(wire.Event[*corev1.ConfigMap], error) bool) { <-ctx.Done() }, nil
+func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
 // An informer of a source of its own, an index and a handler. Package factory makes
@@ -36,7 +37,7 @@ func Example() {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1", ResourceVersion: "7"},
 		Data:       map[string]string{"to": "bob"},
 	}}
-	letters := sharedinformer.New(from, sharedinformer.Options{Initial: reflector.List})
+	letters := sharedinformer.New[*corev1.ConfigMap](from, sharedinformer.Options{Initial: reflector.List})
 	byReader := sharedinformer.AddIndex(letters, "to", func(m *corev1.ConfigMap) []string { return []string{m.Data["to"]} })
 	told := make(chan string, 1)
 	letters.AddHandler(sharedinformer.HandlerFuncs[*corev1.ConfigMap]{

@@ -13,9 +13,9 @@ import (
 
 // feed is a reflector that fills the informer's queue with the objects of one
 // namespace, or of all.
-type feed[T object.Head] struct {
+type feed struct {
 	namespace string // metav1.NamespaceAll for all
-	reflector *reflector.Reflector[T]
+	reflector *reflector.Reflector
 
 	cancel context.CancelFunc // ends its run, nil while it does not run; guarded by core.mu
 	ended  chan struct{}      // closed when its last run has ended; guarded by core.mu
@@ -25,10 +25,10 @@ type feed[T object.Head] struct {
 	rv    string // up to where the cache has its changes; guarded by core.join
 
 	// Where a share of the objects is wanted:
-	selecting *selecting[T]
+	selecting *selecting
 	listed    uint64        // the turn of the last list that was applied; guarded by core.join
 	floors    []floor       // guarded by core.join
-	before    []*feed[T]    // until it is whole, those by whose lists the cache has its namespaces, sorted; guarded by core.join
+	before    []*feed       // until it is whole, those by whose lists the cache has its namespaces, sorted; guarded by core.join
 	held      atomic.Uint64 // listed, once readers see it
 
 	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs
@@ -44,7 +44,7 @@ const retryAgain = 30 * time.Second
 
 // retryNow lets a feed ask again at once that waits for its kind to be served, because
 // another one has found that it is. It may be called from anywhere.
-func (f *feed[T]) retryNow() {
+func (f *feed) retryNow() {
 	now, last := time.Now(), f.retried.Load()
 	if s := f.reflector.Status(); s.State != reflector.BackingOff || !s.NotServed() || last != nil && now.Sub(*last) < retryAgain {
 		return
@@ -56,7 +56,7 @@ func (f *feed[T]) retryNow() {
 
 // start runs a feed as a part of r, when those that left have ended. It is called
 // under mu.
-func (i *core[T]) start(r *run, f *feed[T]) {
+func (i *core) start(r *run, f *feed) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan struct{})
 	f.cancel, f.ended = cancel, ended
@@ -81,20 +81,20 @@ func (i *core[T]) start(r *run, f *feed[T]) {
 		left := f.left
 		i.mu.Unlock()
 		if left {
-			i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
+			i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 		}
 	})
 }
 
 // within is a queue that is told of one namespace: it notes that with what is
 // about all of it.
-type within[T object.Head] struct {
-	*deltafifo.DeltaFIFO[T]
+type within struct {
+	*deltafifo.DeltaFIFO
 	namespace string
 }
 
 // Add implements reflector.Queue.
-func (w within[T]) Add(d deltafifo.Delta[T]) {
+func (w within) Add(d deltafifo.Delta) {
 	if d.Key == (object.Key{}) {
 		d.Key.Namespace = w.namespace
 	}
@@ -102,4 +102,4 @@ func (w within[T]) Add(d deltafifo.Delta[T]) {
 }
 
 // ListWaits implements reflector.Queue.
-func (w within[T]) ListWaits(string) (waits, anew bool) { return w.DeltaFIFO.ListWaits(w.namespace) }
+func (w within) ListWaits(string) (waits, anew bool) { return w.DeltaFIFO.ListWaits(w.namespace) }

@@ -39,20 +39,20 @@ import (
 //     then.
 //  8. A change takes back what was said of the whole: the sync, the RV, and of each
 //     handler one more mark that it has to pass.
-type feeds[T object.Head] struct {
-	source  source.ListerWatcher[T]
+type feeds struct {
+	source  source.ListerWatcher
 	opts    reflector.Options
-	whole   *reflector.Reflector[T] // of all namespaces; it does not run, and knows the name
-	refused *failure.Failure        // what is wrong with options of which reflectors know nothing; nil as a rule
+	whole   *reflector.Reflector // of all namespaces; it does not run, and knows the name
+	refused *failure.Failure     // what is wrong with options of which reflectors know nothing; nil as a rule
 
-	each     atomic.Pointer[[]*feed[T]] // replaced under core.mu and core.join
-	unserved atomic.Bool                // one has found that the kind is not served, and none since that it is
+	each     atomic.Pointer[[]*feed] // replaced under core.mu and core.join
+	unserved atomic.Bool             // one has found that the kind is not served, and none since that it is
 
 	// Guarded by core.mu.
 	wanted        []string
-	clusterScoped bool       // the kind has no namespaces: wanted means nothing
-	regained      time.Time  // when it turned out to have namespaces after all; zero if never
-	leaving       []*feed[T] // that may not have ended
+	clusterScoped bool      // the kind has no namespaces: wanted means nothing
+	regained      time.Time // when it turned out to have namespaces after all; zero if never
+	leaving       []*feed   // that may not have ended
 
 	// Guarded by core.join.
 	trims    int
@@ -60,10 +60,10 @@ type feeds[T object.Head] struct {
 }
 
 // all returns the feeds, sorted by namespace. The slice never changes.
-func (f *feeds[T]) all() []*feed[T] { return *f.each.Load() }
+func (f *feeds) all() []*feed { return *f.each.Load() }
 
 // invalid returns what is wrong with the options.
-func (f *feeds[T]) invalid() *failure.Failure {
+func (f *feeds) invalid() *failure.Failure {
 	if fail := f.statusOf(f.whole).Failure; fail != nil && fail.Phase == failure.PhaseOptions {
 		return fail
 	}
@@ -71,7 +71,7 @@ func (f *feeds[T]) invalid() *failure.Failure {
 }
 
 // name is what messages call the resource.
-func (f *feeds[T]) name() string {
+func (f *feeds) name() string {
 	switch each := f.all(); len(each) {
 	case 0:
 		return f.whole.Name() + " in no namespace"
@@ -83,7 +83,7 @@ func (f *feeds[T]) name() string {
 
 // status returns what the reflectors come to and, where there is not just that of all
 // namespaces, each of them.
-func (f *feeds[T]) status() (all reflector.Status, each []reflector.Status) {
+func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
 		return f.statusOf(feeds[0].reflector), nil
@@ -105,7 +105,7 @@ func (f *feeds[T]) status() (all reflector.Status, each []reflector.Status) {
 }
 
 // statusOf returns the status of a reflector. Options that were refused fail each of them.
-func (f *feeds[T]) statusOf(r *reflector.Reflector[T]) reflector.Status {
+func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	s := r.Status()
 	if f.refused != nil && s.Failure == nil {
 		s.Failure, s.Attempts = f.refused, f.refused.Attempts
@@ -114,8 +114,8 @@ func (f *feeds[T]) statusOf(r *reflector.Reflector[T]) reflector.Status {
 }
 
 // feedOf returns the feed of exactly that namespace, or else the one of all.
-func feedOf[T object.Head](feeds []*feed[T], namespace string) *feed[T] {
-	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed[T], namespace string) int {
+func feedOf(feeds []*feed, namespace string) *feed {
+	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed, namespace string) int {
 		return strings.Compare(f.namespace, namespace)
 	}); ok {
 		return feeds[n]
@@ -127,12 +127,12 @@ func feedOf[T object.Head](feeds []*feed[T], namespace string) *feed[T] {
 }
 
 // cover reports whether a namespace is one of those that are fed.
-func (f *feeds[T]) cover(namespace string) bool { return feedOf(f.all(), namespace) != nil }
+func (f *feeds) cover(namespace string) bool { return feedOf(f.all(), namespace) != nil }
 
 // note writes down up to where each namespace is complete after some deltas, and
 // with that the whole. What an earlier feed queued of a namespace counts too: the
 // cache has kept what it had. It is called under join.
-func (f *feeds[T]) note(w indexer.Writer[T], deltas []deltafifo.Delta[T]) {
+func (f *feeds) note(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
 		// Every delta is its own, and the last one says it all.
@@ -146,7 +146,7 @@ func (f *feeds[T]) note(w indexer.Writer[T], deltas []deltafifo.Delta[T]) {
 		return
 	}
 	again := f.promised == ""
-	var of *feed[T]
+	var of *feed
 	for n := range deltas {
 		d := &deltas[n]
 		if of == nil || of.namespace != d.Key.Namespace {
@@ -166,14 +166,14 @@ func (f *feeds[T]) note(w indexer.Writer[T], deltas []deltafifo.Delta[T]) {
 
 // promise promises the least of what the feeds do; nothing where one has none. It is
 // called under join.
-func (f *feeds[T]) promise(w indexer.Writer[T]) {
+func (f *feeds) promise(w indexer.Writer) {
 	if least := f.least(); least != f.promised {
 		f.promised = least
 		w.SetRV(least)
 	}
 }
 
-func (f *feeds[T]) least() (least string) {
+func (f *feeds) least() (least string) {
 	if !f.complete() {
 		return ""
 	}
@@ -191,7 +191,7 @@ func (f *feeds[T]) least() (least string) {
 
 // complete reports whether the cache has the initial list of each feed, and
 // nothing of others. It is called under join.
-func (f *feeds[T]) complete() bool {
+func (f *feeds) complete() bool {
 	for _, one := range f.all() {
 		if !one.whole {
 			return false
@@ -204,7 +204,7 @@ func (f *feeds[T]) complete() bool {
 // once when one of them, in state s, has found that it is. Each would find out by
 // itself, but not before its own back-off ends. Two that find their kind in turns, and
 // lose it, do not keep each other going.
-func (f *feeds[T]) retryUnserved(s reflector.Status) {
+func (f *feeds) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():
 		f.unserved.Store(true)
@@ -216,14 +216,14 @@ func (f *feeds[T]) retryUnserved(s reflector.Status) {
 }
 
 // in returns the source of one namespace. All are those that the source has.
-func (f *feeds[T]) in(namespace string) (source.ListerWatcher[T], error) {
+func (f *feeds) in(namespace string) (source.ListerWatcher, error) {
 	if namespace == metav1.NamespaceAll {
 		return f.source, nil
 	}
 	if limited, ok := f.source.(source.Limited); ok && !limited.Reaches(namespace) {
 		return nil, fmt.Errorf("%s does not reach namespace %s: make the informer of a source of all namespaces", source.NameOf(f.source), namespace)
 	}
-	narrow, ok := f.source.(source.Namespacer[T])
+	narrow, ok := f.source.(source.Namespacer)
 	if !ok {
 		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", source.NameOf(f.source))
 	}

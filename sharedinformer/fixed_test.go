@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -19,19 +20,19 @@ import (
 // what is sent to changes.
 type fixed struct {
 	items   []partial
-	changes chan wire.Event[partial]
+	changes chan wire.Event[object.Head]
 }
 
 func newFixed(items ...partial) *fixed {
-	return &fixed{items: items, changes: make(chan wire.Event[partial])}
+	return &fixed{items: items, changes: make(chan wire.Event[object.Head])}
 }
 
 func (f *fixed) String() string { return "things" }
 
-func (f *fixed) In(string) (source.ListerWatcher[partial], error) { return f, nil }
+func (f *fixed) In(string) (source.ListerWatcher, error) { return f, nil }
 
-func (f *fixed) List(context.Context, metav1.ListOptions) source.List[partial] {
-	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(partial, error) bool) {
+func (f *fixed) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for _, item := range f.items {
 			if !yield(item, nil) {
 				return
@@ -40,8 +41,8 @@ func (f *fixed) List(context.Context, metav1.ListOptions) source.List[partial] {
 	}}
 }
 
-func (f *fixed) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
-	return func(yield func(wire.Event[partial], error) bool) {
+func (f *fixed) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for {
 			select {
 			case e := <-f.changes:
@@ -57,7 +58,7 @@ func (f *fixed) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire
 
 // change sends the version rv of an object.
 func (f *fixed) change(name string, uid, rv int) {
-	f.changes <- wire.Event[partial]{Type: watch.Modified, Object: thing(name, uid, rv)}
+	f.changes <- wire.Event[object.Head]{Type: watch.Modified, Object: thing(name, uid, rv)}
 }
 
 // things returns n objects.
@@ -82,7 +83,7 @@ func runFor(t *testing.T, i *Informer[partial]) (stop func()) {
 }
 
 // informerOf returns an informer of from that lists.
-func informerOf(from source.ListerWatcher[partial], opts Options) *Informer[partial] {
+func informerOf(from source.ListerWatcher, opts Options) *Informer[partial] {
 	opts.Initial = reflector.List
-	return New(from, opts)
+	return New[partial](from, opts)
 }

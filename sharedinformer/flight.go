@@ -14,7 +14,7 @@ import (
 
 // applied records the changes of a batch but for those of an initial list, which are
 // recorded as one. It is called under join, before they are in the log.
-func (i *core[T]) applied(events []Event[T], at time.Time) {
+func (i *core) applied(events []event, at time.Time) {
 	position := i.log.total.Load()
 	for n := range events {
 		e := &events[n]
@@ -34,7 +34,7 @@ func (i *core[T]) applied(events []Event[T], at time.Time) {
 }
 
 // replaced records a whole list.
-func (i *core[T]) replaced(items int, rv string, first bool) {
+func (i *core) replaced(items int, rv string, first bool) {
 	e := flight.Event{Kind: flight.Replaced, Count: items, RV: rv, Change: "update"}
 	if first {
 		e.Change = "add"
@@ -42,10 +42,10 @@ func (i *core[T]) replaced(items int, rv string, first bool) {
 	i.track.Record(&e)
 }
 
-func (i *core[T]) marked(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
+func (i *core) marked(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
 
 // turned records where a reflector is.
-func (i *core[T]) turned(s reflector.Status) {
+func (i *core) turned(s reflector.Status) {
 	e := flight.Event{At: s.Since, Kind: flight.Turned, Outcome: s.State.String(), RV: s.RV, Attempt: s.Attempts}
 	if s.Attempts > 0 {
 		e.Text = fmt.Sprint(s.Failure)
@@ -56,7 +56,7 @@ func (i *core[T]) turned(s reflector.Status) {
 }
 
 // failed records a failure that is not the reflector's.
-func (i *core[T]) failed(d *delivery[T], f *failure.Failure) {
+func (i *core) failed(d *delivery, f *failure.Failure) {
 	track := i.track
 	if d != nil {
 		track = d.track
@@ -66,13 +66,13 @@ func (i *core[T]) failed(d *delivery[T], f *failure.Failure) {
 }
 
 // recall notes what the last call was about.
-func (d *delivery[T]) recall(e *Event[T]) {
+func (d *delivery) recall(e *event) {
 	d.last.Key, d.last.RV, d.last.Change = object.KeyOf(e.Object), e.Object.GetResourceVersion(), e.Type.String()
 	d.received = e.Received
 }
 
 // told records the calls since it was called last.
-func (d *delivery[T]) told(calls lap) {
+func (d *delivery) told(calls lap) {
 	if calls.calls == 0 {
 		return
 	}

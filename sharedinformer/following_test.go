@@ -27,15 +27,15 @@ type scripted struct {
 	lists atomic.Int64
 	tries atomic.Int64
 	list  func() ([]podPtr, string)
-	watch func(ctx context.Context, opts metav1.ListOptions, yield func(wire.Event[podPtr], error) bool) error
+	watch func(ctx context.Context, opts metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error
 	open  func() error
 }
 
 func (s *scripted) String() string { return "things" }
-func (s *scripted) List(context.Context, metav1.ListOptions) source.List[podPtr] {
+func (s *scripted) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	s.lists.Add(1)
 	meta := new(metav1.ListMeta)
-	return source.List[podPtr]{Meta: meta, Items: func(yield func(podPtr, error) bool) {
+	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		items, rv := s.list()
 		meta.ResourceVersion = rv
 		for _, o := range items {
@@ -46,16 +46,16 @@ func (s *scripted) List(context.Context, metav1.ListOptions) source.List[podPtr]
 	}}
 }
 
-func (s *scripted) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[podPtr], error], error) {
+func (s *scripted) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.tries.Add(1)
 	if s.open != nil {
 		if err := s.open(); err != nil {
 			return nil, err
 		}
 	}
-	return func(yield func(wire.Event[podPtr], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		if err := s.watch(ctx, opts, yield); err != nil {
-			yield(wire.Event[podPtr]{}, err)
+			yield(wire.Event[object.Head]{}, err)
 		}
 	}, nil
 }
@@ -68,10 +68,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func bookmarkAt(rv string) wire.Event[podPtr] {
+func bookmarkAt(rv string) wire.Event[object.Head] {
 	o := podAt("", rv, nil)
 	o.Name, o.Namespace = "", ""
-	return wire.Event[podPtr]{Type: watch.Bookmark, Object: o}
+	return wire.Event[object.Head]{Type: watch.Bookmark, Object: o}
 }
 
 // A quiet kind behind a load balancer that cuts each watch after 50 s.
@@ -81,7 +81,7 @@ func TestAQuietKindWhoseWatchesAreCutIsNotStale(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				first := true
 				from := &scripted{list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}
-				from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[podPtr], error) bool) error {
+				from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
 					if first && bookmarkFirst {
 						first = false
 						if !yield(bookmarkAt("10"), nil) {
@@ -91,7 +91,7 @@ func TestAQuietKindWhoseWatchesAreCutIsNotStale(t *testing.T) {
 					pause(ctx, 50*time.Second)
 					return io.ErrUnexpectedEOF
 				}
-				i := New(from, Options{Initial: reflector.List})
+				i := New[podPtr](from, Options{Initial: reflector.List})
 				_, err := i.Start(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, i.WaitForSync(t.Context()))
@@ -118,11 +118,11 @@ func TestL17_WatchesThatAreAcceptedAndBringNothingAreReplacedByLists(t *testing.
 		from := &scripted{list: func() ([]podPtr, string) {
 			return []podPtr{podAt("x", strconv.Itoa(int(rv.Load())), nil)}, strconv.Itoa(int(rv.Load()))
 		}}
-		from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[podPtr], error) bool) error {
+		from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
 			pause(ctx, 30*time.Second)
 			return io.ErrUnexpectedEOF
 		}
-		i := New(from, Options{Initial: reflector.List})
+		i := New[podPtr](from, Options{Initial: reflector.List})
 		_, err := i.Start(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, i.WaitForSync(t.Context()))
@@ -150,19 +150,19 @@ func TestL13_ASupersededListMakesNoServerUnordered(t *testing.T) {
 		}
 		var turn atomic.Int64
 		release, blocks := make(chan struct{}), atomic.Bool{}
-		from.watch = func(ctx context.Context, o metav1.ListOptions, yield func(wire.Event[podPtr], error) bool) error {
+		from.watch = func(ctx context.Context, o metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
 			switch turn.Add(1) {
 			case 1: // blocks the index, then expires
 				pause(ctx, time.Second)
 				blocks.Store(true)
-				if !yield(wire.Event[podPtr]{Type: watch.Modified, Object: podAt("b", "11", nil)}, nil) {
+				if !yield(wire.Event[object.Head]{Type: watch.Modified, Object: podAt("b", "11", nil)}, nil) {
 					return nil
 				}
 				pause(ctx, time.Second)
 				phase.Store(1)
 				return apierrors.NewResourceExpired("old")
 			case 2: // from 100: a repeated event, then expires
-				if !yield(wire.Event[podPtr]{Type: watch.Modified, Object: podAt("x", "90", nil)}, nil) {
+				if !yield(wire.Event[object.Head]{Type: watch.Modified, Object: podAt("x", "90", nil)}, nil) {
 					return nil
 				}
 				pause(ctx, time.Second)
@@ -172,7 +172,7 @@ func TestL13_ASupersededListMakesNoServerUnordered(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}
-		i := New(from, Options{Initial: reflector.List})
+		i := New[podPtr](from, Options{Initial: reflector.List})
 		AddIndex(i, "stuck", func(podPtr) []string {
 			if blocks.Load() {
 				<-release
@@ -207,7 +207,7 @@ func TestL19_TheTimeBetweenTwoRunsIsNoFailure(t *testing.T) {
 			}
 			return nil
 		}
-		from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[podPtr], error) bool) error {
+		from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
 			pause(ctx, 5*time.Second)
 			if ctx.Err() == nil {
 				down.Store(true)
@@ -215,7 +215,7 @@ func TestL19_TheTimeBetweenTwoRunsIsNoFailure(t *testing.T) {
 			}
 			return nil
 		}
-		i := New(from, Options{Initial: reflector.List})
+		i := New[podPtr](from, Options{Initial: reflector.List})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait, err := i.Start(ctx)
 		require.NoError(t, err)

@@ -14,30 +14,35 @@ import (
 )
 
 // packedForm writes packed objects as they are.
-type packedForm[T object.Object] struct{ by *wire.Packer[T] }
+type packedForm struct{ by *wire.Packer }
 
-func (f packedForm[T]) write(ctx context.Context, objects indexer.View[*wire.Packed[T]], to io.Writer) error {
-	return archive(ctx, objects.Len(), to, func(i int) (*wire.Packed[T], error) { return objects.At(i), nil })
+func (f packedForm) write(ctx context.Context, objects indexer.View, to io.Writer) error {
+	return archive(ctx, objects.Len(), to, func(i int) (*wire.Packed, error) { return packedOf(objects.At(i)), nil })
 }
 
-func (f packedForm[T]) read(content []byte, n int, goType reflect.Type) ([]*wire.Packed[T], error) {
-	return f.by.Extract(content, n, goType)
+func (f packedForm) read(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
+	packed, err := f.by.Extract(content, n, goType)
+	objects := make([]object.Head, len(packed))
+	for at := range packed {
+		objects[at] = packed[at]
+	}
+	return objects, err
 }
 
 // wholeForm packs whole objects to write them, and opens what it reads. Files are the same.
-type wholeForm[T object.Object] struct{ pool *wire.Pool }
+type wholeForm struct{ pool *wire.Pool }
 
-func (f wholeForm[T]) write(ctx context.Context, objects indexer.View[T], to io.Writer) error {
-	by := wire.NewPacker[T](nil)
-	return archive(ctx, objects.Len(), to, func(i int) (*wire.Packed[T], error) { return by.Pack(objects.At(i)) })
+func (f wholeForm) write(ctx context.Context, objects indexer.View, to io.Writer) error {
+	by := wire.NewPacker(nil)
+	return archive(ctx, objects.Len(), to, func(i int) (*wire.Packed, error) { return by.Pack(objects.At(i).(object.Object)) })
 }
 
-func (f wholeForm[T]) read(content []byte, n int, goType reflect.Type) ([]T, error) {
-	packed, err := wire.NewPacker[T](f.pool).Extract(content, n, goType)
+func (f wholeForm) read(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
+	packed, err := wire.NewPacker(f.pool).Extract(content, n, goType)
 	if err != nil {
 		return nil, err
 	}
-	objects := make([]T, len(packed))
+	objects := make([]object.Head, len(packed))
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
 	for part := range errs {
@@ -60,8 +65,8 @@ func (f wholeForm[T]) read(content []byte, n int, goType reflect.Type) ([]T, err
 }
 
 // archive writes n objects. It ends early where ctx is done.
-func archive[T object.Object](ctx context.Context, n int, to io.Writer, at func(i int) (*wire.Packed[T], error)) error {
-	var a wire.Archive[T]
+func archive(ctx context.Context, n int, to io.Writer, at func(i int) (*wire.Packed, error)) error {
+	var a wire.Archive
 	var room []byte
 	for i := range n {
 		if ctx.Err() != nil {

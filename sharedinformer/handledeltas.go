@@ -9,12 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
-	"github.com/millrace-dev/millrace/object"
 )
 
 // process applies what the feeds queue until ctx is done, which is when they have
 // ended, and nothing is left in the queue.
-func (i *core[T]) process(ctx context.Context, r *run) {
+func (i *core) process(ctx context.Context, r *run) {
 	var err error
 	guard := failure.Guard{In: "a method of an object"}
 	defer func() {
@@ -29,7 +28,7 @@ func (i *core[T]) process(ctx context.Context, r *run) {
 
 // torn ends the run, and all later ones, where the user's code has panicked, or called
 // runtime.Goexit, in the middle of a batch: what it was at is in part of the cache.
-func (i *core[T]) torn(r *run, err error) {
+func (i *core) torn(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: i.Name(), Phase: failure.PhaseIndex, Attempts: 1, Since: now, Last: now,
@@ -45,8 +44,8 @@ func (i *core[T]) torn(r *run, err error) {
 }
 
 // drain is process without its end.
-func (i *core[T]) drain(ctx context.Context) {
-	var reuse []deltafifo.Delta[T]
+func (i *core) drain(ctx context.Context) {
+	var reuse []deltafifo.Delta
 	for {
 		deltas, err := i.queue.Pop(ctx, reuse)
 		if err != nil {
@@ -63,8 +62,8 @@ func (i *core[T]) drain(ctx context.Context) {
 // handleDeltas applies one batch to the cache, in one write, and appends what
 // it changed to the log, in one append. It is the informer's own step, called
 // by Run's goroutine alone.
-func (i *core[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
-	changes := applier[T]{informer: i}
+func (i *core) handleDeltas(deltas []deltafifo.Delta) {
+	changes := applier{informer: i}
 	if i.shards != nil {
 		changes.terms = i.shards.now.Load()
 	}
@@ -82,12 +81,12 @@ func (i *core[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 }
 
 // change is the part of handleDeltas that is done under join.
-func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, look func()) {
+func (i *core) change(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may end the goroutine
 	i.batches.Add(1)
 	defer i.batches.Add(1)
-	failures = i.cache.Write(func(w indexer.Writer[T]) {
+	failures = i.cache.Write(func(w indexer.Writer) {
 		for n := range deltas {
 			changes.apply(w, &deltas[n])
 		}
@@ -95,8 +94,8 @@ func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (fail
 		if i.mutations != nil { // before anybody sees the objects
 			look = i.mutations.learn(changes.events)
 		}
-		if i.tally != nil {
-			i.tally(changes.events)
+		if i.packing != nil {
+			i.packing.count(changes.events)
 		}
 	})
 	for _, f := range changes.listed {
@@ -108,7 +107,7 @@ func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (fail
 
 // publish appends what a batch changed to the log and wakes the handlers. It
 // is called under join.
-func (i *core[T]) publish(changes *applier[T]) {
+func (i *core) publish(changes *applier) {
 	if len(changes.events) > 0 {
 		applied := time.Now()
 		for n := range changes.events {
@@ -117,19 +116,19 @@ func (i *core[T]) publish(changes *applier[T]) {
 			}
 		}
 		i.applied(changes.events, applied)
-		i.append(&segment[T]{events: changes.events})
+		i.append(&segment{events: changes.events})
 	}
 	if changes.whole && !i.synced.Load() && i.feeds.complete() {
 		if i.snapshots != nil {
 			i.snapshots.forget()
 		}
 		i.synced.Store(true)
-		i.append(&segment[T]{synced: true})
+		i.append(&segment{synced: true})
 	}
 	if !changes.resync {
 		return
 	}
-	targets := make(map[mailbox[T]]struct{})
+	targets := make(map[mailbox]struct{})
 	for _, d := range *i.handlers.Load() {
 		if m := d.mailbox; d.resyncDue.Swap(false) && d.HasSynced() && m.claimResync() {
 			targets[m] = struct{}{}
@@ -137,12 +136,12 @@ func (i *core[T]) publish(changes *applier[T]) {
 	}
 	if len(targets) > 0 {
 		objects, _ := i.cache.Snapshot()
-		i.append(&segment[T]{resync: &resync[T]{objects: objects, targets: targets}})
+		i.append(&segment{resync: &resync{objects: objects, targets: targets}})
 	}
 }
 
 // append links s to the log and offers it to every handler.
-func (i *core[T]) append(s *segment[T]) {
+func (i *core) append(s *segment) {
 	i.log.append(s)
 	for _, d := range *i.handlers.Load() {
 		d.offer(s)
@@ -151,41 +150,41 @@ func (i *core[T]) append(s *segment[T]) {
 
 // applier turns deltas, which say what the server said, into events, which say
 // what that means to a handler that knows the cache (L03, L04).
-type applier[T object.Head] struct {
-	informer *core[T]
+type applier struct {
+	informer *core
 	initial  bool // Adds of a Replaced are part of an initial list
 	whole    bool // the cache may have become whole
 	resync   bool
-	events   []Event[T]
-	settled  []settled[T]
+	events   []event
+	settled  []settled
 
 	// Where a share of the objects is wanted:
 	terms        *terms                // nil where all are
-	listed       []*feed[T]            // of which a list was applied
-	listing      *feed[T]              // of which a whole list is being applied
+	listed       []*feed               // of which a list was applied
+	listing      *feed                 // of which a whole list is being applied
 	listedBefore uint64                // the turn of the list before that
 	away         map[identity]struct{} // what that list showed elsewhere
 }
 
 // settled is what became of a late delta.
-type settled[T object.Head] struct {
-	feed  *feed[T]
+type settled struct {
+	feed  *feed
 	taken bool
 }
 
 // expect makes room for the events that deltas are likely to cause. A set that
 // replaces another as a rule changes little of it.
-func (a *applier[T]) expect(deltas []deltafifo.Delta[T], initial bool) {
+func (a *applier) expect(deltas []deltafifo.Delta, initial bool) {
 	n := len(deltas)
 	if initial {
 		for i := range deltas {
 			n += len(deltas[i].Items)
 		}
 	}
-	a.events = make([]Event[T], 0, n)
+	a.events = make([]event, 0, n)
 }
 
-func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	if a.terms != nil {
 		a.reached(d)
 		if (d.Type <= deltafifo.Deleted || d.Type == deltafifo.Passed) && !a.ours(w, d) {
@@ -202,7 +201,7 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	switch d.Type {
 	case deltafifo.Added, deltafifo.Updated:
 		if old, existed, changed := w.Set(d.Key, d.Object); changed {
-			a.event(d, indexer.Change[T]{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+			a.event(d, indexer.Change{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
 		}
 	case deltafifo.Deleted:
 		a.deleted(w, d)
@@ -223,18 +222,18 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 
 // passed lets go of an object that has left what the source chooses, of which only the version has
 // come.
-func (a *applier[T]) passed(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+func (a *applier) passed(w indexer.Writer, d *deltafifo.Delta) {
 	left := d.Part.Away[0]
 	if have, cached := w.Get(d.Key); cached && !olderThan(left.RV, have) {
 		w.Delete(d.Key)
 		a.informer.gone.add(have, left.RV)
-		a.add(d, Event[T]{Type: Delete, Object: have, FinalStateUnknown: true})
+		a.add(d, event{Type: Delete, Object: have, FinalStateUnknown: true})
 	}
 }
 
 // takes reports whether a late delta is news: later than what is cached under its key,
 // or about an object that is not known to have gone.
-func (a *applier[T]) takes(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
+func (a *applier) takes(w indexer.Writer, d *deltafifo.Delta) bool {
 	have, cached := w.Get(d.Key)
 	taken := d.Type != deltafifo.Deleted
 	if cached {
@@ -244,14 +243,14 @@ func (a *applier[T]) takes(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
 		taken = !a.informer.gone.outlives(d.Object)
 	}
 	if f := feedOf(a.informer.feeds.all(), d.Key.Namespace); f != nil {
-		a.settled = append(a.settled, settled[T]{f, taken})
+		a.settled = append(a.settled, settled{f, taken})
 	}
 	return taken
 }
 
 // replaced tells of what a whole set changed. One of a namespace that has gone
 // meanwhile is no feed's.
-func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+func (a *applier) replaced(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
 		f = nil
@@ -267,7 +266,7 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	if d.Anew {
 		replace = w.Renew
 	}
-	replace(d.Key.Namespace, d.Items, func(c indexer.Change[T]) { a.event(d, c) })
+	replace(d.Key.Namespace, d.Items, func(c indexer.Change) { a.event(d, c) })
 	a.informer.replaced(len(d.Items), d.RV, a.initial)
 	if f != nil {
 		f.whole, a.whole = true, true
@@ -278,18 +277,18 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 }
 
 // trimmed tells of what goes with the namespaces that are no longer wanted.
-func (a *applier[T]) trimmed(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+func (a *applier) trimmed(w indexer.Writer, d *deltafifo.Delta) {
 	feeds := &a.informer.feeds
 	if feeds.trims--; feeds.trims > 0 {
 		return
 	}
-	w.Trim(feeds.cover, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old}) })
+	w.Trim(feeds.cover, func(c indexer.Change) { a.add(d, event{Type: Delete, Object: c.Old}) })
 	a.whole = true
 }
 
 // deleted tells of a deletion: with its final state, or, where the cache holds
 // an older object of that name, without, because that one's own end was missed.
-func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+func (a *applier) deleted(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
 	a.informer.gone.add(d.Object, d.Object.GetResourceVersion())
 	if !existed {
@@ -297,36 +296,36 @@ func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	}
 	if old.GetUID() != d.Object.GetUID() {
 		a.informer.gone.add(old, forGood)
-		a.add(d, Event[T]{Type: Delete, Object: old, FinalStateUnknown: true})
+		a.add(d, event{Type: Delete, Object: old, FinalStateUnknown: true})
 		return
 	}
-	a.add(d, Event[T]{Type: Delete, Object: d.Object, Old: old})
+	a.add(d, event{Type: Delete, Object: d.Object, Old: old})
 }
 
 // event tells of a change that may have been found rather than watched.
-func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
+func (a *applier) event(d *deltafifo.Delta, c indexer.Change) {
 	switch {
 	case !c.Exists && a.terms != nil && a.moved(c.Old):
-		a.add(d, Event[T]{Type: Delete, Object: c.Old, Moved: true})
+		a.add(d, event{Type: Delete, Object: c.Old, Moved: true})
 	case !c.Exists:
 		a.informer.gone.add(c.Old, d.RV)
-		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})
+		a.add(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
 	case !c.Existed:
 		initial := a.ofInitialList(d)
-		a.add(d, Event[T]{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.came(d, c.New)})
+		a.add(d, event{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.came(d, c.New)})
 	case c.Old.GetUID() != c.New.GetUID():
 		a.informer.gone.add(c.Old, forGood)
-		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})
-		a.add(d, Event[T]{Type: Add, Object: c.New})
+		a.add(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
+		a.add(d, event{Type: Add, Object: c.New})
 	default:
-		a.add(d, Event[T]{Type: Update, Old: c.Old, Object: c.New})
+		a.add(d, event{Type: Update, Old: c.Old, Object: c.New})
 	}
 }
 
 // ofInitialList reports whether an object that d brings belongs to the initial list. A change does
 // if the list of its namespace is still to come: a newer one superseded it in the queue, or the change
 // is of a feed that has left.
-func (a *applier[T]) ofInitialList(d *deltafifo.Delta[T]) bool {
+func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	switch {
 	case d.Type == deltafifo.Replaced:
 		return a.initial
@@ -337,7 +336,7 @@ func (a *applier[T]) ofInitialList(d *deltafifo.Delta[T]) bool {
 	return f != nil && !f.whole
 }
 
-func (a *applier[T]) add(d *deltafifo.Delta[T], e Event[T]) {
+func (a *applier) add(d *deltafifo.Delta, e event) {
 	if e.Received = d.Received; !e.Received.IsZero() {
 		e.DecodedAfter, e.QueuedAfter = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
 	}

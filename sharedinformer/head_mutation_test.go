@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -40,7 +39,7 @@ func TestL16_ChangedHeadIsReported(t *testing.T) {
 						p.Labels = map[string]string{"app": "web"}
 						p.OwnerReferences = []metav1.OwnerReference{{Name: "set"}}
 						p.DeletionTimestamp = new(metav1.Unix(5, 0))
-						w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Added, Key: object.KeyOf(p), Object: p}})
+						w.apply([]deltafifo.Delta{{Type: deltafifo.Added, Key: object.KeyOf(p), Object: p}})
 						synctest.Wait()
 					}
 					f := w.Status().Failure

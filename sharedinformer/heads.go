@@ -1,7 +1,6 @@
 package sharedinformer
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 
@@ -14,33 +13,47 @@ import (
 // Heads returns the read side of the cache for those who need no more of an object than its
 // head: key, UID, resource version, generation, labels, owners. Of a packed cache it opens
 // nothing. Open makes the object of a head.
-func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.heads }
+func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.cache.Reader() }
 
 // Open returns the object of a head that Heads or a handler of AddHeadHandler was given. It
 // fails where the bytes of a packed object are damaged, with an error that wraps
 // wire.ErrDamaged, and where the head is of objects of another type.
-func (i *Informer[T]) Open(head object.Head) (T, error) {
-	switch o := head.(type) {
-	case *wire.Packed[T]:
-		return o.Open()
-	case T:
-		return o, nil
+func (i *Informer[T]) Open(head object.Head) (T, error) { return as[T](i.core.open(head)) }
+
+// as returns an object as one of a type that it was found to have.
+func as[T object.Object](o object.Object, err error) (T, error) {
+	typed, _ := o.(T)
+	return typed, err
+}
+
+func (i *core) open(head object.Head) (object.Object, error) {
+	o, ok := head.(object.Object)
+	if packed, is := head.(*wire.Packed); is {
+		var err error
+		if o, err = packed.Open(); err != nil {
+			return nil, err
+		}
+		ok = true
 	}
-	var none T
-	return none, fmt.Errorf("a %T is no head of %s, whose objects are of type %v", head, i.Name(), reflect.TypeFor[T]())
+	if !ok || !reflect.TypeOf(o).AssignableTo(i.goType) {
+		return nil, fmt.Errorf("a %T is no head of %s, whose objects are of type %v", head, i.Name(), i.goType)
+	}
+	return o, nil
 }
 
 // Copy returns the object of a head as Open does, but as the caller's own, which may be
 // changed. A packed object that nobody has in use is made for the caller, and not copied.
-func (i *Informer[T]) Copy(head object.Head) (T, error) {
-	if packed, ok := head.(*wire.Packed[T]); ok {
+func (i *Informer[T]) Copy(head object.Head) (T, error) { return as[T](i.core.copy(head)) }
+
+func (i *core) copy(head object.Head) (object.Object, error) {
+	if packed, ok := head.(*wire.Packed); ok && packed.Type().AssignableTo(i.goType) {
 		return packed.Copy()
 	}
-	o, err := i.Open(head)
+	o, err := i.open(head)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
-	return o.DeepCopyObject().(T), nil
+	return o.DeepCopyObject().(object.Object), nil
 }
 
 // OpenEvent returns an event of heads with the objects themselves. It fails as Open does.
@@ -59,24 +72,14 @@ func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions
 	if opts.Place == "" {
 		opts.Place = failure.Place(1)
 	}
+	return i.core.tellHeads(h, opts)
+}
+
+func (i *core) tellHeads(h Handler[object.Head], opts HandlerOptions) *Registration {
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	if opts.WithoutOld {
-		h = forgetting[object.Head]{h}
-	}
-	if i.packed != nil {
-		return &Registration{i.packed.addHandler(beheading[*wire.Packed[T]]{h}, opts)}
-	}
-	return &Registration{i.whole.addHandler(beheading[T]{h}, opts)}
-}
-
-// beheading is a handler that tells another one of heads.
-type beheading[T object.Head] struct{ next Handler[object.Head] }
-
-// Handle implements Handler.
-func (b beheading[T]) Handle(ctx context.Context, e Event[T]) error {
-	return b.next.Handle(ctx, e.Heads())
+	return i.tell(h, opts, true)
 }
 
 // Heads returns the event with the heads of its objects.
@@ -87,12 +90,4 @@ func (e Event[T]) Heads() Event[object.Head] {
 		told.Old = e.Old
 	}
 	return told
-}
-
-// recast returns what e says, without its objects.
-func recast[T, S object.Head](e Event[S]) Event[T] {
-	return Event[T]{
-		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown, Moved: e.Moved,
-		Received: e.Received, DecodedAfter: e.DecodedAfter, QueuedAfter: e.QueuedAfter, AppliedAfter: e.AppliedAfter,
-	}
 }

@@ -15,72 +15,32 @@ import (
 
 // Informer keeps a cache of one resource in step with the server and tells
 // handlers of every change. Make it with New.
-type Informer[T object.Object] struct {
-	machine
-	whole  *core[T]   // the machine, where objects are cached as they are
-	packed *packed[T] // the machine, where they are cached as bytes
-	heads  indexer.Reader[object.Head]
-}
-
-// machine is what an informer does that has nothing to do with what is cached.
-type machine interface {
-	Name() string
-	Run(context.Context) error
-	Start(context.Context) (wait func() error, err error)
-	HasSynced() bool
-	HasSyncedIn(namespace string) bool
-	HeldUp() bool
-	WaitForSync(context.Context) error
-	WaitForRV(ctx context.Context, rv string) error
-	WaitForRVIn(ctx context.Context, rv, namespace string) error
-	WaitUntil(ctx context.Context, reached func() bool) error
-	Reconnect(why error)
-	Unsynced() error
-	Status() Status
-	Namespaces() []string
-	SetNamespaces([]string) error
-	Kept() wire.Fields
-	Altered() bool
-	Selects(object.Head) bool
-	Watches(namespace string) bool
-	Holds(hash uint64) bool
-	Scope() shard.Scope
-}
+type Informer[T object.Object] struct{ core *core }
 
 // New returns an informer that is not running. It reports contradicting
 // options in Status and from Run and WaitForSync. Where from is a
 // source.Reuser it takes back the objects that it has cached, so that a relist
 // decodes only what has changed.
-func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[T] {
+func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] {
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
 	}
-	if opts.Store == Packed {
-		i := newPacked(from, opts)
-		return &Informer[T]{machine: i, packed: i, heads: indexer.Heads(i.cache)}
-	}
-	i := newCore(from, opts, func(a, b T) bool { return reflect.DeepEqual(a, b) })
-	i.snapshots = newSnapshots(i, opts, wholeForm[T]{partsOf(from)})
-	if opts.DetectMutations > 0 {
-		detector := newMutationDetector[T](opts.DetectMutations, i.reportNow)
-		if pool := partsOf(from); pool != nil {
-			detector.forget = pool.Forget
-		}
-		i.mutations = detector
-	}
-	return &Informer[T]{machine: i, whole: i, heads: indexer.Heads(i.cache)}
+	return &Informer[T]{newCore(from, opts, reflect.TypeFor[T]())}
 }
 
 // Name is what messages call the resource.
-func (i *Informer[T]) Name() string { return i.machine.Name() }
+func (i *Informer[T]) Name() string { return i.core.Name() }
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
-func (i *Informer[T]) Cache() indexer.Reader[T] {
-	if i.packed != nil {
-		return i.packed.reader
+func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core, i.core.cache) }
+
+// readerOf returns the read side of a cache of what an informer has.
+func readerOf[T object.Object](i *core, cache *indexer.Indexer) indexer.Reader[T] {
+	if i.packing != nil {
+		return indexer.Opened[T](cache)
 	}
-	return i.whole.cache.Reader()
+	return indexer.ReaderOf[T](cache)
 }
 
 // Stale returns the read side of what the informer had in an earlier process, by its
@@ -88,16 +48,7 @@ func (i *Informer[T]) Cache() indexer.Reader[T] {
 // one. From then on it returns the cache, also while SetNamespaces takes effect. It is for
 // those who had rather see something old than nothing; ask again for what is newer. Without
 // a snapshot it is empty at first.
-func (i *Informer[T]) Stale() indexer.Reader[T] {
-	if i.packed != nil {
-		if stale := i.packed.snapshots.stale(); stale != nil {
-			return indexer.Opened[T](stale)
-		}
-	} else if stale := i.whole.snapshots.stale(); stale != nil {
-		return stale.Reader()
-	}
-	return i.Cache()
-}
+func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core, i.core.stale()) }
 
 // AddIndex adds a typed index to the informer's cache; the informer may be running.
 // The function must depend on nothing but the object, and return soon. The name
@@ -106,13 +57,12 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
 	}
-	if i.packed != nil {
-		index, failures := indexer.AddIndexOpened(i.packed.cache, name, values)
-		i.packed.indexFailed(failures)
-		return index
+	add := indexer.AddIndex[T, V]
+	if i.core.packing != nil {
+		add = indexer.AddIndexOpened
 	}
-	index, failures := indexer.AddIndex(i.whole.cache, name, values)
-	i.whole.indexFailed(failures)
+	index, failures := add(i.core.cache, name, values)
+	i.core.indexFailed(failures)
 	return index
 }
 
@@ -121,13 +71,13 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 // *failure.Failure. When it returns, every goroutine that it started has
 // ended (L23). It may be called again: cache and handlers go on from where
 // they were (L24). While it runs, another call fails with reflector.ErrRunning.
-func (i *Informer[T]) Run(ctx context.Context) error { return i.machine.Run(ctx) }
+func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
 // Start is Run in a goroutine of its own, which wait waits for. What it adds is
 // that the informer is running when Start returns: a caller that waits for its
 // sync from then on does not find it stopped by the run before.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
-	return i.machine.Start(ctx)
+	return i.core.Start(ctx)
 }
 
 // AddHandler lets h hear of every change, from the objects that are cached now
@@ -149,34 +99,24 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	if i.packed != nil {
-		return &Registration{i.packed.addHandler(&opening[T]{next: h, withoutOld: opts.WithoutOld}, opts)}
-	}
-	if opts.WithoutOld {
-		h = forgetting[T]{h}
-	}
-	return &Registration{i.whole.addHandler(h, opts)}
+	return i.core.tell(onHeads(h), opts, false)
 }
 
 // Status returns the informer as it is now. The parts are read one after the
 // other, so that they may differ by what happened meanwhile.
-func (i *Informer[T]) Status() Status {
-	s := i.machine.Status()
-	s.Type = reflect.TypeFor[T]().String()
-	return s
-}
+func (i *Informer[T]) Status() Status { return i.core.Status() }
 
 // HasSynced reports whether a whole initial list is in the cache (L18).
-func (i *Informer[T]) HasSynced() bool { return i.machine.HasSynced() }
+func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 
 // HasSyncedIn reports whether the initial list of a namespace is in the cache, although those of
 // others may be missing. An empty namespace is all of them. One that the informer does not watch
 // has nothing to wait for.
-func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.machine.HasSyncedIn(namespace) }
+func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSyncedIn(namespace) }
 
 // HeldUp reports whether the informer would have synced but for namespaces whose lists fail, such as
 // forbidden ones, and has at least one other namespace.
-func (i *Informer[T]) HeldUp() bool { return i.machine.HeldUp() }
+func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
 // WaitForSync waits until the informer and every handler that it has when
 // WaitForSync is called are synced. It returns an error that wraps ErrNotSynced
@@ -188,7 +128,7 @@ func (i *Informer[T]) HeldUp() bool { return i.machine.HeldUp() }
 //     OnError about one, has been in one call for that long.
 //
 // Before Run is called it waits for Run.
-func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.machine.WaitForSync(ctx) }
+func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
 // WaitForRV waits until the cache holds every change up to rv, such as that of
 // an object that was just written (L14). It fails with the cause of ctx, with
@@ -196,7 +136,7 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.machine.
 // resource version, or the informer has no namespaces (ErrNotWatched). Where there is
 // no initial list it gives up as WaitForSync does. What it returns says what failed last.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
-	return i.machine.WaitForRV(ctx, rv)
+	return i.core.WaitForRV(ctx, rv)
 }
 
 // WaitForRVIn is WaitForRV for the changes in one namespace. Where each namespace is
@@ -205,27 +145,27 @@ func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
 // Of a namespace that is not among the informer's it fails at once, with
 // ErrNotWatched.
 func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
-	return i.machine.WaitForRVIn(ctx, rv, namespace)
+	return i.core.WaitForRVIn(ctx, rv, namespace)
 }
 
 // WaitUntil waits until reached is true. It is asked at once and after every
 // change of the cache, of the reflector's state and of what is synced, while no
 // lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
-	return i.machine.WaitUntil(ctx, reached)
+	return i.core.WaitUntil(ctx, reached)
 }
 
 // Reconnect has each watch of the informer be opened again, from where it was, because it
 // is deaf: see reflector.Reflector.Reconnect. It returns at once, and may be called from
 // anywhere.
-func (i *Informer[T]) Reconnect(why error) { i.machine.Reconnect(why) }
+func (i *Informer[T]) Reconnect(why error) { i.core.Reconnect(why) }
 
 // Unsynced says which initial lists are missing and why; nil where HasSynced.
-func (i *Informer[T]) Unsynced() error { return i.machine.Unsynced() }
+func (i *Informer[T]) Unsynced() error { return i.core.Unsynced() }
 
 // Namespaces returns those that the informer was last given, sorted:
 // metav1.NamespaceAll alone for all of them.
-func (i *Informer[T]) Namespaces() []string { return i.machine.Namespaces() }
+func (i *Informer[T]) Namespaces() []string { return i.core.Namespaces() }
 
 // SetNamespaces changes the namespaces whose objects are wanted. Nil means all that
 // the source has, as does metav1.NamespaceAll among others, and an empty slice means
@@ -247,30 +187,30 @@ func (i *Informer[T]) Namespaces() []string { return i.machine.Namespaces() }
 // that is not running the change takes effect when it runs again. It may
 // be called from anywhere, handlers and hooks included.
 func (i *Informer[T]) SetNamespaces(namespaces []string) error {
-	return i.machine.SetNamespaces(namespaces)
+	return i.core.SetNamespaces(namespaces)
 }
 
 // Kept returns the fields that cached objects have; the zero value means all, or
 // that the source does not say.
-func (i *Informer[T]) Kept() wire.Fields { return i.machine.Kept() }
+func (i *Informer[T]) Kept() wire.Fields { return i.core.Kept() }
 
 // Altered reports whether cached objects have gone through a transform.
-func (i *Informer[T]) Altered() bool { return i.machine.Altered() }
+func (i *Informer[T]) Altered() bool { return i.core.Altered() }
 
 // Selects reports whether the cache is to have o, as the server has it, by its
 // namespace, its labels and its name. What only the server can judge, such as a
 // selector of other fields, counts as selected.
-func (i *Informer[T]) Selects(o T) bool { return i.machine.Selects(o) }
+func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
 // Watches reports whether the cache is to have the objects of a namespace. Those
 // of kinds without namespaces have an empty one, which is always watched.
-func (i *Informer[T]) Watches(namespace string) bool { return i.machine.Watches(namespace) }
+func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(namespace) }
 
 // Scope returns Options.Shard.
-func (i *Informer[T]) Scope() shard.Scope { return i.machine.Scope() }
+func (i *Informer[T]) Scope() shard.Scope { return i.core.Scope() }
 
 // Holds reports whether the cache has what is in the slot of a hash (Options.Shard): the slot
 // is this process's, and a list that began since then is in the cache. From then on the
 // cache has nothing older than what the owner before wrote (S04). Handlers hear of the
 // objects after that. Where the informer has all objects, Holds is HasSynced.
-func (i *Informer[T]) Holds(hash uint64) bool { return i.machine.Holds(hash) }
+func (i *Informer[T]) Holds(hash uint64) bool { return i.core.Holds(hash) }

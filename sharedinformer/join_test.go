@@ -41,7 +41,7 @@ func (j *joiner) Handle(_ context.Context, e Event[partial]) error {
 // pipeline takes them, with real parallelism.
 func TestL06_JoiningUnderFire(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
-		i := New(quiet{}, Options{Initial: reflector.List})
+		i := New[partial](quiet{}, Options{Initial: reflector.List})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- i.Run(ctx) }()
@@ -83,7 +83,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		}
 		for n := 0; n < changes || !enough(); n++ {
 			o := thing(fmt.Sprint(n%objects), n%objects, n+2)
-			i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+			i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 			if n%3 == 0 { // many small batches rather than a few large ones
 				require.NoError(t, i.WaitForRV(ctx, o.ResourceVersion))
 			}
@@ -91,7 +91,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		close(stop)
 		joining.Wait()
 		last := thing("last", objects, 1<<30)
-		i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(last), Object: last, RV: last.ResourceVersion})
+		i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(last), Object: last, RV: last.ResourceVersion})
 		require.NoError(t, i.WaitForRV(ctx, last.ResourceVersion))
 		for _, j := range joined {
 			<-j.last
@@ -110,7 +110,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 }
 
 func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
-	i := New(quiet{}, Options{})
+	i := New[partial](quiet{}, Options{})
 	require.Regexp(t, `^handler sharedinformer/join_test.go:\d+$`, i.AddHandler(&joiner{}).String())
 	theirs := i.AddHandlerWith(&joiner{}, HandlerOptions{Place: "their/file.go:7"})
 	require.Equal(t, "handler their/file.go:7", theirs.String())
@@ -119,7 +119,7 @@ func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
 }
 
 func TestNilIsRefusedWhereItIsGiven(t *testing.T) {
-	i := New(quiet{}, Options{})
+	i := New[partial](quiet{}, Options{})
 	for name, call := range map[string]func(){
 		"handler":          func() { i.AddHandler(nil) },
 		"handler with":     func() { i.AddHandlerWith(nil, HandlerOptions{}) },
@@ -144,7 +144,7 @@ func TestNilIsRefusedWhereItIsGiven(t *testing.T) {
 // An index function that ends its goroutine ends the run, and says so; nobody else
 // waits for a lock that is never let go.
 func TestGoexitInAnIndexFunctionEndsTheRun(t *testing.T) {
-	i := New(quiet{}, Options{Initial: reflector.List})
+	i := New[partial](quiet{}, Options{Initial: reflector.List})
 	AddIndex(i, "n", func(p partial) []string {
 		if p.Name == "bad" {
 			runtime.Goexit()
@@ -155,7 +155,7 @@ func TestGoexitInAnIndexFunctionEndsTheRun(t *testing.T) {
 	go func() { ended <- i.Run(t.Context()) }()
 	require.NoError(t, i.WaitForSync(t.Context()))
 	o := thing("bad", 1, 5)
-	i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+	i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 	err := <-ended
 	require.ErrorContains(t, err, "an index function called runtime.Goexit")
 	i.AddHandler(HandlerFuncs[partial]{}).Close()

@@ -19,11 +19,11 @@ func (k kinded) Kind() object.GVK { return k.kind() }
 // Whoever looks at an informer must not wait for its source, nor be hit by it.
 func TestTheStatusDoesNotAskTheSourceForItsKind(t *testing.T) {
 	asked, thing := 0, object.GVK{Version: "v1", Kind: "Thing"}
-	i := New(kinded{kind: func() object.GVK { asked++; return thing }}, Options{})
+	i := New[partial](kinded{kind: func() object.GVK { asked++; return thing }}, Options{})
 	for range 3 {
 		require.Equal(t, thing, i.Status().Kind)
 	}
 	require.Equal(t, 1, asked)
-	i = New(kinded{kind: func() object.GVK { panic("sad") }}, Options{})
+	i = New[partial](kinded{kind: func() object.GVK { panic("sad") }}, Options{})
 	require.Empty(t, i.Status().Kind)
 }

@@ -18,7 +18,7 @@ import (
 // A handler with the policy Coalesce that hangs in a call must not keep alive
 // the states that it will never be told of.
 func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
-	i := New(quiet{}, Options{Initial: reflector.List})
+	i := New[partial](quiet{}, Options{Initial: reflector.List})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- i.Run(ctx) }()
@@ -40,7 +40,7 @@ func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
 	for n := range changes {
 		o := thing("a", 1, n+2)
 		states = append(states, weak.Make(o))
-		i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+		i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 		require.NoError(t, i.WaitForRV(ctx, strconv.Itoa(n+2)))
 		if n == 0 {
 			<-called

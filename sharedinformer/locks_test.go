@@ -21,17 +21,17 @@ import (
 // asking is a source that asks its informer about itself whenever it is asked for
 // another form of itself.
 type asking struct {
-	source.ListerWatcher[partial]
+	source.ListerWatcher
 	ask func()
 }
 
-func (a asking) In(namespace string) (source.ListerWatcher[partial], error) {
+func (a asking) In(namespace string) (source.ListerWatcher, error) {
 	a.ask()
-	from, err := a.ListerWatcher.(source.Namespacer[partial]).In(namespace)
+	from, err := a.ListerWatcher.(source.Namespacer).In(namespace)
 	return asking{from, a.ask}, err
 }
 
-func (a asking) Reusing(wire.Known[partial]) source.ListerWatcher[partial] {
+func (a asking) Reusing(wire.Known) source.ListerWatcher {
 	a.ask()
 	return a
 }
@@ -55,9 +55,9 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 		require.NoError(t, i.SetNamespaces([]string{"shop"}))
 		require.NoError(t, i.WaitForSync(t.Context()), "the kind has no namespaces")
 		require.NotZero(t, asked)
-		require.Len(t, i.whole.feeds.all(), 1)
+		require.Len(t, i.core.feeds.all(), 1)
 		before := asked
-		i.whole.namespaced()
+		i.core.namespaced()
 		require.Greater(t, asked, before)
 		stop()
 	})
@@ -66,7 +66,7 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 // blank is a source that has nothing that takes objects back.
 type blank struct{ *fixed }
 
-func (blank) Reusing(wire.Known[partial]) source.ListerWatcher[partial] { return nil }
+func (blank) Reusing(wire.Known) source.ListerWatcher { return nil }
 
 func TestASourceThatReusesNothingIsReadAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
-				i.whole.nextResync(time.Now())
+				i.core.nextResync(time.Now())
 				ended <- i.WaitForSync(ctx)
 			}()
 			select {
@@ -125,7 +125,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
 				}
 				return nil
 			})
-			i.whole.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+			i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 		},
 		"by AddIndex": func(i *Informer[partial], values func(partial) []string) { go AddIndex(i, "blocking", values) },
 	} {

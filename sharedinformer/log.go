@@ -4,40 +4,39 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/indexer"
-	"github.com/millrace-dev/millrace/object"
 )
 
 // segment is one piece of the log: the events of a batch, or one of two marks.
 // Its content never changes once it is in the log.
-type segment[T object.Head] struct {
-	events []Event[T]
-	batch  *batch[T]  // the events again; set by append
-	synced bool       // mark: the initial list ends here
-	resync *resync[T] // mark: tell these handlers of these objects
-	after  *joint[T]
+type segment struct {
+	events []event
+	batch  *batch  // the events again; set by append
+	synced bool    // mark: the initial list ends here
+	resync *resync // mark: tell these handlers of these objects
+	after  *joint
 }
 
 // batch is a run of events. It is apart from the segment, so that a handler that does
 // not return from a call holds its events, and not all that follow.
-type batch[T object.Head] struct {
-	events []Event[T]
+type batch struct {
+	events []event
 	first  uint64 // how many events the log had before them
 }
 
 // joint is where the next segment will be found. It is apart from the segment
 // before it, so that a cursor that waits for the next one does not hold the last: after
 // an initial list, that is an event for each object.
-type joint[T object.Head] struct{ next atomic.Pointer[segment[T]] }
+type joint struct{ next atomic.Pointer[segment] }
 
 // resync is the state of the cache at one point of the log, for those handlers
 // that asked.
-type resync[T object.Head] struct {
-	objects indexer.View[T]
-	targets map[mailbox[T]]struct{}
+type resync struct {
+	objects indexer.View
+	targets map[mailbox]struct{}
 }
 
 // wantedBy reports whether r is for the handler of m. A nil r is for nobody.
-func (r *resync[T]) wantedBy(m mailbox[T]) bool {
+func (r *resync) wantedBy(m mailbox) bool {
 	if r == nil {
 		return false
 	}
@@ -47,22 +46,22 @@ func (r *resync[T]) wantedBy(m mailbox[T]) bool {
 
 // eventLog is what the informer appends to. It holds only its end; each cursor holds
 // what it has not passed.
-type eventLog[T object.Head] struct {
-	end   *joint[T]     // guarded by core.join
+type eventLog struct {
+	end   *joint        // guarded by core.join
 	total atomic.Uint64 // events ever appended
 }
 
-func newLog[T object.Head]() *eventLog[T] {
-	return &eventLog[T]{end: new(joint[T])}
+func newLog() *eventLog {
+	return &eventLog{end: new(joint)}
 }
 
 // append puts s behind all others.
-func (l *eventLog[T]) append(s *segment[T]) {
+func (l *eventLog) append(s *segment) {
 	if len(s.events) > 0 {
-		s.batch = &batch[T]{events: s.events, first: l.total.Load()}
+		s.batch = &batch{events: s.events, first: l.total.Load()}
 		l.total.Add(uint64(len(s.events)))
 	}
-	s.after = new(joint[T])
+	s.after = new(joint)
 	l.end.next.Store(s)
 	l.end = s.after
 }

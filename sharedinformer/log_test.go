@@ -10,10 +10,10 @@ import (
 
 // What every cursor has passed is garbage, the last segment too.
 func TestThePassedLogIsGarbage(t *testing.T) {
-	log := newLog[partial]()
+	log := newLog()
 	c := newCursor(log)
-	passed := func() weak.Pointer[segment[partial]] {
-		s := &segment[partial]{events: make([]Event[partial], 3)}
+	passed := func() weak.Pointer[segment] {
+		s := &segment{events: make([]event, 3)}
 		log.append(s)
 		events, _ := c.next()
 		require.Len(t, events, 3)
@@ -24,7 +24,7 @@ func TestThePassedLogIsGarbage(t *testing.T) {
 	}()
 	runtime.GC()
 	require.Nil(t, passed.Value())
-	log.append(&segment[partial]{synced: true})
+	log.append(&segment{synced: true})
 	_, mark := c.next()
 	require.True(t, mark.synced)
 	runtime.KeepAlive(log)

@@ -22,21 +22,21 @@ import (
 // what is known, as package rest does.
 type fedIn struct {
 	*fed
-	known wire.Known[podPtr]
+	known wire.Known
 }
 
-func (s fedIn) In(string) (source.ListerWatcher[podPtr], error) { return s, nil }
+func (s fedIn) In(string) (source.ListerWatcher, error) { return s, nil }
 
-func (s fedIn) Reusing(known wire.Known[podPtr]) source.ListerWatcher[podPtr] {
+func (s fedIn) Reusing(known wire.Known) source.ListerWatcher {
 	return fedIn{s.fed, known}
 }
 
-func (s fedIn) List(ctx context.Context, opts metav1.ListOptions) source.List[podPtr] {
+func (s fedIn) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := s.fed.List(ctx, opts)
 	items := list.Items
-	list.Items = func(yield func(podPtr, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if have, ok := s.known(object.KeyOf(item)); ok && have.UID == item.UID && have.ResourceVersion == item.ResourceVersion {
+			if have, ok := s.known(object.KeyOf(item)); ok && have.GetUID() == item.GetUID() && have.GetResourceVersion() == item.GetResourceVersion() {
 				item = have
 			}
 			if !yield(item, err) {
@@ -56,7 +56,7 @@ func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			color, rv := "red", "20"
-			from := fedIn{fed: &fed{events: make(chan wire.Event[podPtr]), list: func() ([]podPtr, string) {
+			from := fedIn{fed: &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) {
 				mu.Lock()
 				defer mu.Unlock()
 				return []podPtr{podAt("x", "15", map[string]string{"color": color}), podAt("y", "14", nil), podAt("x", "15", map[string]string{"color": color})}, rv
@@ -64,7 +64,7 @@ func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 			var heard []string
 			i := New[podPtr](from, Options{Store: of, Initial: reflector.List})
 			i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error {
-				heard = append(heard, e.Type.String()+" "+e.Object.Name+" "+e.Object.Labels["color"])
+				heard = append(heard, e.Type.String()+" "+e.Object.GetName()+" "+e.Object.Labels["color"])
 				return nil
 			}))
 			ctx, stop := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func loseHistory(t *testing.T, of Store, meanwhile []string, anew bool) {
 		defer func() { stop() }()
 
 		w.mu.Lock() // the data of version 10 come back, and x is made again, with its UID and version
-		w.rv, w.history = 10, make([]wire.Event[partial], len(w.history))
+		w.rv, w.history = 10, make([]wire.Event[object.Head], len(w.history))
 		for n := range w.history {
 			w.history[n].Object = in("", "gone", 1)
 		}

@@ -1,24 +1,22 @@
 package sharedinformer
 
-import "github.com/millrace-dev/millrace/object"
-
 // mailbox holds what one handler has still to hear of the log. It has two forms: a
 // cursor holds on to the log itself, a coalescer keeps one entry per object.
-type mailbox[T object.Head] interface {
+type mailbox interface {
 	// offer tells of a segment that has been appended. It is called under
 	// core.join.
-	offer(s *segment[T])
+	offer(s *segment)
 
 	// next returns the next events, or a mark that stands before them, or neither. It
 	// is called when what it returned before has been heard.
-	next() (events []Event[T], mark *segment[T])
+	next() (events []event, mark *segment)
 
 	// heard counts one event of next, in their order: the call about it has returned.
 	heard()
 
 	// telling returns the first event of next that has not been heard; nil if there is
 	// none. It may be called by anybody.
-	telling() *Event[T]
+	telling() *event
 
 	// claimResync reports whether a resync may be put into the log for this handler.
 	// Resyncs must not pile up before one that takes longer than their period:

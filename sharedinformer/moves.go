@@ -24,7 +24,7 @@ type floor struct {
 
 // keeper is the feed whose lists tell what the cache has of a namespace: the one that had it
 // before, until its own has come; nil where there is none.
-func (a *applier[T]) keeper(namespace string) *feed[T] {
+func (a *applier) keeper(namespace string) *feed {
 	f := feedOf(a.informer.feeds.all(), namespace)
 	if f != nil && !f.whole {
 		return feedOf(f.before, namespace)
@@ -34,9 +34,9 @@ func (a *applier[T]) keeper(namespace string) *feed[T] {
 
 // succeed notes by whose lists the cache has what is in the namespaces of a feed that comes.
 // It is called under join.
-func (f *feed[T]) succeed(feeds []*feed[T]) {
+func (f *feed) succeed(feeds []*feed) {
 	for _, other := range feeds {
-		keepers := []*feed[T]{other}
+		keepers := []*feed{other}
 		if !other.whole {
 			keepers = other.before
 		}
@@ -46,13 +46,13 @@ func (f *feed[T]) succeed(feeds []*feed[T]) {
 			}
 		}
 	}
-	slices.SortFunc(f.before, func(a, b *feed[T]) int { return strings.Compare(a.namespace, b.namespace) })
+	slices.SortFunc(f.before, func(a, b *feed) int { return strings.Compare(a.namespace, b.namespace) })
 	f.before = slices.Compact(f.before)
 }
 
 // held is the turn at which the slot of an object came, if the cache has what is in it by the
 // lists of f: 0 where the slot is not ours, or is yet to be listed.
-func (a *applier[T]) held(f *feed[T], o object.Head) uint64 {
+func (a *applier) held(f *feed, o object.Head) uint64 {
 	since := a.terms.of(a.informer.shards.Key.Hash(o))
 	if f != nil && since > f.listed {
 		return 0
@@ -62,7 +62,7 @@ func (a *applier[T]) held(f *feed[T], o object.Head) uint64 {
 
 // ours reports whether a change of an object is for the cache. Where the object has moved
 // away it tells of that.
-func (a *applier[T]) ours(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
+func (a *applier) ours(w indexer.Writer, d *deltafifo.Delta) bool {
 	f := a.keeper(d.Key.Namespace)
 	if f == nil {
 		return false
@@ -99,7 +99,7 @@ func olderThan(rv string, have object.Head) bool {
 }
 
 // reached takes note that the watch has come to the version of a delta.
-func (a *applier[T]) reached(d *deltafifo.Delta[T]) {
+func (a *applier) reached(d *deltafifo.Delta) {
 	f := a.keeper(d.Key.Namespace)
 	if f == nil || d.RV == "" || len(f.floors) == 0 {
 		return
@@ -109,8 +109,8 @@ func (a *applier[T]) reached(d *deltafifo.Delta[T]) {
 
 // leave takes a cached object away, of which a change says that it is not ours any more, or
 // that another one has its name, or that it was deleted.
-func (a *applier[T]) leave(w indexer.Writer[T], d *deltafifo.Delta[T], have T, uid types.UID, deleted bool) {
-	e := Event[T]{Type: Delete, Object: have, Moved: true}
+func (a *applier) leave(w indexer.Writer, d *deltafifo.Delta, have object.Head, uid types.UID, deleted bool) {
+	e := event{Type: Delete, Object: have, Moved: true}
 	if deleted || have.GetUID() != uid {
 		e.Moved, e.FinalStateUnknown = false, true
 		a.informer.gone.add(have, forGood)
@@ -120,15 +120,15 @@ func (a *applier[T]) leave(w indexer.Writer[T], d *deltafifo.Delta[T], have T, u
 }
 
 // lose tells of what goes with the slots that were lost.
-func (a *applier[T]) lose(w indexer.Writer[T], d *deltafifo.Delta[T]) {
-	w.Drop(func(o T) bool {
+func (a *applier) lose(w indexer.Writer, d *deltafifo.Delta) {
+	w.Drop(func(o object.Head) bool {
 		return a.held(a.keeper(o.GetNamespace()), o) > 0 // what else is in no feed's namespace is trimmed
-	}, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old, Moved: true}) })
+	}, func(c indexer.Change) { a.add(d, event{Type: Delete, Object: c.Old, Moved: true}) })
 }
 
 // gained tells of what came with slots: what a list has shown that began when they were
 // ours. A slot that was lost since then is not.
-func (a *applier[T]) gained(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+func (a *applier) gained(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
 	if f == nil || f.namespace != d.Key.Namespace || !f.whole {
 		return // the first list of a feed shows it too
@@ -140,7 +140,7 @@ func (a *applier[T]) gained(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		}
 		key := object.KeyOf(o)
 		if old, existed, changed := w.Set(key, o); changed {
-			a.event(d, indexer.Change[T]{Key: key, Old: old, New: o, Existed: existed, Exists: true})
+			a.event(d, indexer.Change{Key: key, Old: old, New: o, Existed: existed, Exists: true})
 		}
 	}
 	f.floors = append(f.floors, floor{f.listed, d.Part.Turn, d.Part.At})
@@ -149,13 +149,13 @@ func (a *applier[T]) gained(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 }
 
 // lists takes note of the turn of a list that is being applied.
-func (a *applier[T]) lists(f *feed[T], turn uint64) {
+func (a *applier) lists(f *feed, turn uint64) {
 	f.listed, f.before = turn, nil
 	a.listed = append(a.listed, f)
 }
 
 // narrow leaves out of a whole list what is not ours any more, or came after it began.
-func (a *applier[T]) narrow(d *deltafifo.Delta[T], f *feed[T]) {
+func (a *applier) narrow(d *deltafifo.Delta, f *feed) {
 	before := f.listed
 	f.floors = nil
 	a.lists(f, d.Part.Turn)
@@ -163,7 +163,7 @@ func (a *applier[T]) narrow(d *deltafifo.Delta[T], f *feed[T]) {
 	for _, v := range d.Part.Away {
 		a.away[identity{v.Key, v.UID}] = struct{}{}
 	}
-	d.Items = slices.DeleteFunc(d.Items, func(o T) bool {
+	d.Items = slices.DeleteFunc(d.Items, func(o object.Head) bool {
 		if a.held(f, o) > 0 {
 			return false
 		}
@@ -174,14 +174,14 @@ func (a *applier[T]) narrow(d *deltafifo.Delta[T], f *feed[T]) {
 }
 
 // moved reports whether an object that a list lacks has moved.
-func (a *applier[T]) moved(o T) bool {
+func (a *applier) moved(o object.Head) bool {
 	_, away := a.away[identity{object.KeyOf(o), o.GetUID()}]
 	return away || a.held(a.listing, o) == 0
 }
 
 // came reports whether an object that is new to the cache was there before, in a slot or
 // with a key that was not ours.
-func (a *applier[T]) came(d *deltafifo.Delta[T], o T) bool {
+func (a *applier) came(d *deltafifo.Delta, o object.Head) bool {
 	switch d.Type {
 	case deltafifo.Gained, deltafifo.Updated:
 		return true

@@ -53,21 +53,21 @@ func (g *given) set(slots shard.Slots) {
 // longer of what happens, as those do whose next event was read already.
 type lingering struct{ part }
 
-func (l lingering) In(namespace string) (source.ListerWatcher[partial], error) {
+func (l lingering) In(namespace string) (source.ListerWatcher, error) {
 	return lingering{part{l.world, namespace}}, nil
 }
 
-func (l lingering) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+func (l lingering) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	list := l.part.List(ctx, o)
 	items := list.Items
-	list.Items = func(yield func(partial, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		time.Sleep(10 * time.Second)
 		items(yield)
 	}
 	return list
 }
 
-func (l lingering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (l lingering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, cancel) })
 	return l.part.Watch(longer, o)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // MutationError says that an object of the cache was changed (L16).
@@ -35,21 +36,21 @@ func (e *MutationError) Error() string {
 // each call of a handler. Where one differs, all are compared at once, since
 // what was altered may be a part that many share: each altered part is reported
 // once.
-type mutationDetector[T object.Object] struct {
+type mutationDetector struct {
 	every  time.Duration
-	typeOf func(T) string // the Go type of a cached object
+	typeOf func(object.Object) string // the Go type of a cached object
 	report func(*failure.Failure)
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
 
 	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
-	watched map[object.Key]*original[T]
-	left    []*original[T] // changed ones that are no longer cached
+	watched map[object.Key]*original
+	left    []*original // changed ones that are no longer cached
 }
 
 // original is a shared object and what it looked like when it was cached.
-type original[T object.Object] struct {
-	shared, copy T
+type original struct {
+	shared, copy object.Object
 	key          object.Key
 
 	noticed  bool   // it is known to have changed
@@ -57,8 +58,12 @@ type original[T object.Object] struct {
 	reported bool
 }
 
+func newOriginal(key object.Key, o object.Object) *original {
+	return &original{shared: o, copy: o.DeepCopyObject().(object.Object), key: key}
+}
+
 // altered finds where the object has changed.
-func (o *original[T]) altered() (d difference, differ bool) {
+func (o *original) altered() (d difference, differ bool) {
 	return firstDifference(inside(o.copy), inside(o.shared))
 }
 
@@ -71,32 +76,51 @@ func inside(o any) any {
 	return o
 }
 
-func newMutationDetector[T object.Object](every time.Duration, report func(*failure.Failure)) *mutationDetector[T] {
-	typeOf := func(o T) string { return fmt.Sprintf("%T", inside(o)) }
-	return &mutationDetector[T]{every: every, typeOf: typeOf, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
+// detectMutations has the informer look for changed objects now and then. Pool is of their parts, nil
+// if they share none.
+func (i *core) detectMutations(every time.Duration, pool *wire.Pool) {
+	var forget func()
+	if pool != nil {
+		forget = pool.Forget
+	}
+	if i.packing == nil {
+		detector := newMutationDetector(every, i.reportNow)
+		detector.forget = forget
+		i.mutations = detector
+		return
+	}
+	detector := newOpenedMutations(every, i.reportNow, i.goType)
+	detector.forget = forget
+	i.packing.by.OnOpen(detector.opened)
+	i.mutations = detector
+}
+
+func newMutationDetector(every time.Duration, report func(*failure.Failure)) *mutationDetector {
+	typeOf := func(o object.Object) string { return fmt.Sprintf("%T", inside(o)) }
+	return &mutationDetector{every: every, typeOf: typeOf, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original)}
 }
 
 // mutations is what a core asks of a detector.
-type mutations[T object.Head] interface {
+type mutations interface {
 	// learn is told of what is put into the cache, and what leaves it. It returns a
 	// function that looks at what left, to be called where no lock is held. It must be
 	// called while nobody else can reach the new objects, because a handler may change one
 	// as soon as it hears of it.
-	learn(events []Event[T]) (look func())
+	learn(events []event) (look func())
 
 	// look looks at one object, before a call of a handler, which is not to blame for what
 	// is found then, and after it.
-	look(shared T, handler string)
+	look(shared object.Head, handler string)
 
 	// run looks at all now and then, when something was found, and once more when ctx is
 	// done.
 	run(ctx context.Context)
 }
 
-func (m *mutationDetector[T]) learn(events []Event[T]) (look func()) {
+func (m *mutationDetector) learn(events []event) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var left []*original[T]
+	var left []*original
 	for i := range events {
 		e := &events[i]
 		key := object.KeyOf(e.Object)
@@ -107,18 +131,18 @@ func (m *mutationDetector[T]) learn(events []Event[T]) (look func()) {
 			delete(m.watched, key)
 			continue
 		}
-		m.watch(key, e.Object)
+		m.watch(key, e.Object.(object.Object))
 	}
 	return func() { m.checkLeft(left) }
 }
 
 // watch copies an object that nobody else can reach yet. It is called under mu.
-func (m *mutationDetector[T]) watch(key object.Key, o T) {
-	m.watched[key] = &original[T]{shared: o, copy: o.DeepCopyObject().(T), key: key}
+func (m *mutationDetector) watch(key object.Key, o object.Object) {
+	m.watched[key] = newOriginal(key, o)
 }
 
 // checkLeft looks for what was changed while it was in the cache.
-func (m *mutationDetector[T]) checkLeft(left []*original[T]) {
+func (m *mutationDetector) checkLeft(left []*original) {
 	for _, o := range left {
 		if _, differ := o.altered(); differ {
 			m.mu.Lock()
@@ -129,10 +153,10 @@ func (m *mutationDetector[T]) checkLeft(left []*original[T]) {
 	}
 }
 
-func (m *mutationDetector[T]) look(shared T, handler string) {
+func (m *mutationDetector) look(shared object.Head, handler string) {
 	m.mu.Lock()
 	o, ok := m.watched[object.KeyOf(shared)]
-	ok = ok && any(o.shared) == any(shared) && !o.noticed
+	ok = ok && o.shared == shared && !o.noticed
 	m.mu.Unlock()
 	if !ok {
 		return
@@ -147,14 +171,14 @@ func (m *mutationDetector[T]) look(shared T, handler string) {
 	}
 }
 
-func (m *mutationDetector[T]) signal() {
+func (m *mutationDetector) signal() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (m *mutationDetector[T]) run(ctx context.Context) {
+func (m *mutationDetector) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -168,17 +192,17 @@ func (m *mutationDetector[T]) run(ctx context.Context) {
 }
 
 // mutation is an object that was changed, and where.
-type mutation[T object.Object] struct {
-	*original[T]
+type mutation struct {
+	*original
 	difference
 }
 
 // checkAll reports what was changed and not reported before.
-func (m *mutationDetector[T]) checkAll() {
-	var changed []mutation[T]
+func (m *mutationDetector) checkAll() {
+	var changed []mutation
 	for _, o := range m.unreported() {
 		if d, differ := o.altered(); differ {
-			changed = append(changed, mutation[T]{o, d})
+			changed = append(changed, mutation{o, d})
 		}
 	}
 	if len(changed) > 0 && m.forget != nil {
@@ -186,7 +210,7 @@ func (m *mutationDetector[T]) checkAll() {
 	}
 	m.mark(changed)
 	// Of those that share a part, the one that a handler was told about is named.
-	slices.SortFunc(changed, func(a, b mutation[T]) int {
+	slices.SortFunc(changed, func(a, b mutation) int {
 		return cmp.Or(cmp.Compare(b.handler, a.handler), cmp.Compare(a.key.String(), b.key.String()))
 	})
 	sharing := make(map[uintptr]int)
@@ -207,7 +231,7 @@ func (m *mutationDetector[T]) checkAll() {
 }
 
 // unreported returns all that may have to be reported.
-func (m *mutationDetector[T]) unreported() []*original[T] {
+func (m *mutationDetector) unreported() []*original {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.left
@@ -215,11 +239,11 @@ func (m *mutationDetector[T]) unreported() []*original[T] {
 	for _, o := range m.watched {
 		all = append(all, o)
 	}
-	return slices.DeleteFunc(all, func(o *original[T]) bool { return o.reported })
+	return slices.DeleteFunc(all, func(o *original) bool { return o.reported })
 }
 
 // mark notes that changed are reported.
-func (m *mutationDetector[T]) mark(changed []mutation[T]) {
+func (m *mutationDetector) mark(changed []mutation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range changed {

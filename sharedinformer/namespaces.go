@@ -24,15 +24,15 @@ func NamespaceSet(namespaces []string) []string {
 	return slices.Compact(set)
 }
 
-func (i *core[T]) Namespaces() []string {
+func (i *core) Namespaces() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.feeds.wanted)
 }
 
-func (i *core[T]) SetNamespaces(namespaces []string) error {
+func (i *core) SetNamespaces(namespaces []string) error {
 	set := NamespaceSet(namespaces)
-	feeds := make([]*feed[T], len(set))
+	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
 		from, err := i.feeds.in(namespace)
 		if err != nil {
@@ -40,7 +40,7 @@ func (i *core[T]) SetNamespaces(namespaces []string) error {
 		}
 		feeds[n] = i.newFeed(namespace, from, true)
 	}
-	i.feedWith(func() []*feed[T] {
+	i.feedWith(func() []*feed {
 		before := i.feeds.wanted
 		if i.feeds.wanted = set; i.feeds.clusterScoped || slices.Equal(set, before) {
 			return nil
@@ -58,20 +58,20 @@ func (i *core[T]) SetNamespaces(namespaces []string) error {
 const believeAgain = time.Minute
 
 // notNamespaced takes note that the kind has no namespaces.
-func (i *core[T]) notNamespaced() {
-	all := i.newFeed(metav1.NamespaceAll, &scoped[T]{i.feeds.source, i.namespaced}, false)
-	i.feedWith(func() []*feed[T] {
+func (i *core) notNamespaced() {
+	all := i.newFeed(metav1.NamespaceAll, &scoped{i.feeds.source, i.namespaced}, false)
+	i.feedWith(func() []*feed {
 		if regained := i.feeds.regained; i.feeds.clusterScoped || !regained.IsZero() && time.Since(regained) < believeAgain {
 			return nil
 		}
 		i.feeds.clusterScoped = true
-		return []*feed[T]{all}
+		return []*feed{all}
 	})
 }
 
 // namespaced takes note that the kind has namespaces after all. It reports whether
 // its objects are wanted nevertheless.
-func (i *core[T]) namespaced() (wanted bool) {
+func (i *core) namespaced() (wanted bool) {
 	for {
 		set, scoped := i.wanted()
 		if !scoped {
@@ -82,7 +82,7 @@ func (i *core[T]) namespaced() (wanted bool) {
 }
 
 // wanted returns the namespaces that are wanted, and whether the kind has none.
-func (i *core[T]) wanted() (set []string, scoped bool) {
+func (i *core) wanted() (set []string, scoped bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.feeds.wanted, i.feeds.clusterScoped
@@ -90,8 +90,8 @@ func (i *core[T]) wanted() (set []string, scoped bool) {
 
 // giveBack gives a kind that has namespaces after all the feeds of a set, if that is
 // still the one that is wanted.
-func (i *core[T]) giveBack(set []string, feeds []*feed[T]) {
-	i.feedWith(func() []*feed[T] {
+func (i *core) giveBack(set []string, feeds []*feed) {
+	i.feedWith(func() []*feed {
 		if !i.feeds.clusterScoped || !slices.Equal(set, i.feeds.wanted) {
 			return nil
 		}
@@ -102,10 +102,10 @@ func (i *core[T]) giveBack(set []string, feeds []*feed[T]) {
 
 // feedWith gives the informer other feeds, unless choose, which it calls under mu,
 // returns nil. It waits for the cache before it takes mu.
-func (i *core[T]) feedWith(choose func() []*feed[T]) {
+func (i *core) feedWith(choose func() []*feed) {
 	i.join.Lock()
 	defer i.join.Unlock()
-	i.cache.Write(func(w indexer.Writer[T]) {
+	i.cache.Write(func(w indexer.Writer) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if set := choose(); set != nil {
@@ -116,12 +116,12 @@ func (i *core[T]) feedWith(choose func() []*feed[T]) {
 
 // replaceFeeds gives the informer one feed for each namespace of a set: the one that it
 // has, or else that of set. It is called under join and mu.
-func (i *core[T]) replaceFeeds(w indexer.Writer[T], set []*feed[T]) {
-	leaving := slices.DeleteFunc(i.feeds.leaving, func(f *feed[T]) bool { return f.cancel == nil })
-	var feeds, come []*feed[T]
+func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
+	leaving := slices.DeleteFunc(i.feeds.leaving, func(f *feed) bool { return f.cancel == nil })
+	var feeds, come []*feed
 	before := i.feeds.all()
 	for _, f := range set {
-		if n := slices.IndexFunc(before, func(other *feed[T]) bool { return other.namespace == f.namespace }); n >= 0 {
+		if n := slices.IndexFunc(before, func(other *feed) bool { return other.namespace == f.namespace }); n >= 0 {
 			feeds = append(feeds, before[n])
 			continue
 		}
@@ -142,7 +142,7 @@ func (i *core[T]) replaceFeeds(w indexer.Writer[T], set []*feed[T]) {
 	i.feeds.leaving = leaving
 	i.withdraw(w, feeds, max(trims, 1))
 	if trims == 0 {
-		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
+		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
 	if r := i.current; r != nil && !r.ending {
 		for _, f := range come {
@@ -155,7 +155,7 @@ func (i *core[T]) replaceFeeds(w indexer.Writer[T], set []*feed[T]) {
 // withdraw puts other feeds in the place of those before them, and takes back what
 // was said of the whole set until trims have left the queue. It is called under join and
 // mu.
-func (i *core[T]) withdraw(w indexer.Writer[T], feeds []*feed[T], trims int) {
+func (i *core) withdraw(w indexer.Writer, feeds []*feed, trims int) {
 	before := i.feeds.all()
 	i.feeds.each.Store(&feeds)
 	i.feeds.trims += trims
@@ -176,12 +176,12 @@ func (i *core[T]) withdraw(w indexer.Writer[T], feeds []*feed[T], trims int) {
 // newFeeds returns a feed for each namespace of a set. Where the source cannot be
 // narrowed to one, that feed fails with the reason. It is called where no lock is held,
 // as whatever calls a source.
-func (i *core[T]) newFeeds(set []string, fresh bool) []*feed[T] {
-	feeds := make([]*feed[T], len(set))
+func (i *core) newFeeds(set []string, fresh bool) []*feed {
+	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
 		from, err := i.feeds.in(namespace)
 		if err != nil {
-			from = unusable[T]{i.feeds.source, fmt.Errorf("Options.Namespaces: %w", err)}
+			from = unusable{i.feeds.source, fmt.Errorf("Options.Namespaces: %w", err)}
 		}
 		feeds[n] = i.newFeed(namespace, from, fresh)
 	}
@@ -190,20 +190,20 @@ func (i *core[T]) newFeeds(set []string, fresh bool) []*feed[T] {
 
 // newFeed returns the feed of one namespace. Its list must be fresh where others may
 // have read the same objects before.
-func (i *core[T]) newFeed(namespace string, from source.ListerWatcher[T], fresh bool) *feed[T] {
+func (i *core) newFeed(namespace string, from source.ListerWatcher, fresh bool) *feed {
 	opts := i.feeds.opts
 	opts.Consistent = fresh
 	from = reusing(from, i.cache.Peek) // which never waits for the cache
-	var queue reflector.Queue[T] = i.queue
+	var queue reflector.Queue = i.queue
 	if namespace != metav1.NamespaceAll {
 		if opts.Name != "" {
 			opts.Name += " in namespace " + namespace
 		}
-		from, queue = &narrowed[T]{from, i.notNamespaced}, within[T]{i.queue, namespace}
+		from, queue = &narrowed{from, i.notNamespaced}, within{i.queue, namespace}
 	}
-	f := &feed[T]{namespace: namespace, reflector: reflector.New(from, queue, opts)}
+	f := &feed{namespace: namespace, reflector: reflector.New(from, queue, opts)}
 	if i.shards != nil {
-		f.selecting = &selecting[T]{shards: i.shards}
+		f.selecting = &selecting{shards: i.shards}
 		f.reflector.Narrow(f.selecting)
 	}
 	return f

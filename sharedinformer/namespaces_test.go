@@ -40,14 +40,14 @@ func (s stubborn) String() string {
 	return "things in " + s.namespace
 }
 
-func (s stubborn) In(namespace string) (source.ListerWatcher[partial], error) {
+func (s stubborn) In(namespace string) (source.ListerWatcher, error) {
 	s.namespace = namespace
 	return s, nil
 }
 
-func (s stubborn) List(context.Context, metav1.ListOptions) source.List[partial] {
+func (s stubborn) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	version := int(s.lists.Add(10))
-	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(partial, error) bool) {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(object.Head, error) bool) {
 		for _, namespace := range []string{"bank", "shop"} {
 			if s.namespace == metav1.NamespaceAll || s.namespace == namespace {
 				if !yield(inNamespace(namespace, version), nil) {
@@ -58,15 +58,15 @@ func (s stubborn) List(context.Context, metav1.ListOptions) source.List[partial]
 	}}
 }
 
-func (s stubborn) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
-	return func(yield func(wire.Event[partial], error) bool) {
+func (s stubborn) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		if s.namespace != metav1.NamespaceAll {
 			<-ctx.Done()
 			return
 		}
 		<-s.let
-		if yield(wire.Event[partial]{Type: watch.Modified, Object: inNamespace("shop", 15)}, nil) {
-			yield(wire.Event[partial]{Type: watch.Added, Object: inNamespace("bank", 16)}, nil)
+		if yield(wire.Event[object.Head]{Type: watch.Modified, Object: inNamespace("shop", 15)}, nil) {
+			yield(wire.Event[object.Head]{Type: watch.Added, Object: inNamespace("bank", 16)}, nil)
 		}
 	}, nil
 }
@@ -82,7 +82,7 @@ func inNamespace(namespace string, version int) partial {
 func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := stubborn{lists: new(atomic.Int64), let: make(chan struct{})}
-		i := New(source, Options{Initial: reflector.List, Namespaces: []string{metav1.NamespaceAll}})
+		i := New[partial](source, Options{Initial: reflector.List, Namespaces: []string{metav1.NamespaceAll}})
 		var heard []string
 		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
 			heard = append(heard, e.Type.String()+" "+e.Object.Namespace+"@"+e.Object.ResourceVersion)
@@ -133,7 +133,7 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				let := make(chan struct{})
 				from := stubborn{lists: new(atomic.Int64), let: let}
-				i := New(reflector.Transformed[partial](from, func(o partial) (partial, error) {
+				i := New[partial](reflector.Transformed[partial](from, func(o partial) (partial, error) {
 					if o.Namespace == "shop" {
 						<-let
 					}
@@ -165,14 +165,14 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 
 // A set that came before its namespace went is whole for no other.
 func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
-	of := func(namespace string, rv int, items ...partial) deltafifo.Delta[partial] {
-		return deltafifo.Delta[partial]{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
+	of := func(namespace string, rv int, items ...object.Head) deltafifo.Delta {
+		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
 	}
-	trim := deltafifo.Delta[partial]{Type: deltafifo.Trim}
-	apply := func(i *Informer[partial], deltas ...deltafifo.Delta[partial]) {
-		i.whole.handleDeltas(deltas)
+	trim := deltafifo.Delta{Type: deltafifo.Trim}
+	apply := func(i *Informer[partial], deltas ...deltafifo.Delta) {
+		i.core.handleDeltas(deltas)
 	}
-	i := New(stubborn{}, Options{Namespaces: []string{"shop"}})
+	i := New[partial](stubborn{}, Options{Namespaces: []string{"shop"}})
 	require.NoError(t, i.SetNamespaces([]string{metav1.NamespaceAll}))
 	apply(i, of("shop", 5, inNamespace("shop", 5)), trim)
 	require.False(t, i.HasSynced())
@@ -183,7 +183,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	require.Equal(t, "7", i.Cache().RV())
 
 	require.NoError(t, i.SetNamespaces([]string{"bank", "shop"}))
-	apply(i, trim, of("bank", 8, inNamespace("bank", 6)), deltafifo.Delta[partial]{Type: deltafifo.Bookmark, RV: "30"})
+	apply(i, trim, of("bank", 8, inNamespace("bank", 6)), deltafifo.Delta{Type: deltafifo.Bookmark, RV: "30"})
 	require.False(t, i.HasSynced())
 	require.Equal(t, "8", i.Cache().NamespaceRV("bank"))
 	require.Empty(t, i.Cache().NamespaceRV("shop"), "its feed has promised nothing")
@@ -199,13 +199,13 @@ type turncoat struct {
 	turned     chan struct{}
 }
 
-func (s turncoat) In(namespace string) (source.ListerWatcher[partial], error) {
+func (s turncoat) In(namespace string) (source.ListerWatcher, error) {
 	s.namespace = namespace
 	return s, nil
 }
 
-func (s turncoat) List(context.Context, metav1.ListOptions) source.List[partial] {
-	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(partial, error) bool) {
+func (s turncoat) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		switch {
 		case !s.namespaced.Load() && s.namespace != metav1.NamespaceAll:
 			yield(nil, source.ErrNotNamespaced)
@@ -221,8 +221,8 @@ func (s turncoat) List(context.Context, metav1.ListOptions) source.List[partial]
 	}}
 }
 
-func (s turncoat) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
-	return func(yield func(wire.Event[partial], error) bool) {
+func (s turncoat) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		if s.namespaced.Load() {
 			<-ctx.Done()
 			return
@@ -232,8 +232,8 @@ func (s turncoat) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wi
 		case <-s.turned:
 			gone := thing("x", 1, 4)
 			gone.ResourceVersion = "6"
-			if yield(wire.Event[partial]{Type: watch.Deleted, Object: gone}, nil) {
-				yield(wire.Event[partial]{Type: watch.Added, Object: inNamespace("bank", 7)}, nil)
+			if yield(wire.Event[object.Head]{Type: watch.Deleted, Object: gone}, nil) {
+				yield(wire.Event[object.Head]{Type: watch.Added, Object: inNamespace("bank", 7)}, nil)
 			}
 		}
 	}, nil
@@ -252,7 +252,7 @@ func TestAKindThatComesBackWithNamespaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				from := turncoat{namespaced: new(atomic.Bool), turned: make(chan struct{})}
-				i := New(from, Options{Initial: reflector.List, Namespaces: c.namespaces})
+				i := New[partial](from, Options{Initial: reflector.List, Namespaces: c.namespaces})
 				var heard []string
 				i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
 					heard = append(heard, e.Type.String()+" "+object.FormatKey(object.KeyOf(e.Object)))
@@ -284,18 +284,18 @@ type contrary struct {
 	lists   *atomic.Int64
 }
 
-func (s contrary) In(namespace string) (source.ListerWatcher[partial], error) {
+func (s contrary) In(namespace string) (source.ListerWatcher, error) {
 	s.namespace = namespace
 	return s, nil
 }
 
-func (s contrary) List(ctx context.Context, opts metav1.ListOptions) source.List[partial] {
+func (s contrary) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	s.lists.Add(1)
 	list := s.turncoat.List(ctx, opts)
 	if items := list.Items; s.refuses.Load() && s.namespace != metav1.NamespaceAll {
-		list.Items = func(yield func(partial, error) bool) { yield(nil, source.ErrNotNamespaced) }
+		list.Items = func(yield func(object.Head, error) bool) { yield(nil, source.ErrNotNamespaced) }
 	} else {
-		list.Items = func(yield func(partial, error) bool) {
+		list.Items = func(yield func(object.Head, error) bool) {
 			time.Sleep(50 * time.Millisecond)
 			items(yield)
 		}
@@ -313,7 +313,7 @@ func TestL19_ASourceThatContradictsItself(t *testing.T) {
 				from.refuses.Store(true)
 				from.namespaced.Store(true)
 				var failures atomic.Int64
-				i := New(from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+				i := New[partial](from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 					if errors.Is(f, source.ErrNotNamespaced) {
 						failures.Add(1)
 					}
@@ -346,7 +346,7 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := turncoat{namespaced: new(atomic.Bool), turned: make(chan struct{})}
 		from.namespaced.Store(true)
-		i := New(from, Options{Initial: reflector.List})
+		i := New[partial](from, Options{Initial: reflector.List})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- i.Run(ctx) }()
@@ -367,14 +367,14 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 // hollow is a source that says that it can be narrowed, and then has nothing.
 type hollow struct{ *fixed }
 
-func (hollow) In(string) (source.ListerWatcher[partial], error) { return nil, nil }
+func (hollow) In(string) (source.ListerWatcher, error) { return nil, nil }
 
 func TestANamespaceWithoutASource(t *testing.T) {
-	for name, from := range map[string]source.ListerWatcher[partial]{
+	for name, from := range map[string]source.ListerWatcher{
 		"plain":       hollow{newFixed()},
 		"transformed": reflector.Transformed[partial](hollow{newFixed()}, func(p partial) (partial, error) { return p, nil }),
 	} {
-		require.ErrorContains(t, New(from, Options{}).SetNamespaces([]string{"shop"}), "things in namespace shop is a nil source", name)
+		require.ErrorContains(t, New[partial](from, Options{}).SetNamespaces([]string{"shop"}), "things in namespace shop is a nil source", name)
 	}
 }
 
@@ -413,12 +413,12 @@ func in(namespace, name string, rv int) partial {
 // The promise of the whole is the least of the feeds', also where the history of one went back.
 func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	i := informerOf(part{newWorld(), ""}, Options{Namespaces: []string{"a", "b"}})
-	list := func(namespace string, rv int, anew bool) deltafifo.Delta[partial] {
-		return deltafifo.Delta[partial]{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []partial{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), Anew: anew}
+	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
+		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []object.Head{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), Anew: anew}
 	}
-	i.whole.handleDeltas([]deltafifo.Delta[partial]{list("a", 100, false), list("b", 90, false)})
+	i.core.handleDeltas([]deltafifo.Delta{list("a", 100, false), list("b", 90, false)})
 	require.Equal(t, "90", i.Cache().RV())
-	i.whole.handleDeltas([]deltafifo.Delta[partial]{list("a", 50, true)})
+	i.core.handleDeltas([]deltafifo.Delta{list("a", 50, true)})
 	require.Equal(t, "50", i.Cache().NamespaceRV("a"))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

@@ -13,42 +13,42 @@ import (
 )
 
 // unusable stands for a source that there cannot be, and fails with the reason.
-type unusable[T object.Head] struct {
-	of  source.ListerWatcher[T]
+type unusable struct {
+	of  source.ListerWatcher
 	err error
 }
 
 // String names the source.
-func (u unusable[T]) String() string { return source.NameOf(u.of) }
+func (u unusable) String() string { return source.NameOf(u.of) }
 
 // List fails.
-func (u unusable[T]) List(context.Context, metav1.ListOptions) source.List[T] {
-	return source.List[T]{Meta: new(metav1.ListMeta), Items: func(yield func(T, error) bool) {
-		var none T
+func (u unusable) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: new(metav1.ListMeta), Items: func(yield func(object.Head, error) bool) {
+		var none object.Head
 		yield(none, u.err)
 	}}
 }
 
 // Watch fails.
-func (u unusable[T]) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (u unusable) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, u.err
 }
 
 // narrowed is the source of one namespace. It tells when it learns that the kind has
 // none.
-type narrowed[T object.Head] struct {
-	source.ListerWatcher[T]
+type narrowed struct {
+	source.ListerWatcher
 	notNamespaced func()
 }
 
 // String names the source.
-func (n *narrowed[T]) String() string { return source.NameOf(n.ListerWatcher) }
+func (n *narrowed) String() string { return source.NameOf(n.ListerWatcher) }
 
 // List lists the namespace.
-func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+func (n *narrowed) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := n.ListerWatcher.List(ctx, opts)
 	items := list.Items
-	list.Items = func(yield func(T, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
 			n.learn(err)
 			if !yield(item, err) {
@@ -60,13 +60,13 @@ func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 }
 
 // Watch watches the namespace.
-func (n *narrowed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (n *narrowed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := n.ListerWatcher.Watch(ctx, opts)
 	n.learn(err)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			n.learn(err)
 			if !yield(e, err) {
@@ -76,7 +76,7 @@ func (n *narrowed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	}, nil
 }
 
-func (n *narrowed[T]) learn(err error) {
+func (n *narrowed) learn(err error) {
 	if errors.Is(err, source.ErrNotNamespaced) {
 		n.notNamespaced()
 	}
@@ -88,22 +88,21 @@ var errNamespaced = errors.New("the kind has namespaces now: only those that are
 
 // scoped is the source of all objects of a kind without namespaces. It tells when it
 // learns that the kind has them after all, and fails unless all are wanted.
-type scoped[T object.Head] struct {
-	source.ListerWatcher[T]
+type scoped struct {
+	source.ListerWatcher
 	namespaced func() (wanted bool)
 }
 
 // String names the source.
-func (s *scoped[T]) String() string { return source.NameOf(s.ListerWatcher) }
+func (s *scoped) String() string { return source.NameOf(s.ListerWatcher) }
 
 // List lists all objects.
-func (s *scoped[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+func (s *scoped) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := s.ListerWatcher.List(ctx, opts)
 	items := list.Items
-	list.Items = func(yield func(T, error) bool) {
-		var none T // which the reflector complains of
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if err == nil && any(item) != any(none) && !s.wants(item.GetNamespace()) {
+			if err == nil && !source.IsNil(item) && !s.wants(item.GetNamespace()) {
 				err = errNamespaced
 			}
 			if !yield(item, err) {
@@ -115,12 +114,12 @@ func (s *scoped[T]) List(ctx context.Context, opts metav1.ListOptions) source.Li
 }
 
 // Watch watches all objects.
-func (s *scoped[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (s *scoped) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := s.ListerWatcher.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			if err == nil && !s.wants(e.Namespace()) {
 				err = errNamespaced
@@ -132,41 +131,41 @@ func (s *scoped[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 	}, nil
 }
 
-func (s *scoped[T]) wants(namespace string) bool { return namespace == "" || s.namespaced() }
+func (s *scoped) wants(namespace string) bool { return namespace == "" || s.namespaced() }
 
 // Reusing implements source.Reuser as the source does.
-func (n *narrowed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
-	return &narrowed[T]{reusing(n.ListerWatcher, known), n.notNamespaced}
+func (n *narrowed) Reusing(known wire.Known) source.ListerWatcher {
+	return &narrowed{reusing(n.ListerWatcher, known), n.notNamespaced}
 }
 
 // Reusing implements source.Reuser as the source does.
-func (s *scoped[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
-	return &scoped[T]{reusing(s.ListerWatcher, known), s.namespaced}
+func (s *scoped) Reusing(known wire.Known) source.ListerWatcher {
+	return &scoped{reusing(s.ListerWatcher, known), s.namespaced}
 }
 
 // Choosing implements source.Chooser.
-func (n *narrowed[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
-	return &narrowed[T]{source.Choosing(n.ListerWatcher, wanted), n.notNamespaced}
+func (n *narrowed) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
+	return &narrowed{source.Choosing(n.ListerWatcher, wanted), n.notNamespaced}
 }
 
 // Choosing implements source.Chooser.
-func (s *scoped[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
-	return &scoped[T]{source.Choosing(s.ListerWatcher, wanted), s.namespaced}
+func (s *scoped) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
+	return &scoped{source.Choosing(s.ListerWatcher, wanted), s.namespaced}
 }
 
 // Selecting implements source.Selector as the source does.
-func (n *narrowed[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
-	return &narrowed[T]{source.Selecting(n.ListerWatcher, s), n.notNamespaced}
+func (n *narrowed) Selecting(s source.Selection) source.ListerWatcher {
+	return &narrowed{source.Selecting(n.ListerWatcher, s), n.notNamespaced}
 }
 
 // Selecting implements source.Selector as the source does.
-func (s *scoped[T]) Selecting(by source.Selection) source.ListerWatcher[T] {
-	return &scoped[T]{source.Selecting(s.ListerWatcher, by), s.namespaced}
+func (s *scoped) Selecting(by source.Selection) source.ListerWatcher {
+	return &scoped{source.Selecting(s.ListerWatcher, by), s.namespaced}
 }
 
 // reusing returns the source as one that takes back known objects, if it can.
-func reusing[T object.Head](from source.ListerWatcher[T], known wire.Known[T]) source.ListerWatcher[T] {
-	if reuser, ok := from.(source.Reuser[T]); ok {
+func reusing(from source.ListerWatcher, known wire.Known) source.ListerWatcher {
+	if reuser, ok := from.(source.Reuser); ok {
 		if again := reuser.Reusing(known); again != nil {
 			return again
 		}

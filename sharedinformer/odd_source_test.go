@@ -36,12 +36,12 @@ func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
 			t.Run(string(kind), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					web, other := map[string]string{"app": "web"}, map[string]string{"app": "db"}
-					from := &fed{events: make(chan wire.Event[podPtr]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", web)}, "10" }}
-					i := New(source.Choosing[podPtr](from, isWeb), Options{Store: of, Initial: reflector.List})
+					from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", web)}, "10" }}
+					i := New[podPtr](source.Choosing(from, isWeb), Options{Store: of, Initial: reflector.List})
 					_, err := i.Start(t.Context())
 					require.NoError(t, err)
 					require.NoError(t, i.WaitForSync(t.Context()))
-					from.events <- wire.Event[podPtr]{Type: kind, Object: podAt("x", "11", other)}
+					from.events <- wire.Event[object.Head]{Type: kind, Object: podAt("x", "11", other)}
 					require.NoError(t, i.WaitForRV(t.Context(), "11"))
 					_, ok := i.Cache().Get(object.Key{Namespace: "a", Name: "x"})
 					require.False(t, ok, "the cache says that it is complete up to 11, and has what is not there any more")
@@ -56,12 +56,12 @@ func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			web, other := map[string]string{"app": "web"}, map[string]string{"app": "db"}
-			from := &fed{events: make(chan wire.Event[podPtr]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", web)}, "10" }}
-			i := New(source.Choosing[podPtr](from, isWeb), Options{Store: of, Initial: reflector.List})
+			from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", web)}, "10" }}
+			i := New[podPtr](source.Choosing(from, isWeb), Options{Store: of, Initial: reflector.List})
 			_, err := i.Start(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, i.WaitForSync(t.Context()))
-			from.events <- wire.Event[podPtr]{Type: watch.Modified, Object: podAt("x", "9", other)} // sent again, as servers may
+			from.events <- wire.Event[object.Head]{Type: watch.Modified, Object: podAt("x", "9", other)} // sent again, as servers may
 			synctest.Wait()
 			require.Nil(t, i.Status().Failure)
 		})
@@ -71,17 +71,17 @@ func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 // askingReuser is a plain source that gives known objects back, and chooses nothing itself.
 type askingReuser struct {
 	*fed
-	known wire.Known[podPtr]
+	known wire.Known
 }
 
-func (r askingReuser) Reusing(known wire.Known[podPtr]) source.ListerWatcher[podPtr] {
+func (r askingReuser) Reusing(known wire.Known) source.ListerWatcher {
 	return askingReuser{r.fed, known}
 }
 
-func (r askingReuser) List(ctx context.Context, o metav1.ListOptions) source.List[podPtr] {
+func (r askingReuser) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	list := r.fed.List(ctx, o)
 	items := list.Items
-	list.Items = func(yield func(podPtr, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
 			if r.known != nil {
 				if have, ok := r.known(object.KeyOf(item)); ok && have.GetUID() == item.GetUID() && have.GetResourceVersion() == item.GetResourceVersion() {
@@ -112,7 +112,7 @@ func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 			slot := shard.SlotOf(key.Hash(pod()), 64)
 			require.NotEqual(t, slot, shard.SlotOf(shard.ByUID().Hash(pod()), 64))
 			lists := 0
-			from := askingReuser{fed: &fed{events: make(chan wire.Event[podPtr]), list: func() ([]podPtr, string) { lists++; return []podPtr{pod()}, "10" }}}
+			from := askingReuser{fed: &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { lists++; return []podPtr{pod()}, "10" }}}
 			i := New[podPtr](from, Options{Store: of, Initial: reflector.List, Shard: shard.Scope{Key: key, Share: shard.Ordinal(slot, 64)}})
 			heard := map[EventType]int{}
 			i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error { heard[e.Type]++; return nil }))
@@ -121,10 +121,10 @@ func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 			require.NoError(t, i.WaitForSync(t.Context()))
 			require.Equal(t, 1, i.Cache().Len())
 			again := &failure.Failure{Phase: failure.PhaseCache, Err: errors.New("something has the reflector list again, such as an expired version")}
-			if i.packed != nil {
-				i.packed.feeds.all()[0].reflector.Relist(again)
+			if i.core.packing != nil {
+				i.core.feeds.all()[0].reflector.Relist(again)
 			} else {
-				i.whole.feeds.all()[0].reflector.Relist(again)
+				i.core.feeds.all()[0].reflector.Relist(again)
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -141,7 +141,7 @@ type moody struct {
 	do    func()
 }
 
-func (m moody) In(namespace string) (source.ListerWatcher[partial], error) {
+func (m moody) In(namespace string) (source.ListerWatcher, error) {
 	if m.times.Add(1) > 1 {
 		m.do()
 	}
@@ -174,22 +174,22 @@ type late struct {
 	namespace string
 }
 
-func (l late) In(namespace string) (source.ListerWatcher[partial], error) {
+func (l late) In(namespace string) (source.ListerWatcher, error) {
 	return late{part{l.world, ""}, namespace}, nil
 }
 
-func (l late) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (l late) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if l.namespace == "" {
 		events, err := l.part.Watch(ctx, o)
-		return func(yield func(wire.Event[partial], error) bool) {
+		return func(yield func(wire.Event[object.Head], error) bool) {
 			end := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
-			if yield(wire.Event[partial]{Type: "BOOKMARK", Object: end}, nil) {
+			if yield(wire.Event[object.Head]{Type: "BOOKMARK", Object: end}, nil) {
 				events(yield)
 			}
 		}, err
 	}
-	return func(yield func(wire.Event[partial], error) bool) {
-		yield(wire.Event[partial]{}, fmt.Errorf("things are %w", source.ErrNotNamespaced))
+	return func(yield func(wire.Event[object.Head], error) bool) {
+		yield(wire.Event[object.Head]{}, fmt.Errorf("things are %w", source.ErrNotNamespaced))
 	}, nil
 }
 
@@ -207,7 +207,7 @@ func TestAWatchThatFailsWithNotNamespacedWhenItIsRead(t *testing.T) {
 // noPacker is a wrapper of a source whose own source is no Packer, and says so by nil.
 type noPacker struct{ *fed }
 
-func (noPacker) Packing(*wire.Packer[podPtr]) source.Namespacer[*wire.Packed[podPtr]] { return nil }
+func (noPacker) Packing(*wire.Packer) source.Namespacer { return nil }
 
 // Nil from Choosing, Selecting and Reusing means that the source cannot, and from In it is
 // said; from Packing it must not become a nil source.
@@ -225,8 +225,8 @@ func TestASourceThatReturnsNilFromPacking(t *testing.T) {
 // nilItem yields a nil object, in a list or in a watch.
 type nilItem struct{ *fed }
 
-func (z nilItem) In(string) (source.ListerWatcher[podPtr], error) {
-	return unusable[podPtr]{z, source.ErrNotNamespaced}, nil
+func (z nilItem) In(string) (source.ListerWatcher, error) {
+	return unusable{z, source.ErrNotNamespaced}, nil
 }
 
 // "reflector.ErrNoObject" is what says that a source yielded nothing, whatever wraps it.
@@ -247,7 +247,7 @@ func TestANilObjectIsNamedInACacheOfAKindWithoutNamespaces(t *testing.T) {
 // noMeta returns a list without metadata.
 type noMeta struct{ *fed }
 
-func (z noMeta) List(ctx context.Context, o metav1.ListOptions) source.List[podPtr] {
+func (z noMeta) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
 	list := z.fed.List(ctx, o)
 	list.Meta = nil
 	return list
@@ -271,14 +271,14 @@ type podPtr = *corev1.Pod
 // fed is a plain source: a list from a function, and a watch from a channel.
 type fed struct {
 	list   func() ([]podPtr, string)
-	events chan wire.Event[podPtr]
+	events chan wire.Event[object.Head]
 }
 
 func (s *fed) String() string { return "things" }
 
-func (s *fed) List(context.Context, metav1.ListOptions) source.List[podPtr] {
+func (s *fed) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
-	return source.List[podPtr]{Meta: meta, Items: func(yield func(podPtr, error) bool) {
+	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		items, rv := s.list()
 		for _, o := range items {
 			if !yield(o, nil) {
@@ -289,8 +289,8 @@ func (s *fed) List(context.Context, metav1.ListOptions) source.List[podPtr] {
 	}}
 }
 
-func (s *fed) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[podPtr], error], error) {
-	return func(yield func(wire.Event[podPtr], error) bool) {
+func (s *fed) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for {
 			select {
 			case e := <-s.events:

@@ -16,14 +16,14 @@ import (
 // of it. So that it hears each Add before anything else, and each Delete (L03), what follows
 // an Add that was not told is told as one, or not at all; and where a last or an old state is
 // damaged, no more than its head is told.
-type opening[T object.Object] struct {
-	next       Handler[T]
+type opening struct {
+	next       Handler[object.Head]
 	withoutOld bool
 	untold     map[object.Key]struct{} // whose Add could not be told; made when there is one
 }
 
 // Handle implements Handler.
-func (o *opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error {
+func (o *opening) Handle(ctx context.Context, e event) error {
 	key := object.KeyOf(e.Object)
 	_, untold := o.untold[key]
 	old := e.Old != nil && !o.withoutOld
@@ -33,42 +33,54 @@ func (o *opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error
 		}
 		e.Type, old = Add, false
 	}
-	if funcs, ok := o.next.(HandlerFuncs[T]); ok {
+	if funcs, ok := o.next.(interface {
+		hears(t EventType, moved bool) bool
+	}); ok {
 		if !funcs.hears(e.Type, e.Moved) {
 			return nil
 		}
 		old = old && e.Type == Update
 	}
-	told := recast[T](e)
+	told, packed := e, packedOf(e.Object)
+	told.Old = nil
 	if old {
-		var both bool
-		if told.Object, told.Old, both = e.Object.OpenBoth(e.Old); both {
+		if now, was, both := packed.OpenBoth(packedOf(e.Old)); both {
+			told.Object, told.Old = now, was
 			return o.next.Handle(ctx, told)
 		}
 	}
 	var err error
-	if told.Object, err = e.Object.Open(); err != nil {
+	if told.Object, err = opened(packed); err != nil {
 		if e.Type == Add {
 			if o.untold == nil {
 				o.untold = make(map[object.Key]struct{})
 			}
 			o.untold[key] = struct{}{}
 		}
-		if e.Type != Delete || !remains(e.Object, &told.Object) {
+		if e.Type != Delete || !remains(packed, &told.Object) {
 			return err
 		}
 	}
 	if old {
-		if told.Old, err = e.Old.Open(); err != nil && !remains(e.Old, &told.Old) {
+		if told.Old, err = opened(packedOf(e.Old)); err != nil && !remains(packedOf(e.Old), &told.Old) {
 			return err
 		}
 	}
 	return o.next.Handle(ctx, told)
 }
 
+// opened opens an object.
+func opened(o *wire.Packed) (object.Head, error) {
+	opened, err := o.Open()
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
 // remains makes an object of what can still be read of a damaged one. It reports false where
 // the Go type does not let itself be made from nothing.
-func remains[T object.Object](o *wire.Packed[T], to *T) bool {
+func remains(o *wire.Packed, to *object.Head) bool {
 	bare, ok := o.Bare()
 	if !ok {
 		return false

@@ -5,48 +5,35 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/failure"
-	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// packed is the machine of an informer that caches bytes.
-type packed[T object.Object] struct {
-	*core[*wire.Packed[T]]
-	by     *wire.Packer[T]
-	reader indexer.Reader[T]
+// packing is what an informer that caches bytes has besides.
+type packing struct {
+	by *wire.Packer
 
 	bytes, kept atomic.Int64 // of what is cached; see PackedStatus
 	damages     atomic.Uint64
 }
 
-func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *packed[T] {
-	pool := partsOf(from)
-	by := wire.NewPacker[T](pool)
-	by.KeepAnnotations(opts.Annotations)
-	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
-	i.snapshots = newSnapshots(i.core, opts, packedForm[T]{by})
-	i.reader = indexer.Opened[T](i.cache)
-	by.OnLose(i.lose)
-	i.tally = i.count
-	if opts.DetectMutations > 0 {
-		detector := newOpenedMutations[T](opts.DetectMutations, i.reportNow)
-		if pool != nil {
-			detector.forget = pool.Forget
-		}
-		by.OnOpen(detector.opened)
-		i.mutations = detector
-	}
-	return i
+func newPacking(pool *wire.Pool, annotations []string) *packing {
+	p := &packing{by: wire.NewPacker(pool)}
+	p.by.KeepAnnotations(annotations)
+	return p
 }
 
+// packedOf returns an entry of a cache of packed objects.
+func packedOf(o object.Head) *wire.Packed { return o.(*wire.Packed) }
+
 // count weighs what comes into the cache and what leaves it.
-func (i *packed[T]) count(events []Event[*wire.Packed[T]]) {
-	weigh := func(o *wire.Packed[T], sign int64) {
-		i.bytes.Add(sign * int64(o.Size()))
-		if o.Kept() {
-			i.kept.Add(sign)
+func (p *packing) count(events []event) {
+	weigh := func(o object.Head, sign int64) {
+		packed := packedOf(o)
+		p.bytes.Add(sign * int64(packed.Size()))
+		if packed.Kept() {
+			p.kept.Add(sign)
 		}
 	}
 	for n := range events {
@@ -62,19 +49,16 @@ func (i *packed[T]) count(events []Event[*wire.Packed[T]]) {
 	}
 }
 
-// Status implements machine.
-func (i *packed[T]) Status() Status {
-	s := i.core.Status()
-	s.Store = Packed
-	s.Packed = PackedStatus{Bytes: i.bytes.Load(), Kept: int(i.kept.Load()), Opened: i.by.Opened(), Damaged: i.damages.Load()}
-	return s
+// status returns the figures of the packed cache.
+func (p *packing) status() PackedStatus {
+	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.by.Opened(), Damaged: p.damages.Load()}
 }
 
 // lose is told of each object whose bytes turn out to be damaged, in any goroutine and under
 // the locks of the cache. Nothing is served in its place, and the server is asked for it
 // again: since it has no version any more, a list brings it as a new one.
-func (i *packed[T]) lose(o *wire.Packed[T], err error) {
-	i.damages.Add(1)
+func (i *core) lose(o *wire.Packed, err error) {
+	i.packing.damages.Add(1)
 	f := i.note(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})
 	if of := feedOf(i.feeds.all(), o.GetNamespace()); of != nil {
 		of.reflector.Relist(f)

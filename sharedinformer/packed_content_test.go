@@ -30,8 +30,8 @@ type listing[T object.Object] []T
 
 func (l listing[T]) String() string { return "things" }
 
-func (l listing[T]) List(context.Context, metav1.ListOptions) source.List[T] {
-	return source.List[T]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(T, error) bool) {
+func (l listing[T]) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for _, o := range l {
 			if !yield(o, nil) {
 				return
@@ -40,8 +40,8 @@ func (l listing[T]) List(context.Context, metav1.ListOptions) source.List[T] {
 	}}
 }
 
-func (l listing[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
-	return func(func(wire.Event[T], error) bool) { <-ctx.Done() }, nil
+func (l listing[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
 func podOf(n, rv int) *corev1.Pod {
@@ -76,12 +76,12 @@ func TestL16_ChangedUpdateIsReported(t *testing.T) {
 			synctest.Wait()
 			for n := range 100 {
 				p := podOf(n, 2+n)
-				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+				w.apply([]deltafifo.Delta{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
 			}
 			synctest.Wait()
 			for n := range 2 {
 				p := podOf(1-n, 1000+n)
-				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+				w.apply([]deltafifo.Delta{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
 				synctest.Wait()
 			}
 			gc.GC() // while the handler is busy
@@ -115,7 +115,7 @@ func TestL16_ChangedKeptObjectIsReported(t *testing.T) {
 			synctest.Wait()
 			p := podOf(0, 2)
 			p.CreationTimestamp = metav1.NewTime(time.Unix(5, 5)) // of which bytes keep no fraction
-			w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Added, Key: object.KeyOf(p), Object: p}})
+			w.apply([]deltafifo.Delta{{Type: deltafifo.Added, Key: object.KeyOf(p), Object: p}})
 			synctest.Wait()
 			s := w.Status()
 			cancel()
@@ -141,10 +141,10 @@ func TestDetectorForgetsWhatIsGone(t *testing.T) {
 			synctest.Wait()
 			for n := range 100 {
 				p := podOf(n, 2+2*n)
-				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+				w.apply([]deltafifo.Delta{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
 				synctest.Wait()
 				p = podOf(n, 3+2*n)
-				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Deleted, Key: object.KeyOf(p), Object: p}})
+				w.apply([]deltafifo.Delta{{Type: deltafifo.Deleted, Key: object.KeyOf(p), Object: p}})
 				synctest.Wait()
 			}
 			time.Sleep(61 * time.Minute)
@@ -152,9 +152,9 @@ func TestDetectorForgetsWhatIsGone(t *testing.T) {
 			require.Zero(t, w.Cache().Len())
 			held := 0
 			if of == Whole {
-				held = len(w.whole.mutations.(*mutationDetector[*corev1.Pod]).watched)
+				held = len(w.core.mutations.(*mutationDetector).watched)
 			} else {
-				held = len(w.packed.mutations.(*openedMutations[*corev1.Pod]).watched)
+				held = len(w.core.mutations.(*openedMutations).watched)
 			}
 			cancel()
 			require.NoError(t, <-ended)
@@ -186,7 +186,7 @@ func drawn() *drawing {
 func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		var i *Informer[*drawing]
-		i = New(listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List, OnError: func(context.Context, *failure.Failure) failure.Verdict {
+		i = New[*drawing](listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List, OnError: func(context.Context, *failure.Failure) failure.Verdict {
 			_ = i.Status()
 			_ = i.Cache().RV()
 			return failure.Retry
@@ -218,7 +218,7 @@ func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
 func TestC01_WhatCannotBeReadAgainIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
-			i := New(listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List})
+			i := New[*drawing](listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- i.Run(ctx) }()
@@ -249,7 +249,7 @@ func TestPackedSharesNothingUnasked(t *testing.T) {
 				p.Spec.Containers = []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "ONE", Value: "1"}, {Name: "TWO", Value: "2"}, {Name: "THREE", Value: "3"}}}}
 				all = append(all, p)
 			}
-			i := New(all, Options{Store: of, Initial: reflector.List})
+			i := New[*corev1.Pod](all, Options{Store: of, Initial: reflector.List})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- i.Run(ctx) }()
@@ -276,7 +276,7 @@ func TestC01_NilObjects(t *testing.T) {
 	for _, of := range []Store{Whole, Packed} {
 		synctest.Test(t, func(t *testing.T) {
 			for n, item := range []object.Object{nil, (*corev1.Pod)(nil)} {
-				i := New(listing[object.Object]{podOf(0, 2), item}, Options{Store: of, Initial: reflector.List})
+				i := New[object.Object](listing[object.Object]{podOf(0, 2), item}, Options{Store: of, Initial: reflector.List})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- i.Run(ctx) }()
@@ -313,7 +313,7 @@ func (d *touchy) DeepCopyObject() runtime.Object {
 func TestPanicOfACopyLeavesNoLock(t *testing.T) {
 	touched = false
 	o := &touchy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "0", UID: "u", ResourceVersion: "3"}}
-	i := New(listing[*touchy]{o}, Options{Store: Packed, Initial: reflector.List, DetectMutations: time.Hour})
+	i := New[*touchy](listing[*touchy]{o}, Options{Store: Packed, Initial: reflector.List, DetectMutations: time.Hour})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = i.Run(ctx) }()
@@ -345,20 +345,20 @@ func TestPanicOfACopyLeavesNoLock(t *testing.T) {
 type lender struct {
 	listing[*corev1.Pod]
 	times int
-	known wire.Known[*corev1.Pod]
+	known wire.Known
 	midst func() // called when all but the last were yielded
 }
 
-func (l lender) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+func (l lender) Reusing(known wire.Known) source.ListerWatcher {
 	l.known = known
 	return l
 }
 
-func (l lender) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(*corev1.Pod, error) bool) {
+func (l lender) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for n, o := range l.listing {
-			if have, ok := l.known(object.KeyOf(o)); ok && have.ResourceVersion == o.ResourceVersion && have.UID == o.UID {
-				o = have
+			if have, ok := l.known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.ResourceVersion && have.GetUID() == o.UID {
+				o = have.(*corev1.Pod)
 			}
 			if n == len(l.listing)-1 && l.midst != nil {
 				l.midst()
@@ -384,9 +384,9 @@ func heap() int {
 // A list in which all has changed holds no more in the middle than the new objects.
 func TestAListHoldsNoLoansOfWhatHasChanged(t *testing.T) {
 	const many = 20_000
-	packer := wire.NewPacker[*corev1.Pod](nil)
+	packer := wire.NewPacker(nil)
 	var old listing[*corev1.Pod]
-	var have = map[object.Key]*wire.Packed[*corev1.Pod]{}
+	var have = map[object.Key]object.Head{}
 	for n := range many {
 		p := podOf(n, 2)
 		packed, err := packer.Pack(p)
@@ -395,12 +395,12 @@ func TestAListHoldsNoLoansOfWhatHasChanged(t *testing.T) {
 		old = append(old, podOf(n, 3))
 	}
 	before, during := heap(), 0
-	from := source.Packing[*corev1.Pod](lender{listing: old, times: 1, midst: func() { during = heap() }}, packer)
-	list := from.(source.Reuser[*wire.Packed[*corev1.Pod]]).Reusing(func(key object.Key) (*wire.Packed[*corev1.Pod], bool) {
+	from := source.Packing(lender{listing: old, times: 1, midst: func() { during = heap() }}, packer)
+	list := from.(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) {
 		p, ok := have[key]
 		return p, ok
 	}).List(t.Context(), metav1.ListOptions{})
-	fresh := make([]*wire.Packed[*corev1.Pod], 0, many)
+	fresh := make([]object.Head, 0, many)
 	for p, err := range list.Items {
 		require.NoError(t, err)
 		fresh = append(fresh, p)
@@ -414,20 +414,20 @@ func TestAListHoldsNoLoansOfWhatHasChanged(t *testing.T) {
 
 // A source may give a known object back more than once.
 func TestC01_AKnownObjectMayComeBackTwice(t *testing.T) {
-	packer := wire.NewPacker[*corev1.Pod](nil)
+	packer := wire.NewPacker(nil)
 	p := podOf(0, 2)
 	p.Spec.NodeName = "n"
 	packed, err := packer.Pack(p)
 	require.NoError(t, err)
-	from := source.Packing[*corev1.Pod](lender{listing: listing[*corev1.Pod]{podOf(0, 2)}, times: 2}, packer)
-	list := from.(source.Reuser[*wire.Packed[*corev1.Pod]]).Reusing(func(object.Key) (*wire.Packed[*corev1.Pod], bool) {
+	from := source.Packing(lender{listing: listing[*corev1.Pod]{podOf(0, 2)}, times: 2}, packer)
+	list := from.(source.Reuser).Reusing(func(object.Key) (object.Head, bool) {
 		return packed, true
 	}).List(t.Context(), metav1.ListOptions{})
 	for o, err := range list.Items {
 		require.NoError(t, err)
-		opened, err := o.Open()
+		opened, err := packedOf(o).Open()
 		require.NoError(t, err)
-		require.Equal(t, "n", opened.Spec.NodeName)
+		require.Equal(t, "n", opened.(*corev1.Pod).Spec.NodeName)
 	}
 }
 
@@ -439,7 +439,7 @@ func TestAnIndexHoldsACommonValueOnce(t *testing.T) {
 		for n := range 2000 {
 			p := podOf(n, 2)
 			p.Annotations = map[string]string{"about": strings.Repeat("long ", 400)}
-			w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+			w.apply([]deltafifo.Delta{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
 		}
 		before := heap()
 		index := AddIndex(w.Informer, "about", func(p *corev1.Pod) []string { return []string{p.Annotations["about"]} })
@@ -452,18 +452,18 @@ func TestAnIndexHoldsACommonValueOnce(t *testing.T) {
 }
 
 func newTwinWithout(of Store) *twin {
-	w := &twin{Informer: New(empty{}, Options{Store: of, Initial: reflector.List})}
+	w := &twin{Informer: New[*corev1.Pod](empty{}, Options{Store: of, Initial: reflector.List})}
 	if of == Whole {
-		w.apply = w.whole.handleDeltas
+		w.apply = w.core.handleDeltas
 		return w
 	}
-	w.apply = func(deltas []deltafifo.Delta[*corev1.Pod]) {
+	w.apply = func(deltas []deltafifo.Delta) {
 		for _, d := range deltas {
-			p, err := w.packed.by.Pack(d.Object)
+			p, err := w.core.packing.by.Pack(d.Object.(*corev1.Pod))
 			if err != nil {
 				panic(err)
 			}
-			w.packed.handleDeltas([]deltafifo.Delta[*wire.Packed[*corev1.Pod]]{{Type: d.Type, Key: d.Key, Object: p}})
+			w.core.handleDeltas([]deltafifo.Delta{{Type: d.Type, Key: d.Key, Object: p}})
 		}
 	}
 	return w

@@ -83,7 +83,7 @@ func TestPackedUnderACollector(t *testing.T) {
 }
 
 func (w *twin) applyOne(typ deltafifo.Type, p *corev1.Pod) {
-	w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: typ, Key: object.KeyOf(p), Object: p}})
+	w.apply([]deltafifo.Delta{{Type: typ, Key: object.KeyOf(p), Object: p}})
 }
 
 // All that was cached is let go when it is gone.

@@ -17,37 +17,37 @@ import (
 
 // openedMutations detects mutations of a packed cache: of objects that were opened, and of
 // what their heads share with those of others. The bytes cannot be changed.
-type openedMutations[T object.Object] struct {
-	*mutationDetector[T]
-	heads *mutationDetector[*metav1.PartialObjectMetadata]
+type openedMutations struct {
+	*mutationDetector
+	heads *mutationDetector
 
 	// Guarded by mu.
-	cached map[object.Key]packedHead[T]
-	early  map[*wire.Packed[T]]*original[T] // opened by an index, before they are cached, or when they have left
+	cached map[object.Key]packedHead
+	early  map[*wire.Packed]*original // opened by an index, before they are cached, or when they have left
 }
 
 // packedHead is a packed object and what of its head could be changed.
-type packedHead[T object.Object] struct {
-	*wire.Packed[T]
-	shared *metav1.PartialObjectMetadata
+type packedHead struct {
+	*wire.Packed
+	shared object.Head
 }
 
-func newOpenedMutations[T object.Object](every time.Duration, report func(*failure.Failure)) *openedMutations[T] {
-	m := &openedMutations[T]{
-		mutationDetector: newMutationDetector[T](every, report),
-		heads:            newMutationDetector[*metav1.PartialObjectMetadata](every, report),
-		cached:           make(map[object.Key]packedHead[T]),
-		early:            make(map[*wire.Packed[T]]*original[T]),
+func newOpenedMutations(every time.Duration, report func(*failure.Failure), goType reflect.Type) *openedMutations {
+	m := &openedMutations{
+		mutationDetector: newMutationDetector(every, report),
+		heads:            newMutationDetector(every, report),
+		cached:           make(map[object.Key]packedHead),
+		early:            make(map[*wire.Packed]*original),
 	}
-	m.heads.typeOf = func(head *metav1.PartialObjectMetadata) string {
-		return cmp.Or(head.Kind, reflect.TypeFor[T]().String())
+	m.heads.typeOf = func(head object.Object) string {
+		return cmp.Or(head.(*metav1.PartialObjectMetadata).Kind, goType.String())
 	}
 	return m
 }
 
 // headOf returns what of the head of o could be changed. Where the object is kept as it is
 // the head is a part of it. Its kind is the Go type of the object.
-func headOf[T object.Object](o *wire.Packed[T]) *metav1.PartialObjectMetadata {
+func headOf(o *wire.Packed) *metav1.PartialObjectMetadata {
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	if !o.Kept() {
 		head.Labels, head.OwnerReferences, head.DeletionTimestamp = o.GetLabels(), o.GetOwnerReferences(), o.GetDeletionTimestamp()
@@ -59,26 +59,26 @@ func headOf[T object.Object](o *wire.Packed[T]) *metav1.PartialObjectMetadata {
 }
 
 // opened is called with each object before anybody else has it.
-func (m *openedMutations[T]) opened(p *wire.Packed[T], o T) {
+func (m *openedMutations) opened(p *wire.Packed, o object.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := object.KeyOf(p)
 	if m.cached[key].Packed == p {
 		m.watch(key, o)
 	} else {
-		m.early[p] = &original[T]{shared: o, copy: o.DeepCopyObject().(T), key: key}
+		m.early[p] = newOriginal(key, o)
 	}
 }
 
-func (m *openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()) {
-	heads := make([]Event[*metav1.PartialObjectMetadata], len(events))
+func (m *openedMutations) learn(events []event) (look func()) {
+	heads := make([]event, len(events))
 	for i := range events {
-		heads[i].Type, heads[i].Object = events[i].Type, headOf(events[i].Object)
+		heads[i].Type, heads[i].Object = events[i].Type, headOf(packedOf(events[i].Object))
 	}
 	lookAtHeads := m.heads.learn(heads)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var left []*original[T]
+	var left []*original
 	for i := range events {
 		e := &events[i]
 		key := object.KeyOf(e.Object)
@@ -90,11 +90,12 @@ func (m *openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()
 			delete(m.cached, key)
 			continue
 		}
-		m.cached[key] = packedHead[T]{e.Object, heads[i].Object}
-		if o, ok := m.early[e.Object]; ok {
+		packed := packedOf(e.Object)
+		m.cached[key] = packedHead{packed, heads[i].Object}
+		if o, ok := m.early[packed]; ok {
 			m.watched[key] = o
-		} else if e.Object.Kept() {
-			o, _ := e.Object.InUse()
+		} else if packed.Kept() {
+			o, _ := packed.InUse()
 			m.watch(key, o)
 		}
 	}
@@ -106,7 +107,7 @@ func (m *openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()
 }
 
 // run implements mutations.
-func (m *openedMutations[T]) run(ctx context.Context) {
+func (m *openedMutations) run(ctx context.Context) {
 	var heads sync.WaitGroup
 	defer heads.Wait()
 	heads.Go(func() { m.heads.run(ctx) })
@@ -114,14 +115,15 @@ func (m *openedMutations[T]) run(ctx context.Context) {
 }
 
 // look looks at the head, and at the object if it is in use.
-func (m *openedMutations[T]) look(shared *wire.Packed[T], handler string) {
+func (m *openedMutations) look(shared object.Head, handler string) {
+	packed := packedOf(shared)
 	m.mu.Lock()
 	have := m.cached[object.KeyOf(shared)]
 	m.mu.Unlock()
-	if have.Packed == shared {
+	if have.Packed == packed {
 		m.heads.look(have.shared, handler)
 	}
-	if o, ok := shared.InUse(); ok {
+	if o, ok := packed.InUse(); ok {
 		m.mutationDetector.look(o, handler)
 	}
 }

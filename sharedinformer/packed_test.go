@@ -29,12 +29,12 @@ import (
 // empty is a source that lists nothing and watches for ever.
 type empty struct{}
 
-func (empty) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(*corev1.Pod, error) bool) {}}
+func (empty) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(object.Head, error) bool) {}}
 }
 
-func (empty) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
-	return func(func(wire.Event[*corev1.Pod], error) bool) {
+func (empty) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(func(wire.Event[object.Head], error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(*opts.TimeoutSeconds)*time.Second)
 		defer cancel()
 		<-ctx.Done()
@@ -53,7 +53,7 @@ func (p pooled) SharedParts() *wire.Pool { return p.pool }
 // twin is one of two informers to which the same happens.
 type twin struct {
 	*Informer[*corev1.Pod]
-	apply  func([]deltafifo.Delta[*corev1.Pod])
+	apply  func([]deltafifo.Delta)
 	byNode *indexer.Index[*corev1.Pod, string]
 	heard  [][]string // by handler
 	joined []*Registration
@@ -66,31 +66,31 @@ func newTwin(t *testing.T, of Store) *twin {
 
 func newTwinWith(t *testing.T, opts Options) *twin { return newTwinOf(t, empty{}, opts) }
 
-func newTwinOf(t *testing.T, from source.ListerWatcher[*corev1.Pod], opts Options) *twin {
+func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 	of := opts.Store
-	w := &twin{Informer: New(from, opts)}
+	w := &twin{Informer: New[*corev1.Pod](from, opts)}
 	if of == Whole {
-		w.apply = w.whole.handleDeltas
+		w.apply = w.core.handleDeltas
 		return w
 	}
-	w.apply = func(deltas []deltafifo.Delta[*corev1.Pod]) {
-		pack := func(o *corev1.Pod) *wire.Packed[*corev1.Pod] {
+	w.apply = func(deltas []deltafifo.Delta) {
+		pack := func(o object.Head) object.Head {
 			if o == nil {
 				return nil
 			}
-			p, err := w.packed.by.Pack(o)
+			p, err := w.core.packing.by.Pack(o.(*corev1.Pod))
 			require.NoError(t, err)
 			return p
 		}
-		var packed []deltafifo.Delta[*wire.Packed[*corev1.Pod]]
+		var packed []deltafifo.Delta
 		for _, d := range deltas {
-			p := deltafifo.Delta[*wire.Packed[*corev1.Pod]]{Type: d.Type, Late: d.Late, Anew: d.Anew, Key: d.Key, Object: pack(d.Object), RV: d.RV}
+			p := deltafifo.Delta{Type: d.Type, Late: d.Late, Anew: d.Anew, Key: d.Key, Object: pack(d.Object), RV: d.RV}
 			for _, item := range d.Items {
 				p.Items = append(p.Items, pack(item))
 			}
 			packed = append(packed, p)
 		}
-		w.packed.handleDeltas(packed)
+		w.core.handleDeltas(packed)
 	}
 	return w
 }
@@ -163,7 +163,7 @@ func (w *twin) join(lag Lag, gated bool, as handlerForm) {
 // outdate has others take the place of those that stay in use since they were opened last.
 func (w *twin) outdate(t *testing.T) {
 	for i := range 100 {
-		packed, err := w.packed.by.Pack(podOf(i, 1))
+		packed, err := w.core.packing.by.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
 		require.NoError(t, err)
@@ -174,9 +174,9 @@ func (w *twin) outdate(t *testing.T) {
 func (w *twin) weigh(t *testing.T) {
 	t.Helper()
 	bytes, kept := 0, 0
-	for p := range w.packed.cache.Reader().All() {
-		bytes += p.Size()
-		if p.Kept() {
+	for p := range w.core.cache.Reader().All() {
+		bytes += packedOf(p).Size()
+		if packedOf(p).Kept() {
 			kept++
 		}
 	}
@@ -251,7 +251,7 @@ func (w *twin) show() (all []string) {
 }
 
 // anyDelta is something that a server, even a mad one, may say.
-func anyDelta(random *rand.Rand, rv int) deltafifo.Delta[*corev1.Pod] {
+func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 	pod := func() *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: string(rune('a' + random.IntN(2))), Name: strconv.Itoa(random.IntN(4)),
@@ -271,14 +271,14 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta[*corev1.Pod] {
 		}
 		return p
 	}
-	d := deltafifo.Delta[*corev1.Pod]{Type: deltafifo.Type(1 + random.IntN(6)), RV: strconv.Itoa(rv)}
+	d := deltafifo.Delta{Type: deltafifo.Type(1 + random.IntN(6)), RV: strconv.Itoa(rv)}
 	switch d.Type {
 	case deltafifo.Added, deltafifo.Updated, deltafifo.Deleted:
 		d.Object, d.Late = pod(), random.IntN(6) == 0
 		d.Key = object.KeyOf(d.Object)
 	case deltafifo.Replaced:
 		if random.IntN(4) > 0 { // not so often
-			return deltafifo.Delta[*corev1.Pod]{Type: deltafifo.Bookmark, RV: strconv.Itoa(rv)}
+			return deltafifo.Delta{Type: deltafifo.Bookmark, RV: strconv.Itoa(rv)}
 		}
 		d.Anew = random.IntN(3) == 0
 		have := map[object.Key]bool{}
@@ -311,7 +311,7 @@ func TestC01_PackedIsInvisible(t *testing.T) {
 			rv := 10
 			for step := range 60 {
 				rv += random.IntN(3)
-				var deltas []deltafifo.Delta[*corev1.Pod]
+				var deltas []deltafifo.Delta
 				for range 1 + random.IntN(4) {
 					deltas = append(deltas, anyDelta(random, rv))
 				}
@@ -361,7 +361,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List, Annotations: []string{"wanted"}})
 		opened := 0
-		w.packed.by.OnOpen(func(*wire.Packed[*corev1.Pod], *corev1.Pod) { opened++ })
+		w.core.packing.by.OnOpen(func(*wire.Packed, object.Object) { opened++ })
 		heard := 0
 		w.AddHeadHandler(HandlerFunc[object.Head](func(_ context.Context, e Event[object.Head]) error {
 			require.Equal(t, "a", e.Object.GetNamespace())
@@ -374,7 +374,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 		synctest.Wait()
 		for n := range 10 {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(n % 5), UID: "u", ResourceVersion: strconv.Itoa(2 + n), Annotations: map[string]string{"wanted": "yes", "other": "no"}}}
-			w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+			w.apply([]deltafifo.Delta{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
 		}
 		synctest.Wait()
 		require.Equal(t, 10, heard)
@@ -435,10 +435,10 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 			go func() { ended <- w.Run(ctx) }()
 			synctest.Wait()
 			opened := func(what string, do func()) int {
-				before := w.packed.by.Opened()
+				before := w.core.packing.by.Opened()
 				do()
 				synctest.Wait()
-				made := w.packed.by.Opened() - before
+				made := w.core.packing.by.Opened() - before
 				w.outdate(t)
 				runtime.GC()
 				return int(made)
@@ -447,7 +447,7 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 				return func() {
 					for i := range n {
 						p := podOf(i, rv)
-						w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: as, Key: object.KeyOf(p), Object: p}})
+						w.apply([]deltafifo.Delta{{Type: as, Key: object.KeyOf(p), Object: p}})
 					}
 				}
 			}
@@ -463,9 +463,9 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 
 func TestAFilterWithoutOldSaysSo(t *testing.T) {
 	w := newTwin(t, Whole)
-	d := w.whole.addHandler(forgetting[*corev1.Pod]{Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{}))}, HandlerOptions{})
-	require.ErrorContains(t, d.handler.Handle(t.Context(), Event[*corev1.Pod]{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
-	require.NoError(t, d.handler.Handle(t.Context(), Event[*corev1.Pod]{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
+	d := w.core.addHandler(forgetting{onHeads(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
+	require.ErrorContains(t, d.handler.Handle(t.Context(), event{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
+	require.NoError(t, d.handler.Handle(t.Context(), event{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
 }
 
 func TestOpenRefusesForeignHeads(t *testing.T) {

@@ -35,14 +35,14 @@ type forgetful struct {
 func (s *forgetful) String() string { return "things" }
 
 // set puts an object with a UID; remove takes one away.
-func (s *forgetful) set(name, uid string) (e wire.Event[podPtr]) {
+func (s *forgetful) set(name, uid string) (e wire.Event[object.Head]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rv++
 	o := podAt(name, strconv.Itoa(s.rv), nil)
 	o.UID = types.UID(uid)
 	s.objects[name] = o
-	return wire.Event[podPtr]{Type: watch.Modified, Object: o}
+	return wire.Event[object.Head]{Type: watch.Modified, Object: o}
 }
 
 func (s *forgetful) remove(name string) {
@@ -52,9 +52,9 @@ func (s *forgetful) remove(name string) {
 	delete(s.objects, name)
 }
 
-func (s *forgetful) List(context.Context, metav1.ListOptions) source.List[podPtr] {
+func (s *forgetful) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
-	return source.List[podPtr]{Meta: meta, Items: func(yield func(podPtr, error) bool) {
+	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		meta.ResourceVersion = strconv.Itoa(s.rv)
@@ -69,10 +69,10 @@ func (s *forgetful) List(context.Context, metav1.ListOptions) source.List[podPtr
 	}}
 }
 
-func (s *forgetful) Watch(_ context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[podPtr], error], error) {
-	return func(yield func(wire.Event[podPtr], error) bool) {
+func (s *forgetful) Watch(_ context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		if yield(s.set("busy", "busy"), nil) {
-			yield(wire.Event[podPtr]{}, apierrors.NewResourceExpired("too old"))
+			yield(wire.Event[object.Head]{}, apierrors.NewResourceExpired("too old"))
 		}
 	}, nil
 }
@@ -91,7 +91,7 @@ func TestL12_AtMostOneListWaitsForABlockedCache(t *testing.T) {
 						from.set(strconv.Itoa(n), "old")
 					}
 					from.set("busy", "busy")
-					i := New(from, Options{Store: of, Initial: reflector.List})
+					i := New[podPtr](from, Options{Store: of, Initial: reflector.List})
 					release, blocks := make(chan struct{}), atomic.Bool{}
 					blocks.Store(initial)
 					AddIndex(i, "stuck", func(podPtr) []string {

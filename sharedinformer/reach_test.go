@@ -27,7 +27,7 @@ func TestANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}, scheme)
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
-	i := sharedinformer.New(rest.ResourceFor[*corev1.ConfigMap](client).Namespace("shop"), sharedinformer.Options{})
+	i := sharedinformer.New[*corev1.ConfigMap](rest.ResourceFor[*corev1.ConfigMap](client).Namespace("shop").Source(), sharedinformer.Options{})
 	err = i.SetNamespaces([]string{"default"})
 	require.ErrorContains(t, err, "configmaps in namespace shop does not reach namespace default: make the informer of a source of all namespaces")
 	require.False(t, i.Watches("default"))

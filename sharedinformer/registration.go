@@ -71,18 +71,7 @@ var ErrClosed = errors.New("the registration was closed")
 
 // Registration is one handler on one informer. Its methods may be called from any
 // goroutine.
-type Registration struct{ of listener }
-
-// listener is a delivery of whatever is cached.
-type listener interface {
-	Name() string
-	String() string
-	HasSynced() bool
-	WaitForSync(context.Context) error
-	Close()
-	CloseAndWait(context.Context) error
-	Status() HandlerStatus
-}
+type Registration struct{ of *delivery }
 
 // Name is what messages call the handler.
 func (r *Registration) Name() string { return r.of.Name() }
@@ -112,13 +101,13 @@ func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.Clo
 func (r *Registration) Status() HandlerStatus { return r.of.Status() }
 
 // Name is that of a Registration, as are the methods that follow.
-func (d *delivery[T]) Name() string { return d.opts.name() }
+func (d *delivery) Name() string { return d.opts.name() }
 
-func (d *delivery[T]) String() string { return d.opts.label() }
+func (d *delivery) String() string { return d.opts.label() }
 
-func (d *delivery[T]) HasSynced() bool { return d.awaiting.Load() == 0 }
+func (d *delivery) HasSynced() bool { return d.awaiting.Load() == 0 }
 
-func (d *delivery[T]) WaitForSync(ctx context.Context) error {
+func (d *delivery) WaitForSync(ctx context.Context) error {
 	i := d.informer
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
@@ -132,7 +121,7 @@ func (d *delivery[T]) WaitForSync(ctx context.Context) error {
 	})
 }
 
-func (d *delivery[T]) Close() {
+func (d *delivery) Close() {
 	if !d.close() {
 		return
 	}
@@ -140,7 +129,7 @@ func (d *delivery[T]) Close() {
 	d.informer.changed.broadcast()
 }
 
-func (d *delivery[T]) CloseAndWait(ctx context.Context) error {
+func (d *delivery) CloseAndWait(ctx context.Context) error {
 	d.Close()
 	if d.inside() {
 		return nil

@@ -11,8 +11,8 @@ import (
 // at the handler; who gets it is decided where the Sync leaves the queue, so
 // that it stands behind every change that came before (L11). Now and then it also looks
 // for handlers that block.
-func (i *core[T]) resync(ctx context.Context) {
-	handlers := newAttendance[T]()
+func (i *core) resync(ctx context.Context) {
+	handlers := newAttendance()
 	look := time.Now().Add(lookEvery)
 	for {
 		// One timer for both, and all that is due is done whatever woke the loop: in a synctest
@@ -29,7 +29,7 @@ func (i *core[T]) resync(ctx context.Context) {
 		timer.Stop()
 		now := time.Now()
 		if i.markDue(now) {
-			i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Sync})
+			i.queue.Add(deltafifo.Delta{Type: deltafifo.Sync})
 		}
 		if !now.Before(look) {
 			handlers.look(i)
@@ -39,7 +39,7 @@ func (i *core[T]) resync(ctx context.Context) {
 }
 
 // nextResync returns when the next resync is due, or last where none is before that.
-func (i *core[T]) nextResync(last time.Time) time.Time {
+func (i *core) nextResync(last time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	next := last
@@ -52,7 +52,7 @@ func (i *core[T]) nextResync(last time.Time) time.Time {
 }
 
 // markDue notes the handlers whose time has come.
-func (i *core[T]) markDue(now time.Time) (any bool) {
+func (i *core) markDue(now time.Time) (any bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, d := range *i.handlers.Load() {
@@ -66,7 +66,7 @@ func (i *core[T]) markDue(now time.Time) (any bool) {
 }
 
 // tune lets the loop look at the handlers again.
-func (i *core[T]) tune() {
+func (i *core) tune() {
 	select {
 	case i.tuned <- struct{}{}:
 	default:

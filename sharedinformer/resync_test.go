@@ -23,9 +23,9 @@ func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 		}), HandlerOptions{Resync: time.Hour})
 		stop := runFor(t, i)
 		synctest.Wait()
-		r.of.(*delivery[partial]).resyncDue.Store(true)
+		r.of.resyncDue.Store(true)
 		changed := thing("a", 1, 12)
-		i.whole.handleDeltas([]deltafifo.Delta[partial]{
+		i.core.handleDeltas([]deltafifo.Delta{
 			{Type: deltafifo.Updated, Key: object.KeyOf(changed), Object: changed, RV: "12"},
 			{Type: deltafifo.Sync},
 		})

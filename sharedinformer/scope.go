@@ -25,16 +25,16 @@ func scopeOf(from any, labels labels.Selector, fields fields.Selector) scope {
 	return scope{limited: limited, labels: labels, fields: fields}
 }
 
-func (i *core[T]) Kept() wire.Fields {
+func (i *core) Kept() wire.Fields {
 	if i.scope.limited == nil {
 		return wire.Fields{}
 	}
 	return i.scope.limited.Kept()
 }
 
-func (i *core[T]) Altered() bool { return i.scope.limited != nil && i.scope.limited.Altered() }
+func (i *core) Altered() bool { return i.scope.limited != nil && i.scope.limited.Altered() }
 
-func (i *core[T]) Selects(o object.Head) bool {
+func (i *core) Selects(o object.Head) bool {
 	s := i.scope
 	switch namespace := o.GetNamespace(); {
 	case !i.Watches(namespace):
@@ -63,7 +63,7 @@ func (i *core[T]) Selects(o object.Head) bool {
 	return true
 }
 
-func (i *core[T]) Watches(namespace string) bool {
+func (i *core) Watches(namespace string) bool {
 	if namespace == "" {
 		return true
 	}

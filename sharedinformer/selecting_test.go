@@ -12,7 +12,7 @@ import (
 // Where every request with a selector fails, one goes without it after some. When one is
 // accepted, all that follow have it.
 func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
-	s := &selecting[partial]{shards: &shards[partial]{Scope: shard.Scope{Key: shard.ByUID()}}}
+	s := &selecting{shards: &shards{Scope: shard.Scope{Key: shard.ByUID()}}}
 	half := shard.NewSlots(2, 1)
 	for range 3 {
 		for range maxUnanswered {
@@ -34,7 +34,7 @@ func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
 // What comes shows who selects: one object that was not asked for, or so many that were that
 // it is no chance. A list that says more than it does is not believed.
 func TestWhatComesShowsWhoSelects(t *testing.T) {
-	s := &selecting[partial]{shards: &shards[partial]{Scope: shard.Scope{Key: shard.ByUID()}}}
+	s := &selecting{shards: &shards{Scope: shard.Scope{Key: shard.ByUID()}}}
 	by := s.told
 	_, shown := s.ask(shard.NewSlots(4, 1)) // two heads each
 	for range 9 {

@@ -47,8 +47,8 @@ func (s Selection) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 // of that, asks the server for what is wanted, and notes whether it gets that: with each
 // request anew, since another server may answer. Whatever the server does, objects that
 // are not wanted are left out here.
-type selecting[T object.Head] struct {
-	*shards[T]
+type selecting struct {
+	*shards
 
 	by         atomic.Uint32 // a Selection; zero before the first note
 	unanswered atomic.Int32  // requests with a selector that were not accepted, in a row
@@ -63,7 +63,7 @@ const maxUnanswered = 4
 //
 // The slots that the server is asked for are those of now, or later than the turn at
 // which the attempt began. One that comes afterwards is another turn, and listed.
-func (s *selecting[T]) Narrow(from source.ListerWatcher[T], since uint64) (source.ListerWatcher[T], func() []object.Version) {
+func (s *selecting) Narrow(from source.ListerWatcher, since uint64) (source.ListerWatcher, func() []object.Version) {
 	var mu sync.Mutex
 	var all []object.Version
 	away := func() []object.Version {
@@ -97,7 +97,7 @@ func (s *selecting[T]) Narrow(from source.ListerWatcher[T], since uint64) (sourc
 
 // ask returns how the server is to be asked for some slots, and what is to be called with each
 // object that comes: whether it was asked for. That is nil where nothing is asked for.
-func (s *selecting[T]) ask(slots shard.Slots) (source.Selection, func(askedFor bool)) {
+func (s *selecting) ask(slots shard.Slots) (source.Selection, func(askedFor bool)) {
 	selector := s.Key.Selector(slots)
 	switch {
 	case selector == "":
@@ -143,13 +143,13 @@ func telling(slots shard.Slots) int64 {
 	return int64(math.Ceil(20 / heads))
 }
 
-func (s *selecting[T]) note(by Selection) { s.by.Store(uint32(by)) }
+func (s *selecting) note(by Selection) { s.by.Store(uint32(by)) }
 
 // told is what was noted last.
-func (s *selecting[T]) told() Selection { return max(Selection(s.by.Load()), SelectionUnknown) }
+func (s *selecting) told() Selection { return max(Selection(s.by.Load()), SelectionUnknown) }
 
 // selection is what the feeds come to.
-func (i *core[T]) selection() Selection {
+func (i *core) selection() Selection {
 	if i.shards == nil {
 		return SelectionNone
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/reflector"
@@ -113,7 +114,7 @@ func TestNoServerSelectsByLabels(t *testing.T) {
 // Who leaves out what is not in the share is no question where there is none.
 func TestWithoutAShareNobodySelects(t *testing.T) {
 	selects(t, true, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
-		alone := sharedinformer.New(r.source(r.net.Link("alone")), sharedinformer.Options{})
+		alone := sharedinformer.New[*corev1.ConfigMap](r.source(r.net.Link("alone")).Source(), sharedinformer.Options{})
 		require.Equal(t, sharedinformer.SelectionNone, alone.Status().Selection)
 		require.NotEqual(t, sharedinformer.SelectionNone, m.Status().Selection)
 	})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -23,19 +24,19 @@ func (*shallow) DeepCopyObject() apiruntime.Object { return nil }
 
 type shallows struct{}
 
-func (shallows) List(context.Context, metav1.ListOptions) source.List[*shallow] {
-	return source.List[*shallow]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(*shallow, error) bool) {
+func (shallows) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		yield(&shallow{thing("x", 1, 4)}, nil)
 	}}
 }
 
-func (shallows) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*shallow], error], error) {
+func (shallows) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, errors.New("not asked")
 }
 
 // Nor does an object whose methods panic end the process.
 func TestAnObjectThatPanicsEndsTheRun(t *testing.T) {
-	i := New(shallows{}, Options{Initial: reflector.List, DetectMutations: time.Hour})
+	i := New[*shallow](shallows{}, Options{Initial: reflector.List, DetectMutations: time.Hour})
 	err := i.Run(t.Context())
 	require.ErrorContains(t, err, "a method of an object panicked: interface conversion")
 	require.NotContains(t, err.Error(), "Goexit")

@@ -67,7 +67,7 @@ func withShare(t *testing.T, key shard.Key, u *userShare, body func(r *sharing, 
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
-		i := sharedinformer.New(r.source(r.net.Link("i")), sharedinformer.Options{Shard: shard.Scope{Key: key, Share: u}})
+		i := sharedinformer.New[*corev1.ConfigMap](r.source(r.net.Link("i")).Source(), sharedinformer.Options{Shard: shard.Scope{Key: key, Share: u}})
 		running.Go(func() { _ = i.Run(ctx) })
 		body(r, i)
 	})
@@ -222,7 +222,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 			endpoint, err := srv.Pipe()
 			require.NoError(t, err)
 			r := &sharing{T: t, srv: srv, endpoint: endpoint, net: simulated.New(1)}
-			i := sharedinformer.New(r.source(r.net.Link("i")), sharedinformer.Options{Namespaces: namespaces, Shard: shard.Scope{Share: incomparable{Share: shard.Ordinal(0, 1)}}})
+			i := sharedinformer.New[*corev1.ConfigMap](r.source(r.net.Link("i")).Source(), sharedinformer.Options{Namespaces: namespaces, Shard: shard.Scope{Share: incomparable{Share: shard.Ordinal(0, 1)}}})
 			reg := i.AddHandler(sharedinformer.HandlerFunc[*corev1.ConfigMap](func(context.Context, sharedinformer.Event[*corev1.ConfigMap]) error { return nil }))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()

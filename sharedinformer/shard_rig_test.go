@@ -124,7 +124,7 @@ func (r *sharing) join(opts sharedinformer.Options) *member {
 	m := &member{sharing: r, name: fmt.Sprint("m", len(r.members)), share: newShare(), heard: map[string]map[object.Key]known{}}
 	m.link = r.net.Link(m.name)
 	opts.Shard = shard.Scope{Key: r.key, Share: m.share}
-	m.Informer = sharedinformer.New(r.source(m.link), opts)
+	m.Informer = sharedinformer.New[*corev1.ConfigMap](r.source(m.link).Source(), opts)
 	m.listen("all", sharedinformer.Unbounded, 0)
 	m.listen("slow", sharedinformer.Coalesce, 300*time.Millisecond)
 	m.listenToHeads()

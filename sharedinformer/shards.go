@@ -21,7 +21,7 @@ import (
 // Each change by which slots come is a turn. A slot's objects are in the cache when a list
 // that began at the turn of its term, or behind it, has been applied; what the queue brings
 // of them before is left out, since it may be older than what the owner before wrote (S04).
-type shards[T object.Head] struct {
+type shards struct {
 	shard.Scope
 	mayHave func(object.Version) bool // whether the cache has, or may come to have, an object
 	lost    func()                    // has the cache let go of what is not wanted
@@ -119,15 +119,15 @@ func (t *terms) next(share shard.Share) (next *terms, lost bool) {
 }
 
 // divide gives the informer the part that a scope has. It is called by newCore.
-func (i *core[T]) divide(by shard.Scope) {
+func (i *core) divide(by shard.Scope) {
 	if by.Everything() {
 		return
 	}
 	outset := make(chan struct{})
 	close(outset)
-	i.shards = &shards[T]{
+	i.shards = &shards{
 		Scope: by, mayHave: i.mayHave,
-		lost: func() { i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Lose}) },
+		lost: func() { i.queue.Add(deltafifo.Delta{Type: deltafifo.Lose}) },
 		gained: func() {
 			for _, f := range i.feeds.all() {
 				f.reflector.Gained()
@@ -144,7 +144,7 @@ func (i *core[T]) divide(by shard.Scope) {
 }
 
 // askShare calls a share. The status says where it does not return.
-func (i *core[T]) askShare(do func()) error {
+func (i *core) askShare(do func()) error {
 	name := fmt.Sprintf("the methods of the share (%T)", i.shards.Share)
 	slow := time.AfterFunc(slowCall, func() {
 		i.note(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s do not return: they were called %s ago, and nothing is held or let go until they do", name, slowCall)})
@@ -154,7 +154,7 @@ func (i *core[T]) askShare(do func()) error {
 }
 
 // mayHave reports whether the cache has an object, or may come to have it by what is queued.
-func (i *core[T]) mayHave(v object.Version) bool {
+func (i *core) mayHave(v object.Version) bool {
 	if i.queue.Len() > 0 || i.batches.Load()%2 == 1 {
 		return true
 	}
@@ -163,7 +163,7 @@ func (i *core[T]) mayHave(v object.Version) bool {
 }
 
 // Scope returns what the informer has of its objects.
-func (i *core[T]) Scope() shard.Scope {
+func (i *core) Scope() shard.Scope {
 	if i.shards == nil {
 		return shard.Scope{}
 	}
@@ -171,7 +171,7 @@ func (i *core[T]) Scope() shard.Scope {
 }
 
 // Holds reports whether what is in the slot of a hash is in the cache.
-func (i *core[T]) Holds(hash uint64) bool {
+func (i *core) Holds(hash uint64) bool {
 	if i.shards == nil {
 		return i.HasSynced()
 	}
@@ -185,7 +185,7 @@ func (i *core[T]) Holds(hash uint64) bool {
 }
 
 // look returns the terms, which are as the share has them now.
-func (s *shards[T]) look() *terms {
+func (s *shards) look() *terms {
 	t := s.now.Load()
 	if !t.stale() {
 		return t
@@ -216,7 +216,7 @@ func (s *shards[T]) look() *terms {
 }
 
 // watch looks at every change until ctx is done. Others look too, and need not wait for it.
-func (s *shards[T]) watch(ctx context.Context) {
+func (s *shards) watch(ctx context.Context) {
 	var asks time.Time // how much of its asking it has had
 	for {
 		t, now := s.look(), time.Now()
@@ -241,7 +241,7 @@ func (s *shards[T]) watch(ctx context.Context) {
 }
 
 // Turn implements reflector.Narrowing.
-func (s *shards[T]) Turn() uint64 {
+func (s *shards) Turn() uint64 {
 	s.look()
 	s.mu.Lock() // until what was lost is queued
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *shards[T]) Turn() uint64 {
 }
 
 // unfit says why the objects of a source cannot be divided; nil if they can.
-func (s *shards[T]) unfit(limits scope) error {
+func (s *shards) unfit(limits scope) error {
 	if err := s.Err(); err != nil {
 		return fmt.Errorf("Options.Shard: %w", err)
 	}

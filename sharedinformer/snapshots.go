@@ -42,17 +42,17 @@ type SnapshotStatus struct {
 }
 
 // form is how what is cached is written as bytes, and read again.
-type form[T object.Head] interface {
-	write(ctx context.Context, objects indexer.View[T], to io.Writer) error
-	read(content []byte, n int, goType reflect.Type) ([]T, error)
+type form interface {
+	write(ctx context.Context, objects indexer.View, to io.Writer) error
+	read(content []byte, n int, goType reflect.Type) ([]object.Head, error)
 }
 
 // snapshots keep what each feed has in a file, and have a feed begin with what its file has.
 // Files are written by one goroutine at a time.
-type snapshots[T object.Head] struct {
-	informer *core[T]
+type snapshots struct {
+	informer *core
 	in       *snapshot.Directory
-	form     form[T]
+	form     form
 	origin   source.Origin
 	label    snapshot.Label // what is the same in all files
 
@@ -60,11 +60,11 @@ type snapshots[T object.Head] struct {
 
 	mu     sync.Mutex // guards the rest; taken under core.join
 	status SnapshotStatus
-	told   bool           // that there are none
-	held   map[string][]T // by namespace: what was read; nil from the first sync on
-	shown  *indexer.Indexer[T]
-	saved  map[*feed[T]]string // up to where the file of each is complete
-	wrong  map[*feed[T]]bool   // whose file, if there is one, is to go; true: and so is what is being written
+	told   bool                     // that there are none
+	held   map[string][]object.Head // by namespace: what was read; nil from the first sync on
+	shown  *indexer.Indexer
+	saved  map[*feed]string    // up to where the file of each is complete
+	wrong  map[*feed]bool      // whose file, if there is one, is to go; true: and so is what is being written
 	had    map[string]struct{} // the namespaces that may have files
 	lost   time.Time           // when the server's history was last found to have gone back; zero if never
 
@@ -72,11 +72,11 @@ type snapshots[T object.Head] struct {
 }
 
 // newSnapshots returns the snapshots of an informer, nil where they are not wanted.
-func newSnapshots[C object.Head](i *core[C], opts Options, f form[C]) *snapshots[C] {
+func newSnapshots(i *core, opts Options, f form) *snapshots {
 	if opts.Snapshot == nil {
 		return nil
 	}
-	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string), wrong: make(map[*feed[C]]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
+	s := &snapshots{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]object.Head), saved: make(map[*feed]string), wrong: make(map[*feed]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
 	origin, traced := source.OriginOf(i.feeds.source)
 	s.origin = origin
 	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Keep: origin.Keep, Transform: opts.TransformVersion}
@@ -104,7 +104,7 @@ func newSnapshots[C object.Head](i *core[C], opts Options, f form[C]) *snapshots
 }
 
 // off reports whether there are no snapshots, and says why, once.
-func (s *snapshots[T]) off() bool {
+func (s *snapshots) off() bool {
 	s.mu.Lock()
 	why, told := s.status.Off, s.told
 	s.told = true
@@ -117,7 +117,7 @@ func (s *snapshots[T]) off() bool {
 
 // restore has the first run of a feed begin with its file, if that is of use. What is wrong
 // with it is said in one line.
-func (s *snapshots[T]) restore(f *feed[T]) {
+func (s *snapshots) restore(f *feed) {
 	if f.restored || s.off() {
 		return
 	}
@@ -144,7 +144,7 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 	s.saved[f] = file.RV
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
-	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Refuse: func(why error) { s.refuse(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
+	f.reflector.Resume(reflector.Earlier{Items: items, RV: file.RV, Refuse: func(why error) { s.refuse(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
 		switch now, err := s.cluster(ctx, askTime); {
 		case err != nil:
 			return err
@@ -155,7 +155,7 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 	}})
 }
 
-func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
+func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	want, err := s.labelOf(f)
 	if err != nil {
 		return nil, nil, err
@@ -170,7 +170,7 @@ func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
 	if file.Written.Before(lost) {
 		return nil, nil, &snapshot.Error{Path: file.Path, Err: fmt.Errorf("since it was written, %w", reflector.ErrWentBack)}
 	}
-	var items []T
+	var items []object.Head
 	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // which may call methods of the user's
 		items, err = s.form.read(file.Content, file.Objects, s.origin.Type)
 		return err
@@ -185,16 +185,16 @@ func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
 // refuse has the file of a feed go, because the server contradicts it, or knows nothing of
 // its time any more. Later it may no longer be able to tell. Where its history went back, the
 // files of all namespaces go that the informer has, or has had: they are of the lost history too.
-func (s *snapshots[T]) refuse(f *feed[T], wentBack bool) {
+func (s *snapshots) refuse(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wrong := []*feed[T]{f}
+	wrong := []*feed{f}
 	if wentBack {
 		s.lost = time.Now()
 		wrong = s.informer.feeds.all()
 		for namespace := range s.had {
-			if !slices.ContainsFunc(wrong, func(f *feed[T]) bool { return f.namespace == namespace }) {
-				wrong = append(wrong[:len(wrong):len(wrong)], &feed[T]{namespace: namespace}) // of which there is only the file
+			if !slices.ContainsFunc(wrong, func(f *feed) bool { return f.namespace == namespace }) {
+				wrong = append(wrong[:len(wrong):len(wrong)], &feed{namespace: namespace}) // of which there is only the file
 				delete(s.had, namespace)
 			}
 		}
@@ -212,7 +212,7 @@ func (s *snapshots[T]) refuse(f *feed[T], wentBack bool) {
 // replaced is told when a whole set has come from a feed. Anew means that the history may have
 // gone back, and the file be of the other one; again, that there was a set before, so that it has.
 // It is called under join.
-func (s *snapshots[T]) replaced(f *feed[T], anew, again bool) {
+func (s *snapshots) replaced(f *feed, anew, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if anew && !resumed {
 		s.refuse(f, again)
@@ -225,7 +225,7 @@ func (s *snapshots[T]) replaced(f *feed[T], anew, again bool) {
 }
 
 // discard removes the files that are wrong. One that cannot be removed is tried again.
-func (s *snapshots[T]) discard(ctx context.Context) {
+func (s *snapshots) discard(ctx context.Context) {
 	s.mu.Lock()
 	wrong := slices.Collect(maps.Keys(s.wrong))
 	s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *snapshots[T]) discard(ctx context.Context) {
 const soon = 5
 
 // run writes files until ctx is done.
-func (s *snapshots[T]) run(ctx context.Context) {
+func (s *snapshots) run(ctx context.Context) {
 	if s.off() {
 		return
 	}
@@ -295,7 +295,7 @@ var errUnknown = errors.New("ask which cluster this is")
 var errLate = fmt.Errorf("the stop waits for it no longer than %v", lastSave)
 
 // last writes what the run that ends has changed.
-func (s *snapshots[T]) last(ctx context.Context) {
+func (s *snapshots) last(ctx context.Context) {
 	if s.off() || s.informer.broken.Load() != nil {
 		return
 	}
@@ -307,10 +307,10 @@ func (s *snapshots[T]) last(ctx context.Context) {
 
 // save writes the file of each feed that has something new. The server may be asked for as
 // long as patience.
-func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
+func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()
-	maps.DeleteFunc(s.saved, func(f *feed[T], _ string) bool { return !slices.Contains(feeds, f) })
+	maps.DeleteFunc(s.saved, func(f *feed, _ string) bool { return !slices.Contains(feeds, f) })
 	s.mu.Unlock()
 	for _, f := range feeds {
 		err := failure.Apart("writing a "+s.label.Type, func() error { return s.saveFeed(ctx, f, patience) }) // a method of an object may panic
@@ -331,7 +331,7 @@ func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 
 // note reports why something could not be done, and keeps it in first: the others of a series
 // are not told of. That ctx was done is no reason, unless it is the one of last.
-func (s *snapshots[T]) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
+func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
 	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errLate) {
 		f := s.informer.note(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
 		first.Store(f)
@@ -339,7 +339,7 @@ func (s *snapshots[T]) note(ctx context.Context, first *atomic.Pointer[failure.F
 	}
 }
 
-func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.Duration) error {
+func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duration) error {
 	s.mu.Lock()
 	if s.wrong[f] {
 		s.wrong[f] = false // what is read now is right
@@ -382,7 +382,7 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.D
 }
 
 // cluster asks the server which one it is.
-func (s *snapshots[T]) cluster(ctx context.Context, patience time.Duration) (string, error) {
+func (s *snapshots) cluster(ctx context.Context, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer in %v", patience))
 	defer cancel()
 	cluster, err := s.origin.Cluster(ctx)
@@ -394,9 +394,9 @@ func (s *snapshots[T]) cluster(ctx context.Context, patience time.Duration) (str
 }
 
 // labelOf returns what a feed is of.
-func (s *snapshots[T]) labelOf(f *feed[T]) (snapshot.Label, error) {
+func (s *snapshots) labelOf(f *feed) (snapshot.Label, error) {
 	l := s.label
-	var from source.ListerWatcher[T]
+	var from source.ListerWatcher
 	err := failure.Apart("the source's In", func() (err error) {
 		from, err = s.informer.feeds.in(f.namespace)
 		return err
@@ -413,7 +413,7 @@ func (s *snapshots[T]) labelOf(f *feed[T]) (snapshot.Label, error) {
 
 // contentOf returns what the cache has of a feed, and up to which version; an empty one where
 // it is not whole.
-func (i *core[T]) contentOf(f *feed[T]) (objects indexer.View[T], rv string) {
+func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
 	defer i.join.Unlock()
 	if !f.whole {
@@ -425,18 +425,26 @@ func (i *core[T]) contentOf(f *feed[T]) (objects indexer.View[T], rv string) {
 	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }
 
+// stale returns what was read from files, until the first sync, and the cache from then on.
+func (i *core) stale() *indexer.Indexer {
+	if stale := i.snapshots.stale(); stale != nil {
+		return stale
+	}
+	return i.cache
+}
+
 // stale returns what was read from files, until the first sync, and nil from then on.
-func (s *snapshots[T]) stale() *indexer.Indexer[T] {
+func (s *snapshots) stale() *indexer.Indexer {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shown == nil && s.held != nil {
-		s.shown = indexer.New[T]()
-		s.shown.Write(func(w indexer.Writer[T]) {
+		s.shown = indexer.New()
+		s.shown.Write(func(w indexer.Writer) {
 			for namespace, items := range s.held {
-				w.Replace(namespace, items, func(indexer.Change[T]) {})
+				w.Replace(namespace, items, func(indexer.Change) {})
 			}
 		})
 	}
@@ -445,14 +453,14 @@ func (s *snapshots[T]) stale() *indexer.Indexer[T] {
 
 // forget lets go of what was read from files. It is called when the informer becomes synced,
 // under join.
-func (s *snapshots[T]) forget() {
+func (s *snapshots) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held, s.shown = nil, nil
 }
 
 // seen returns the status.
-func (s *snapshots[T]) seen() *SnapshotStatus {
+func (s *snapshots) seen() *SnapshotStatus {
 	if s == nil {
 		return nil
 	}

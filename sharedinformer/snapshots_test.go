@@ -26,7 +26,7 @@ import (
 // traced is a part of a world that says whose objects it has.
 type traced struct{ part }
 
-func (p traced) In(namespace string) (source.ListerWatcher[partial], error) {
+func (p traced) In(namespace string) (source.ListerWatcher, error) {
 	return traced{part{p.world, namespace}}, nil
 }
 
@@ -43,7 +43,7 @@ type asked struct {
 	ask func() (string, error)
 }
 
-func (a asked) In(namespace string) (source.ListerWatcher[partial], error) {
+func (a asked) In(namespace string) (source.ListerWatcher, error) {
 	return asked{traced{part{a.world, namespace}}, a.ask}, nil
 }
 
@@ -61,7 +61,7 @@ func (w *world) put(namespace, name string, change func(partial)) {
 	o := thing(name, 7, w.rv)
 	o.Namespace, o.UID = namespace, types.UID(namespace+name)
 	change(o)
-	e := wire.Event[partial]{Type: watch.Modified, Object: o, Received: time.Now()}
+	e := wire.Event[object.Head]{Type: watch.Modified, Object: o, Received: time.Now()}
 	if _, ok := w.objects[object.KeyOf(o)]; !ok {
 		e.Type = watch.Added
 	}
@@ -262,7 +262,7 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 		stop := runFor(t, i)
 		require.NoError(t, i.WaitForSync(t.Context()))
 		stop()
-		s, f := i.whole.snapshots, i.whole.feeds.all()[0]
+		s, f := i.core.snapshots, i.core.feeds.all()[0]
 		files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 		require.NoError(t, err)
 		require.Len(t, files, 1)

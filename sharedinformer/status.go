@@ -90,7 +90,7 @@ type HandlerStatus struct {
 	Failure *failure.Failure // the last panic or error
 }
 
-func (i *core[T]) Status() Status {
+func (i *core) Status() Status {
 	cache := i.cache.Reader()
 	all, each := i.feeds.status()
 	s := Status{
@@ -101,6 +101,10 @@ func (i *core[T]) Status() Status {
 	}
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
+	}
+	s.Type = i.goType.String()
+	if i.packing != nil {
+		s.Store, s.Packed = Packed, i.packing.status()
 	}
 	_, s.Leaving = i.leaving()
 	for _, d := range *i.handlers.Load() {
@@ -185,7 +189,7 @@ func worse(a, b reflector.Status) bool {
 }
 
 // Status is that of a Registration.
-func (d *delivery[T]) Status() HandlerStatus {
+func (d *delivery) Status() HandlerStatus {
 	load := d.mailbox.load()
 	s := HandlerStatus{
 		Name: d.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: d.HasSynced(),

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -25,23 +26,23 @@ type fickle struct {
 	asked     *atomic.Int64
 }
 
-func (s fickle) In(namespace string) (source.ListerWatcher[partial], error) {
+func (s fickle) In(namespace string) (source.ListerWatcher, error) {
 	s.namespace = namespace
 	return s, nil
 }
 
-func (s fickle) List(context.Context, metav1.ListOptions) source.List[partial] {
+func (s fickle) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	s.asked.Add(1)
 	time.Sleep(10 * time.Millisecond)
-	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(partial, error) bool) {}}
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {}}
 }
 
-func (s fickle) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (s fickle) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.asked.Add(1)
 	time.Sleep(10 * time.Millisecond)
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		time.Sleep(5 * time.Millisecond)
-		yield(wire.Event[partial]{}, apierrors.NewNotFound(schema.GroupResource{}, ""))
+		yield(wire.Event[object.Head]{}, apierrors.NewNotFound(schema.GroupResource{}, ""))
 	}, nil
 }
 
@@ -50,7 +51,7 @@ func (s fickle) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire
 func TestL19_FeedsThatFindTheirKindInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := fickle{asked: new(atomic.Int64)}
-		i := New(from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}})
+		i := New[partial](from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- i.Run(ctx) }()

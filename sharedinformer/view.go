@@ -24,8 +24,10 @@ type View interface {
 }
 
 // View returns the informer as one whose objects are of any type.
-func (i *Informer[T]) View() View { return view[T]{i} }
+func (i *Informer[T]) View() View { return view{i.core} }
 
-type view[T object.Object] struct{ *Informer[T] }
+type view struct{ *core }
 
-func (v view[T]) Object(head object.Head) (object.Object, error) { return v.Open(head) }
+func (v view) Heads() indexer.Reader[object.Head] { return v.cache.Reader() }
+
+func (v view) Object(head object.Head) (object.Object, error) { return v.open(head) }

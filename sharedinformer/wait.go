@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-func (i *core[T]) HasSynced() bool { return i.synced.Load() }
+func (i *core) HasSynced() bool { return i.synced.Load() }
 
-func (i *core[T]) HasSyncedIn(namespace string) bool {
+func (i *core) HasSyncedIn(namespace string) bool {
 	switch {
 	case i.HasSynced():
 		return true
@@ -28,7 +28,7 @@ func (i *core[T]) HasSyncedIn(namespace string) bool {
 	return len(feeds) > 0 && feedOf(feeds, namespace) == nil || i.cache.Reader().NamespaceRV(namespace) != ""
 }
 
-func (i *core[T]) HeldUp() bool {
+func (i *core) HeldUp() bool {
 	if i.HasSynced() {
 		return false
 	}
@@ -37,9 +37,9 @@ func (i *core[T]) HeldUp() bool {
 	return len(missing) < len(each) && !slices.ContainsFunc(missing, func(s reflector.Status) bool { return s.RV != "" || s.Attempts == 0 })
 }
 
-func (i *core[T]) WaitForSync(ctx context.Context) error {
+func (i *core) WaitForSync(ctx context.Context) error {
 	handlers := *i.handlers.Load()
-	waitingFor := func() *delivery[T] {
+	waitingFor := func() *delivery {
 		for _, d := range handlers {
 			if !d.HasSynced() && !d.closed.Load() {
 				return d
@@ -54,18 +54,18 @@ func (i *core[T]) WaitForSync(ctx context.Context) error {
 	})
 }
 
-func (i *core[T]) WaitForRV(ctx context.Context, rv string) error {
+func (i *core) WaitForRV(ctx context.Context, rv string) error {
 	return i.waitForRV(ctx, rv)
 }
 
-func (i *core[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
+func (i *core) WaitForRVIn(ctx context.Context, rv, namespace string) error {
 	if namespace == metav1.NamespaceAll {
 		return i.waitForRV(ctx, rv)
 	}
 	return i.waitForRV(ctx, rv, namespace)
 }
 
-func (i *core[T]) waitForRV(ctx context.Context, rv string, namespace ...string) error {
+func (i *core) waitForRV(ctx context.Context, rv string, namespace ...string) error {
 	cached := i.cache.Reader().RV
 	if len(namespace) > 0 {
 		cached = func() string { return i.cache.Reader().NamespaceRV(namespace[0]) }
@@ -89,7 +89,7 @@ func (i *core[T]) waitForRV(ctx context.Context, rv string, namespace ...string)
 	})
 }
 
-func (i *core[T]) WaitUntil(ctx context.Context, reached func() bool) error {
+func (i *core) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) { return reached(), nil },
 		waiting: func() error {
@@ -103,7 +103,7 @@ func (i *core[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 }
 
 // behind says why the cache is not at rv.
-func (i *core[T]) behind(rv, have string, namespace []string) error {
+func (i *core) behind(rv, have string, namespace []string) error {
 	s, _ := i.reading(namespace)
 	switch {
 	case have == "" && len(namespace) > 0:
@@ -128,7 +128,7 @@ type wait struct {
 
 // waitUntil waits. What it returns otherwise wraps both what it was waiting for and
 // why that ended.
-func (i *core[T]) waitUntil(ctx context.Context, w wait) error {
+func (i *core) waitUntil(ctx context.Context, w wait) error {
 	for {
 		changed := i.changed.next()
 		if ok, err := w.reached(); ok || err != nil {
@@ -158,7 +158,7 @@ func (i *core[T]) waitUntil(ctx context.Context, w wait) error {
 
 // reading returns the status of what reads a namespace, or else of the whole, and
 // whether the cache has its initial list.
-func (i *core[T]) reading(namespace []string) (s reflector.Status, synced bool) {
+func (i *core) reading(namespace []string) (s reflector.Status, synced bool) {
 	if len(namespace) > 0 {
 		if f := feedOf(i.feeds.all(), namespace[0]); f != nil {
 			return i.feeds.statusOf(f.reflector), i.cache.Reader().NamespaceRV(namespace[0]) != ""
@@ -171,7 +171,7 @@ func (i *core[T]) reading(namespace []string) (s reflector.Status, synced bool) 
 // patienceLeft is how long what is missing is still waited for while it fails: the
 // initial list of a namespace, if one is named, or else those of all. What fails but
 // has its list stands in nobody's way.
-func (i *core[T]) patienceLeft(namespace []string) (left time.Duration, failing bool) {
+func (i *core) patienceLeft(namespace []string) (left time.Duration, failing bool) {
 	if i.patience < 0 || i.HasSynced() {
 		return 0, false
 	}
@@ -200,7 +200,7 @@ func (i *core[T]) patienceLeft(namespace []string) (left time.Duration, failing 
 }
 
 // patienceWith is patienceLeft where a handler is waited for as well, if d is not nil.
-func (i *core[T]) patienceWith(d *delivery[T]) (left time.Duration, failing bool) {
+func (i *core) patienceWith(d *delivery) (left time.Duration, failing bool) {
 	if left, failing = i.patienceLeft(nil); failing || d == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
 	}
@@ -210,7 +210,7 @@ func (i *core[T]) patienceWith(d *delivery[T]) (left time.Duration, failing bool
 
 // began is when the run in progress began. Until its reflector has begun too,
 // the failures of the run before are still to be seen.
-func (i *core[T]) began() time.Time {
+func (i *core) began() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current == nil {
@@ -219,7 +219,7 @@ func (i *core[T]) began() time.Time {
 	return i.current.began
 }
 
-func (i *core[T]) Unsynced() error {
+func (i *core) Unsynced() error {
 	var each []error
 	for _, s := range i.missing() {
 		each = append(each, i.notRead(s))
@@ -229,7 +229,7 @@ func (i *core[T]) Unsynced() error {
 
 // notRead says why the reflector in state s has no initial list, or else what the informer waits
 // for where it has one.
-func (i *core[T]) notRead(s reflector.Status) error {
+func (i *core) notRead(s reflector.Status) error {
 	running, leaving := i.leaving()
 	idle := s.State == reflector.Idle || s.State == reflector.Stopped
 	switch {
@@ -245,7 +245,7 @@ func (i *core[T]) notRead(s reflector.Status) error {
 }
 
 // leaving names the feeds that have left and not ended, and reports whether the informer runs.
-func (i *core[T]) leaving() (running bool, names string) {
+func (i *core) leaving() (running bool, names string) {
 	var each []string
 	running, feeds := i.ending()
 	for _, f := range feeds {
@@ -263,7 +263,7 @@ func (i *core[T]) leaving() (running bool, names string) {
 }
 
 // ending returns the feeds that have left and not ended, and whether the informer runs.
-func (i *core[T]) ending() (running bool, leaving []*feed[T]) {
+func (i *core) ending() (running bool, leaving []*feed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, f := range i.feeds.leaving {
@@ -275,7 +275,7 @@ func (i *core[T]) ending() (running bool, leaving []*feed[T]) {
 }
 
 // missing returns the reflectors whose initial list is missing.
-func (i *core[T]) missing() []reflector.Status {
+func (i *core) missing() []reflector.Status {
 	if i.HasSynced() {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (i *core[T]) missing() []reflector.Status {
 }
 
 // unsynced says why the informer, or else the handler of d, is not synced.
-func (i *core[T]) unsynced(d *delivery[T]) error {
+func (i *core) unsynced(d *delivery) error {
 	switch err := i.Unsynced(); {
 	case err != nil:
 		return fmt.Errorf("%w: %w%s", ErrNotSynced, err, i.blocking())

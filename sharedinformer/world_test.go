@@ -23,7 +23,7 @@ type world struct {
 	mu      sync.Mutex
 	rv      int
 	objects map[object.Key]partial
-	history []wire.Event[partial]
+	history []wire.Event[object.Head]
 	more    chan struct{} // closed at the next change
 	cut     chan struct{} // closed to break all watches
 	slow    bool          // watches linger after they are cancelled
@@ -41,7 +41,7 @@ func (w *world) change(rng *rand.Rand) {
 	w.rv++
 	old, ok := w.objects[key]
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: strconv.Itoa(w.rv)}}
-	e := wire.Event[partial]{Type: watch.Added, Object: o}
+	e := wire.Event[object.Head]{Type: watch.Added, Object: o}
 	switch {
 	case !ok:
 		o.UID = types.UID("u" + strconv.Itoa(w.rv))
@@ -74,15 +74,15 @@ type part struct {
 
 func (p part) String() string { return "things of " + p.namespace }
 
-func (p part) In(namespace string) (source.ListerWatcher[partial], error) {
+func (p part) In(namespace string) (source.ListerWatcher, error) {
 	return part{p.world, namespace}, nil
 }
 
 func (p part) has(o partial) bool { return p.namespace == "" || o.Namespace == p.namespace }
 
-func (p part) List(context.Context, metav1.ListOptions) source.List[partial] {
+func (p part) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
-	return source.List[partial]{Meta: meta, Items: func(yield func(partial, error) bool) {
+	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		p.mu.Lock()
 		meta.ResourceVersion = strconv.Itoa(p.rv)
 		var items []partial
@@ -100,26 +100,26 @@ func (p part) List(context.Context, metav1.ListOptions) source.List[partial] {
 	}}
 }
 
-func (p part) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+func (p part) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	from, _ := strconv.Atoi(opts.ResourceVersion)
 	p.mu.Lock()
 	cut := p.cut
 	p.mu.Unlock()
-	return func(yield func(wire.Event[partial], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for n := 0; ; {
 			p.mu.Lock()
 			events, more, slow := p.history[n:], p.more, p.slow
 			n = len(p.history)
 			p.mu.Unlock()
 			for _, e := range events {
-				if rv, _ := strconv.Atoi(e.Object.ResourceVersion); rv > from && p.has(e.Object) && !yield(e, nil) {
+				if rv, _ := strconv.Atoi(e.Object.GetResourceVersion()); rv > from && p.has(e.Object.(partial)) && !yield(e, nil) {
 					return
 				}
 			}
 			select {
 			case <-more:
 			case <-cut:
-				yield(wire.Event[partial]{}, fmt.Errorf("cut"))
+				yield(wire.Event[object.Head]{}, fmt.Errorf("cut"))
 				return
 			case <-ctx.Done():
 				if slow {

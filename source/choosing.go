@@ -12,8 +12,8 @@ import (
 )
 
 // Chooser is a ListerWatcher that can leave out objects before it makes them.
-type Chooser[T object.Head] interface {
-	ListerWatcher[T]
+type Chooser interface {
+	ListerWatcher
 
 	// Choosing returns the same source without the objects that wanted refuses, and without
 	// those that it has left out before (see Both): its lists lack them, and in a watch
@@ -21,18 +21,18 @@ type Chooser[T object.Head] interface {
 	// every object of a list, and for the object of every event but a bookmark, with the
 	// head of the object as the server has it, which it must not keep. It may be called
 	// from several goroutines at once, must not block, and may answer differently later.
-	Choosing(wanted func(object.Head) bool) ListerWatcher[T]
+	Choosing(wanted func(object.Head) bool) ListerWatcher
 }
 
 // Choosing returns the source without the objects that wanted refuses, as Chooser says. A
 // source that is no Chooser makes each object before wanted is asked.
-func Choosing[T object.Head](from ListerWatcher[T], wanted func(object.Head) bool) ListerWatcher[T] {
-	if chooser, ok := from.(Chooser[T]); ok {
+func Choosing(from ListerWatcher, wanted func(object.Head) bool) ListerWatcher {
+	if chooser, ok := from.(Chooser); ok {
 		if choosing := chooser.Choosing(wanted); choosing != nil {
 			return choosing
 		}
 	}
-	return &choosing[T]{from, wanted}
+	return &choosing{from, wanted}
 }
 
 // Both wants what before and wanted want. Where before is nil it is wanted: a Chooser that was
@@ -45,24 +45,24 @@ func Both(before, wanted func(object.Head) bool) func(object.Head) bool {
 }
 
 // choosing leaves out objects that have been made.
-type choosing[T object.Head] struct {
-	ListerWatcher[T]
+type choosing struct {
+	ListerWatcher
 	wanted func(object.Head) bool
 }
 
 // String names the source.
-func (c *choosing[T]) String() string { return NameOf(c.ListerWatcher) }
+func (c *choosing) String() string { return NameOf(c.ListerWatcher) }
 
 // Kind implements Kinded as the source does.
-func (c *choosing[T]) Kind() object.GVK { return KindOf(c.ListerWatcher) }
+func (c *choosing) Kind() object.GVK { return KindOf(c.ListerWatcher) }
 
 // List lists what is wanted of the source.
-func (c *choosing[T]) List(ctx context.Context, opts metav1.ListOptions) List[T] {
+func (c *choosing) List(ctx context.Context, opts metav1.ListOptions) List[object.Head] {
 	list := c.ListerWatcher.List(ctx, opts)
 	items := list.Items
-	list.Items = func(yield func(T, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if err == nil && !isNil(item) && !c.wanted(item) {
+			if err == nil && !IsNil(item) && !c.wanted(item) {
 				continue
 			}
 			if !yield(item, err) {
@@ -74,16 +74,16 @@ func (c *choosing[T]) List(ctx context.Context, opts metav1.ListOptions) List[T]
 }
 
 // Watch watches the source.
-func (c *choosing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (c *choosing) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := c.ListerWatcher.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
-			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !isNil(e.Object) && !c.wanted(e.Object) {
+			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !IsNil(e.Object) && !c.wanted(e.Object) {
 				passed := object.VersionOf(e.Object)
-				e = wire.Event[T]{Type: e.Type, Passed: &passed, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
+				e = wire.Event[object.Head]{Type: e.Type, Passed: &passed, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
 			}
 			if !yield(e, err) {
 				return

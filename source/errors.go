@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,16 @@ func (e *ResolveError) Error() string {
 
 // Unwrap returns Err.
 func (e *ResolveError) Unwrap() error { return e.Err }
+
+// TypeError: a source yields an object of another Go type than its informer has.
+type TypeError struct {
+	Have, Want reflect.Type // nil for an object that is nil
+}
+
+// Error names both types.
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("the source yields a %v, want a %v: give the informer the type of its source", e.Have, e.Want)
+}
 
 // MaxRetryAfter is the longest wait that RetryAfter reports. A proxy's page may ask
 // for a day, which no client should sleep through.

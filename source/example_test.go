@@ -17,20 +17,20 @@ import (
 // letter is a source of its own: one ConfigMap, which does not change.
 type letter struct{ *corev1.ConfigMap }
 
-func (l letter) List(context.Context, metav1.ListOptions) source.List[*corev1.ConfigMap] {
-	return source.List[*corev1.ConfigMap]{
+func (l letter) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{
 		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
-		Items: func(yield func(*corev1.ConfigMap, error) bool) { yield(l.ConfigMap, nil) },
+		Items: func(yield func(object.Head, error) bool) { yield(l.ConfigMap, nil) },
 	}
 }
 
-func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.ConfigMap], error], error) {
-	return func(func(wire.Event[*corev1.ConfigMap], error) bool) { <-ctx.Done() }, nil
+func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
 // Any place can be the source of an informer. Choosing leaves out what is not wanted.
 func Example() {
-	var from source.ListerWatcher[*corev1.ConfigMap] = letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "7"}}}
+	var from source.ListerWatcher = letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "7"}}}
 	for _, namespace := range []string{"shop", "bank"} {
 		list := source.Choosing(from, func(o object.Head) bool { return o.GetNamespace() == namespace }).List(context.Background(), metav1.ListOptions{})
 		n := 0

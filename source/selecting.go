@@ -1,7 +1,5 @@
 package source
 
-import "github.com/millrace-dev/millrace/object"
-
 // Selection is what a caller wants of a source, as an API server can select it: by ranges of
 // hashes (KEP-5866). Servers that do not know such selectors ignore them, and so does a
 // source that has none of its own: who wants only what is selected must choose from what
@@ -36,19 +34,19 @@ const (
 )
 
 // Selector is a ListerWatcher that can have its server select.
-type Selector[T object.Head] interface {
-	ListerWatcher[T]
+type Selector interface {
+	ListerWatcher
 
 	// Selecting returns the same source, which asks its server to select.
-	Selecting(Selection) ListerWatcher[T]
+	Selecting(Selection) ListerWatcher
 }
 
 // Selecting returns the source as one that asks its server to select, if it can.
-func Selecting[T object.Head](from ListerWatcher[T], s Selection) ListerWatcher[T] {
+func Selecting(from ListerWatcher, s Selection) ListerWatcher {
 	if s.Selector == "" && s.Answered == nil {
 		return from // whose own selection stays
 	}
-	if selector, ok := from.(Selector[T]); ok {
+	if selector, ok := from.(Selector); ok {
 		if selecting := selector.Selecting(s); selecting != nil {
 			return selecting
 		}

@@ -29,14 +29,14 @@ type List[T object.Head] struct {
 // ListerWatcher is what a reflector needs of a resource: to list it and to
 // watch it. rest.Resource implements it; so can a test, in a few lines. A source
 // that implements fmt.Stringer is named so in messages.
-type ListerWatcher[T object.Head] interface {
+type ListerWatcher interface {
 	// List returns a list that is yet to be read.
-	List(ctx context.Context, opts metav1.ListOptions) List[T]
+	List(ctx context.Context, opts metav1.ListOptions) List[object.Head]
 
 	// Watch opens a watch and returns when the server has accepted it. The
 	// connection is held until the iteration ends or ctx is done; the
 	// iteration must be begun or ctx cancelled.
-	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error)
 }
 
 // NameOf is what messages call a source. A String method that panics, as on a nil pointer,
@@ -50,8 +50,8 @@ func NameOf(from any) string {
 	return fmt.Sprintf("%T", from)
 }
 
-// isNil reports whether o is nil, or an interface that holds a nil pointer.
-func isNil(o any) bool {
+// IsNil reports whether o is nil, or holds a nil pointer. A source must yield no such object.
+func IsNil(o object.Head) bool {
 	v := reflect.ValueOf(o)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
@@ -65,31 +65,31 @@ type Sharer interface {
 }
 
 // Reuser is a ListerWatcher that need not decode again what its caller has.
-type Reuser[T object.Head] interface {
-	ListerWatcher[T]
+type Reuser interface {
+	ListerWatcher
 
 	// Reusing returns the same source for a caller that has objects already:
 	// the items of its lists and the initial events of its watches are the
 	// known objects themselves where UID and resource version are the same. It may
 	// be called on a source that was returned by it, and then counts alone.
-	Reusing(known wire.Known[T]) ListerWatcher[T]
+	Reusing(known wire.Known) ListerWatcher
 }
 
 // Packer is a ListerWatcher that can pack its objects itself, without making them first.
-type Packer[T object.Object] interface {
-	ListerWatcher[T]
+type Packer interface {
+	ListerWatcher
 
 	// Packing returns the source of the same objects, packed by p. It should be a
 	// Reuser if the source is one.
-	Packing(p *wire.Packer[T]) Namespacer[*wire.Packed[T]]
+	Packing(p *wire.Packer) Namespacer
 }
 
 // Namespacer is a ListerWatcher that can be narrowed to a namespace.
-type Namespacer[T object.Head] interface {
-	ListerWatcher[T]
+type Namespacer interface {
+	ListerWatcher
 
 	// In returns the source of the objects of one namespace; the empty one means
 	// all (metav1.NamespaceAll). It fails where that cannot be done. What it
 	// returns fails with ErrNotNamespaced where the kind has no namespaces.
-	In(namespace string) (ListerWatcher[T], error)
+	In(namespace string) (ListerWatcher, error)
 }

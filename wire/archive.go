@@ -22,7 +22,7 @@ var ErrKeptWhole = errors.New("bytes cannot give the object back as it is")
 // without decoding any (see Packer.Extract). What objects have in common is written with the
 // first that needs it, so that they are to be read in the same order. It belongs to one
 // goroutine. The zero Archive has written nothing.
-type Archive[T object.Object] struct {
+type Archive struct {
 	texts   pack.Archive
 	begun   bool
 	kins    map[*kin]uint64    // their numbers, from 1
@@ -31,7 +31,7 @@ type Archive[T object.Object] struct {
 
 // Append appends o. It fails with an *Error that wraps ErrKeptWhole, or ErrDamaged where that
 // is known of o.
-func (a *Archive[T]) Append(dst []byte, o *Packed[T]) ([]byte, error) {
+func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	switch fail := (&Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName())}); {
 	case o.kin.whole != nil:
 		fail.Err = ErrKeptWhole
@@ -55,9 +55,9 @@ func (a *Archive[T]) Append(dst []byte, o *Packed[T]) ([]byte, error) {
 }
 
 // atHand names the annotations that are kept at hand.
-func (p *Packer[T]) atHand() string { return strings.Join(p.annotations, ",") }
+func (p *Packer) atHand() string { return strings.Join(p.annotations, ",") }
 
-func (a *Archive[T]) appendKin(dst []byte, k *kin) ([]byte, error) {
+func (a *Archive) appendKin(dst []byte, k *kin) ([]byte, error) {
 	number, ok := a.kins[k]
 	if ok {
 		return binary.AppendUvarint(dst, number), nil
@@ -88,7 +88,7 @@ func (a *Archive[T]) appendKin(dst []byte, k *kin) ([]byte, error) {
 	return binary.AppendUvarint(append(dst, 1), uint64(k.deleted.Unix())), nil
 }
 
-func (a *Archive[T]) appendLayout(dst []byte, l *layout) []byte {
+func (a *Archive) appendLayout(dst []byte, l *layout) []byte {
 	number, ok := a.layouts[l]
 	if ok {
 		return binary.AppendUvarint(dst, number)
@@ -117,14 +117,14 @@ func appendLength(dst []byte, n int, none bool) []byte {
 // are of a Go type, a pointer that is a T. Nothing is decoded, and nothing of raw is kept. It
 // fails with an *Error that wraps ErrDamaged where raw is not what an Archive wrote; what is
 // inside of an object shows only when that is opened.
-func (p *Packer[T]) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed[T], error) {
-	if want := reflect.TypeFor[T](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
+func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, error) {
+	if want := reflect.TypeFor[object.Object](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: its objects are to be %v, which are no %v", ErrDamaged, goType, want)}
 	}
-	return p.extract(raw, n, &extract[T]{goType: goType.Elem()})
+	return p.extract(raw, n, &extract{goType: goType.Elem()})
 }
 
-func (p *Packer[T]) extract(raw []byte, n int, x *extract[T]) ([]*Packed[T], error) {
+func (p *Packer) extract(raw []byte, n int, x *extract) ([]*Packed, error) {
 	x.by, x.in = p, p.shelf.NewExtract(raw)
 	if n < 0 {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d objects", ErrDamaged, n)}
@@ -134,7 +134,7 @@ func (p *Packer[T]) extract(raw []byte, n int, x *extract[T]) ([]*Packed[T], err
 			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.atHand())}
 		}
 	}
-	objects := make([]*Packed[T], 0, min(n, len(raw)))
+	objects := make([]*Packed, 0, min(n, len(raw)))
 	for range n {
 		o, err := x.object()
 		if err != nil {
@@ -151,8 +151,8 @@ func (p *Packer[T]) extract(raw []byte, n int, x *extract[T]) ([]*Packed[T], err
 // ArchivedHeads returns the heads of the objects that an Archive wrote, whatever they are
 // themselves. It fails as Extract does.
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
-	p := NewPacker[object.Object](nil)
-	objects, err := p.extract(raw, n, &extract[object.Object]{any: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
+	p := NewPacker(nil)
+	objects, err := p.extract(raw, n, &extract{any: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
 	heads := make([]object.Head, len(objects))
 	for i, o := range objects {
 		heads[i] = o
@@ -165,16 +165,16 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 const usualCommon = 16
 
 // extract reads an archive.
-type extract[T object.Object] struct {
+type extract struct {
 	any     bool // nothing is to be read but metadata, so that any type will do
-	by      *Packer[T]
+	by      *Packer
 	in      *pack.Extract
 	goType  reflect.Type // what an object points to
 	kins    []*kin
 	layouts []*layout
 }
 
-func (x *extract[T]) object() (*Packed[T], error) {
+func (x *extract) object() (*Packed, error) {
 	k, err := x.kin()
 	if err != nil {
 		return nil, err
@@ -187,10 +187,10 @@ func (x *extract[T]) object() (*Packed[T], error) {
 	if name == 0 || name > uid || uid > rv || rv > uint64(len(text.Prefix())) {
 		return nil, fmt.Errorf("%w: the name of an object", ErrDamaged)
 	}
-	return &Packed[T]{by: x.by, kin: k, text: text, ends: ends{uint32(name), uint32(uid), uint32(rv)}}, nil
+	return &Packed{by: x.by, kin: k, text: text, ends: ends{uint32(name), uint32(uid), uint32(rv)}}, nil
 }
 
-func (x *extract[T]) kin() (*kin, error) {
+func (x *extract) kin() (*kin, error) {
 	number := x.in.Uvarint()
 	if 0 < number && number <= uint64(len(x.kins)) {
 		return x.kins[number-1], nil
@@ -229,7 +229,7 @@ func (x *extract[T]) kin() (*kin, error) {
 	return k, nil
 }
 
-func (x *extract[T]) layout() (*layout, error) {
+func (x *extract) layout() (*layout, error) {
 	number := x.in.Uvarint()
 	if 0 < number && number <= uint64(len(x.layouts)) {
 		return x.layouts[number-1], nil
@@ -256,7 +256,7 @@ func (x *extract[T]) layout() (*layout, error) {
 }
 
 // length reads what appendLength wrote. Each of that many takes a byte at least.
-func (x *extract[T]) length() (n int, none bool) {
+func (x *extract) length() (n int, none bool) {
 	length := x.in.Uvarint()
 	if length == 0 || length-1 > uint64(x.in.Left()) {
 		return 0, true

@@ -21,10 +21,10 @@ import (
 )
 
 // archived packs objects, each of which make makes, and archives them.
-func archived[T object.Object](t testing.TB, n int, make func(i int) T) (p *wire.Packer[T], packed []*wire.Packed[T], raw []byte) {
+func archived[T object.Object](t testing.TB, n int, make func(i int) T) (p *wire.Packer, packed []*wire.Packed, raw []byte) {
 	t.Helper()
-	p = wire.NewPacker[T](wire.NewPool())
-	var archive wire.Archive[T]
+	p = wire.NewPacker(wire.NewPool())
+	var archive wire.Archive
 	for i := range n {
 		o, err := p.Pack(make(i))
 		require.NoError(t, err)
@@ -41,7 +41,7 @@ func archived[T object.Object](t testing.TB, n int, make func(i int) T) (p *wire
 func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 	const n = 1000
 	p, packed, raw := archived(t, n, make)
-	again := wire.NewPacker[T](wire.NewPool())
+	again := wire.NewPacker(wire.NewPool())
 	all, err := again.Extract(raw, n, reflect.TypeFor[T]())
 	require.NoError(t, err)
 	heads, err := wire.ArchivedHeads(raw, n)
@@ -106,15 +106,15 @@ func TestC02_ArchivedObjectsComeBack(t *testing.T) {
 }
 
 func TestWhatIsKeptWholeIsNotArchived(t *testing.T) {
-	p := wire.NewPacker[*corev1.Pod](nil)
+	p := wire.NewPacker(nil)
 	o, err := p.Pack(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", CreationTimestamp: metav1.Unix(1, 5)}})
 	require.NoError(t, err)
-	_, err = new(wire.Archive[*corev1.Pod]).Append(nil, o)
+	_, err = new(wire.Archive).Append(nil, o)
 	require.ErrorIs(t, err, wire.ErrKeptWhole)
 	require.ErrorContains(t, err, "shop/a")
-	_, err = wire.NewPacker[object.Object](nil).Extract(nil, 0, reflect.TypeFor[object.Object]())
+	_, err = wire.NewPacker(nil).Extract(nil, 0, reflect.TypeFor[object.Object]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
-	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(nil, 0, reflect.TypeFor[*corev1.Node]())
+	_, err = wire.NewPacker(nil).Extract(nil, 0, reflect.TypeFor[*corev1.PodSpec]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 
@@ -122,14 +122,14 @@ func TestWhatIsKeptWholeIsNotArchived(t *testing.T) {
 func TestAnArchiveThatIsNone(t *testing.T) {
 	_, _, raw := archived(t, 20, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	for cut := range raw {
-		_, err := wire.NewPacker[*corev1.Pod](nil).Extract(raw[:cut], 20, reflect.TypeFor[*corev1.Pod]())
+		_, err := wire.NewPacker(nil).Extract(raw[:cut], 20, reflect.TypeFor[*corev1.Pod]())
 		require.ErrorIs(t, err, wire.ErrDamaged, "%d of %d", cut, len(raw))
 	}
-	_, err := wire.NewPacker[*corev1.Pod](nil).Extract(append(raw, 0), 20, reflect.TypeFor[*corev1.Pod]())
+	_, err := wire.NewPacker(nil).Extract(append(raw, 0), 20, reflect.TypeFor[*corev1.Pod]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
-	_, err = wire.NewPacker[*unstructured.Unstructured](nil).Extract(raw, 20, reflect.TypeFor[*unstructured.Unstructured]())
+	_, err = wire.NewPacker(nil).Extract(raw, 20, reflect.TypeFor[*unstructured.Unstructured]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
-	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, math.MaxInt, reflect.TypeFor[*corev1.Pod]())
+	_, err = wire.NewPacker(nil).Extract(raw, math.MaxInt, reflect.TypeFor[*corev1.Pod]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 
@@ -141,10 +141,10 @@ func FuzzExtract(f *testing.F) {
 	_, _, raw := archived(f, 12, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	f.Add(raw, 12)
 	f.Fuzz(func(t *testing.T, raw []byte, n int) {
-		var objects []*wire.Packed[*corev1.Pod]
+		var objects []*wire.Packed
 		var err error
 		extractBudget.Within(t, len(raw), func() {
-			objects, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
+			objects, err = wire.NewPacker(nil).Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
 		})
 		heads, headsErr := wire.ArchivedHeads(raw, n)
 		for _, h := range heads {
@@ -189,7 +189,7 @@ func BenchmarkExtract(b *testing.B) {
 	_, _, raw := archived(b, n, func(i int) *corev1.Pod { return objects.Pod(1, i, objects.Options{}) })
 	b.ReportMetric(float64(len(raw))/n, "B/object")
 	for b.Loop() {
-		_, err := wire.NewPacker[*corev1.Pod](nil).Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
+		_, err := wire.NewPacker(nil).Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
 		require.NoError(b, err)
 	}
 }

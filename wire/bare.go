@@ -10,22 +10,22 @@ import (
 
 // bares are objects that stand for packed ones. Each is known as long as anybody holds it,
 // so that nobody need tell when it is of no use any more.
-type bares[T object.Object] struct {
+type bares struct {
 	mu  sync.Mutex // guards all
-	all map[memory.Weak]*Packed[T]
+	all map[memory.Weak]*Packed
 }
 
 // Bare returns an object of the same Go type that has nothing but the key, the UID and the
 // resource version, to be given to what wants to know of an object no more than its
 // version; see Packer.Behind. It reports false where the Go type does not let itself be made
 // from nothing.
-func (o *Packed[T]) Bare() (bare T, ok bool) {
+func (o *Packed) Bare() (bare object.Object, ok bool) {
 	if o.kin.whole != nil {
-		return o.kin.whole.(T), true
+		return o.kin.whole.(object.Object), true
 	}
 	defer func() { ok = recover() == nil }() // its metadata may be behind a pointer
 	made := reflect.New(o.kin.layout.goType)
-	bare = made.Interface().(T)
+	bare = made.Interface().(object.Object)
 	bare.SetNamespace(o.GetNamespace())
 	bare.SetName(o.GetName())
 	bare.SetUID(o.GetUID())
@@ -36,7 +36,7 @@ func (o *Packed[T]) Bare() (bare T, ok bool) {
 
 // Behind returns the packed object that bare stands for, if Bare made it. It may be asked
 // any number of times.
-func (p *Packer[T]) Behind(bare T) (*Packed[T], bool) {
+func (p *Packer) Behind(bare object.Object) (*Packed, bool) {
 	v := reflect.ValueOf(bare)
 	if v.Kind() != reflect.Pointer {
 		return nil, false
@@ -51,18 +51,18 @@ func (p *Packer[T]) Behind(bare T) (*Packed[T], bool) {
 	return o, ok
 }
 
-func (b *bares[T]) add(bare reflect.Value, o *Packed[T]) {
+func (b *bares) add(bare reflect.Value, o *Packed) {
 	w := memory.WeakTo(bare)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
-		b.all = make(map[memory.Weak]*Packed[T])
+		b.all = make(map[memory.Weak]*Packed)
 	}
 	b.all[w] = o
 	memory.OnCollect(bare, w, b.forget)
 }
 
-func (b *bares[T]) forget(w memory.Weak) {
+func (b *bares) forget(w memory.Weak) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.all, w)

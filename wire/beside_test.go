@@ -89,7 +89,7 @@ func TestW01_DecodedBesideAnother(t *testing.T) {
 	f := newFiller(all)
 	decoded, asked := 0, 0
 	objectKinds(all, func(i int, a apiType) {
-		if !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: a.kind}) || !protobuf.HasTable(a.typ) {
+		if !SupportsProtobuf(Options{Scheme: all, Kind: a.kind}) || !protobuf.HasTable(a.typ) {
 			return
 		}
 		b := newBesides(t, a.typ)
@@ -155,8 +155,8 @@ func crossed(random *rand.Rand, m, other *message) *message {
 
 // Two states that are opened at once have in common what has not changed.
 func TestW03_BothStatesHaveMuchInCommon(t *testing.T) {
-	p := NewPacker[*corev1.Pod](NewPool())
-	pack := func(pod *corev1.Pod) *Packed[*corev1.Pod] {
+	p := NewPacker(NewPool())
+	pack := func(pod *corev1.Pod) *Packed {
 		packed, err := p.Pack(pod)
 		require.NoError(t, err)
 		return packed
@@ -169,7 +169,7 @@ func TestW03_BothStatesHaveMuchInCommon(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, now, opened)
 	require.Equal(t, was, openedOld)
-	require.Same(t, &opened.Spec.Containers[0], &openedOld.Spec.Containers[0])
+	require.Same(t, &opened.(*corev1.Pod).Spec.Containers[0], &openedOld.(*corev1.Pod).Spec.Containers[0])
 	require.EqualValues(t, 2, p.Opened())
 
 	_, _, ok = o.OpenBoth(old)
@@ -182,9 +182,9 @@ func TestW03_BothStatesHaveMuchInCommon(t *testing.T) {
 
 // What must not be there once is not: without a pool, and where mutations are looked for.
 func TestW03_StatesThatShareNothingAreOpenedAlone(t *testing.T) {
-	watched := NewPacker[*corev1.Pod](NewPool())
-	watched.OnOpen(func(*Packed[*corev1.Pod], *corev1.Pod) {})
-	for name, p := range map[string]*Packer[*corev1.Pod]{"no pool": NewPacker[*corev1.Pod](nil), "mutations": watched} {
+	watched := NewPacker(NewPool())
+	watched.OnOpen(func(*Packed, object.Object) {})
+	for name, p := range map[string]*Packer{"no pool": NewPacker(nil), "mutations": watched} {
 		o, err := p.Pack(replica("web-0"))
 		require.NoError(t, err)
 		_, _, ok := o.OpenBoth(o)
@@ -195,8 +195,8 @@ func TestW03_StatesThatShareNothingAreOpenedAlone(t *testing.T) {
 // A small state that stays in use after its update keeps nothing of a large one that does not.
 func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
 	const updates, large = 20, 1 << 20
-	p := NewPacker[*corev1.Pod](NewPool())
-	var states []*Packed[*corev1.Pod]
+	p := NewPacker(NewPool())
+	var states []*Packed
 	for n := range updates {
 		was := replica(fmt.Sprint("web-", n))
 		now := was.DeepCopy()
@@ -224,8 +224,8 @@ func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
 
 // Whoever appends to bytes of one state has changed nothing that others have.
 func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
-	p := NewPacker[*appsv1.ControllerRevision](NewPool())
-	pack := func(rv string) *Packed[*appsv1.ControllerRevision] {
+	p := NewPacker(NewPool())
+	pack := func(rv string) *Packed {
 		raw := []byte(`{"spec":{"template":{"some":"thing"}}}`)
 		packed, err := p.Pack(&appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", ResourceVersion: rv, ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: raw}}}},
@@ -234,8 +234,9 @@ func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
 		require.NoError(t, err)
 		return packed
 	}
-	now, was, ok := pack("2").OpenBoth(pack("1"))
+	opened, openedOld, ok := pack("2").OpenBoth(pack("1"))
 	require.True(t, ok)
+	now, was := opened.(*appsv1.ControllerRevision), openedOld.(*appsv1.ControllerRevision)
 	for _, bytes := range [][2][]byte{{now.Data.Raw, was.Data.Raw}, {now.ManagedFields[0].FieldsV1.Raw, was.ManagedFields[0].FieldsV1.Raw}} {
 		mine, other := append(bytes[0], "new"...), append(bytes[1], "old"...)
 		require.True(t, strings.HasSuffix(string(mine), "new"), string(mine))
@@ -248,7 +249,7 @@ func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
 	}
 	for _, media := range []string{MediaProtobuf, MediaJSON} {
 		kind := appsv1.SchemeGroupVersion.WithKind("ControllerRevision")
-		decoder, err := NewDecoder[*appsv1.ControllerRevision](media, Options{Scheme: scheme.New(), Kind: kind, Pool: NewPool()})
+		decoder, err := newTyped[*appsv1.ControllerRevision](media, Options{Scheme: scheme.New(), Kind: kind, Pool: NewPool()})
 		require.NoError(t, err)
 		o, err := decoder.Object(encodeAs(t, media, kind, revision))
 		require.NoError(t, err)
@@ -263,12 +264,12 @@ func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
 // of these.
 func BenchmarkOpening(b *testing.B) {
 	const n = 20000
-	p := NewPacker[*corev1.Pod](NewPool())
-	var packed, changed []*Packed[*corev1.Pod]
+	p := NewPacker(NewPool())
+	var packed, changed []*Packed
 	for i := range n {
 		pod := objects.Pod(1, i, objects.Options{})
 		pod.ManagedFields = nil
-		for _, states := range []*[]*Packed[*corev1.Pod]{&packed, &changed} {
+		for _, states := range []*[]*Packed{&packed, &changed} {
 			one, err := p.Pack(pod)
 			require.NoError(b, err)
 			*states = append(*states, one)
@@ -276,10 +277,10 @@ func BenchmarkOpening(b *testing.B) {
 			pod.Status.PodIP = "10.1.2.3"
 		}
 	}
-	inOrder := func(of []*Packed[*corev1.Pod]) []*Packed[*corev1.Pod] {
-		return slices.SortedFunc(slices.Values(of), func(a, b *Packed[*corev1.Pod]) int { return strings.Compare(a.GetName(), b.GetName()) })
+	inOrder := func(of []*Packed) []*Packed {
+		return slices.SortedFunc(slices.Values(of), func(a, b *Packed) int { return strings.Compare(a.GetName(), b.GetName()) })
 	}
-	open := func(b *testing.B, of *Packed[*corev1.Pod]) {
+	open := func(b *testing.B, of *Packed) {
 		if _, err := p.unpack(of, &p.openers); err != nil { // whoever opens one soon again gets the same
 			b.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func TestW01_BusyWatches(t *testing.T) {
 			want, wantErr := readWatch(c.reference, &chunks{bytes.NewReader(body), random})
 			require.Equal(t, name != "sound", wantErr != nil)
 			for _, d := range c.compiled {
-				got, err := readWatch(d.Decoder, bytes.NewReader(body))
+				got, err := readWatch(d.typedDecoder, bytes.NewReader(body))
 				requireSame(t, wantErr, err, name)
 				require.Len(t, got, len(want))
 				for i := range got {

@@ -16,35 +16,35 @@ import (
 // cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
 // itself, but apimachinery's codec decodes them. Nothing is shared, and a
 // projection is applied afterwards.
-type cborDecoder[H object.Head] struct {
+type cborDecoder struct {
 	*target
 	opts      Options
-	make      product[H]
-	bookmarks *cborDecoder[H] // decodes bookmarks, which are never projected
+	make      product
+	bookmarks *cborDecoder // decodes bookmarks, which are never projected
 
 	wanted   func(object.Head) bool // nil where all objects are
 	selected func(selector string)  // nil where nobody asks
 }
 
-func newCBORDecoder[H object.Head](t *target, opts Options, p product[H]) *cborDecoder[H] {
-	d := &cborDecoder[H]{target: t, opts: opts, make: p}
+func newCBORDecoder(t *target, opts Options, p product) *cborDecoder {
+	d := &cborDecoder{target: t, opts: opts, make: p}
 	if d.bookmarks = d; t.fields != nil || p.packer != nil {
 		d.bookmarks = newCBORDecoder(t.whole(), opts, p.ofBookmarks())
 	}
 	return d
 }
 
-func (d *cborDecoder[H]) scan(s *frame.Source) *frame.CBOR {
+func (d *cborDecoder) scan(s *frame.Source) *frame.CBOR {
 	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
-func (d *cborDecoder[H]) fail(where string, raw []byte, err error) *Error {
+func (d *cborDecoder) fail(where string, raw []byte, err error) *Error {
 	i := cbor.ReadIdentity(raw)
 	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.Namespace, i.Name), Bytes: len(raw), Err: err}
 }
 
-func (d *cborDecoder[H]) Object(body []byte) (H, error) {
-	var none H
+func (d *cborDecoder) Object(body []byte) (object.Head, error) {
+	var none object.Head
 	s := d.scan(frame.FromBytes(body))
 	s.MaxDepth++ // the tag in front, which items of a list do not have
 	raw, err := s.Value()
@@ -58,21 +58,21 @@ func (d *cborDecoder[H]) Object(body []byte) (H, error) {
 }
 
 // Choosing implements Decoder.
-func (d *cborDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
+func (d *cborDecoder) Choosing(wanted func(object.Head) bool) Decoder {
 	choosing := *d
 	choosing.wanted = wanted
 	return &choosing
 }
 
 // Selected implements Decoder.
-func (d *cborDecoder[H]) Selected(told func(selector string)) Decoder[H] {
+func (d *cborDecoder) Selected(told func(selector string)) Decoder {
 	telling := *d
 	telling.selected = told
 	return &telling
 }
 
 // tell tells by which selector a list was selected, if by any.
-func (d *cborDecoder[H]) tell(selector string) {
+func (d *cborDecoder) tell(selector string) {
 	if d.selected != nil && selector != "" {
 		d.selected(selector)
 	}
@@ -80,8 +80,8 @@ func (d *cborDecoder[H]) tell(selector string) {
 
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *cborDecoder[H]) decode(raw []byte, named bool) (H, error) {
-	var none H
+func (d *cborDecoder) decode(raw []byte, named bool) (object.Head, error) {
+	var none object.Head
 	made, bare, err := d.decodeItem(raw, named)
 	switch {
 	case err == nil && !bare:
@@ -96,7 +96,7 @@ func (d *cborDecoder[H]) decode(raw []byte, named bool) (H, error) {
 
 // decodeItem makes what is wanted of an object. bare means that it does not fully name its
 // kind.
-func (d *cborDecoder[H]) decodeItem(raw []byte, named bool) (made H, bare bool, err error) {
+func (d *cborDecoder) decodeItem(raw []byte, named bool) (made object.Head, bare bool, err error) {
 	obj, bare, err := d.object(raw, named)
 	if err == nil {
 		made, err = d.make.of(obj)
@@ -105,7 +105,7 @@ func (d *cborDecoder[H]) decodeItem(raw []byte, named bool) (made H, bare bool, 
 }
 
 // object decodes an object, and finishes it.
-func (d *cborDecoder[H]) object(raw []byte, named bool) (obj object.Object, bare bool, err error) {
+func (d *cborDecoder) object(raw []byte, named bool) (obj object.Object, bare bool, err error) {
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
 		h := cbor.ReadIdentity(raw)
@@ -124,7 +124,7 @@ func (d *cborDecoder[H]) object(raw []byte, named bool) (obj object.Object, bare
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 
-func (d *cborDecoder[H]) unmarshal(obj object.Object, raw []byte) error {
+func (d *cborDecoder) unmarshal(obj object.Object, raw []byte) error {
 	if err := cbor.Check(d.guard, raw); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func decodeCBORStatus(raw []byte) error {
 }
 
 // identify implements glanced.
-func (d *cborDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
+func (d *cborDecoder) identify(i frame.Item) (v object.Version, ok bool) {
 	of := cbor.ReadIdentity(i.Raw)
 	if !of.Sound || of.Name == "" || of.UID == "" || d.checkKind(of.APIVersion, of.Kind) != nil {
 		return v, false
@@ -170,16 +170,16 @@ func (d *cborDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
 }
 
 // readHead implements glanced: there is no short way.
-func (d *cborDecoder[H]) readHead(*head.Head, frame.Item) bool { return false }
+func (d *cborDecoder) readHead(*head.Head, frame.Item) bool { return false }
 
 // decodeWhole implements glanced.
-func (d *cborDecoder[H]) decodeWhole(i frame.Item) (object.Object, error) {
+func (d *cborDecoder) decodeWhole(i frame.Item) (object.Object, error) {
 	obj, _, err := d.bookmarks.object(i.Raw, false)
 	return obj, err
 }
 
 // known returns the caller's object if raw is the same version of it.
-func (d *cborDecoder[H]) known(known Known[H], raw []byte) (have H, ok bool) {
+func (d *cborDecoder) known(known Known, raw []byte) (have object.Head, ok bool) {
 	if known == nil {
 		return have, false
 	}

@@ -16,22 +16,22 @@ import (
 
 // cborList reads one list body: a map with the items in one field. The other fields
 // are small and come in any order. They are kept until the end.
-type cborList[H object.Head] struct {
-	*cborDecoder[H]
+type cborList struct {
+	*cborDecoder
 	*frame.CBOR
-	*crew.Crew[item[H]]
+	*crew.Crew[item]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
 	bare      bool // an item did not name its kind
 }
 
-func (d *cborDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
-	return func(yield func(H, error) bool) {
+func (d *cborDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
+	return func(yield func(object.Head, error) bool) {
 		s := frame.NewSource(body)
-		l := &cborList[H]{cborDecoder: d, CBOR: d.scan(s), meta: meta}
-		newItem := func() crew.Decode[item[H]] { return d.newItem(known) }
-		l.Crew = crew.New(s, newItem, func(i item[H]) bool {
+		l := &cborList{cborDecoder: d, CBOR: d.scan(s), meta: meta}
+		newItem := func() crew.Decode[item] { return d.newItem(known) }
+		l.Crew = crew.New(s, newItem, func(i item) bool {
 			l.bare = l.bare || i.bare
 			return i.passed || yield(i.object, nil)
 		})
@@ -44,14 +44,14 @@ func (d *cborDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known
 			err = l.check()
 		}
 		if err != nil && err != crew.ErrStopped {
-			var none H
+			var none object.Head
 			yield(none, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }
 
 // run reads the body to its end.
-func (l *cborList[H]) run() error {
+func (l *cborList) run() error {
 	*l.meta = metav1.ListMeta{}
 	l.others = []byte{frame.CBORMap<<5 | 31}
 	h, err := l.CBOR.Head()
@@ -80,7 +80,7 @@ func (l *cborList[H]) run() error {
 }
 
 // field reads a field of the list.
-func (l *cborList[H]) field() error {
+func (l *cborList) field() error {
 	quoted, err := l.Value()
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (l *cborList[H]) field() error {
 }
 
 // readItems reads the items, which may also be null.
-func (l *cborList[H]) readItems() error {
+func (l *cborList) readItems() error {
 	if l.seenItems {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
@@ -129,7 +129,7 @@ func (l *cborList[H]) readItems() error {
 }
 
 // itemFailed says at which item the body is broken.
-func (l *cborList[H]) itemFailed(err error) error {
+func (l *cborList) itemFailed(err error) error {
 	if err == crew.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
@@ -141,7 +141,7 @@ func (l *cborList[H]) itemFailed(err error) error {
 
 // check checks a list after its last byte. Apart from its items, its fields are
 // those of a Status.
-func (l *cborList[H]) check() error {
+func (l *cborList) check() error {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {
 		return err
@@ -160,19 +160,19 @@ func (l *cborList[H]) check() error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *cborDecoder[H]) newItem(known Known[H]) crew.Decode[item[H]] {
+func (d *cborDecoder) newItem(known Known) crew.Decode[item] {
 	glance := newGlance(d.wanted, d)
-	return func(i frame.Item, number int) (item[H], error) {
+	return func(i frame.Item, number int) (item, error) {
 		if _, passed := glance.passes(i); passed {
-			return item[H]{passed: true}, nil
+			return item{passed: true}, nil
 		}
 		if have, ok := d.known(known, i.Raw); ok {
-			return item[H]{object: have}, nil
+			return item{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(i.Raw, true)
 		if err != nil {
-			return item[H]{}, d.fail(whereItem(number), i.Raw, err)
+			return item{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return item[H]{object: obj, bare: bare}, nil
+		return item{object: obj, bare: bare}, nil
 	}
 }

@@ -384,8 +384,8 @@ func TestCBORIdentity(t *testing.T) {
 		asked := false
 		have := pod("have")
 		have.UID, have.ResourceVersion = "c", "d"
-		d := podDecoder(t, MediaCBOR, Options{}).(*cborDecoder[*corev1.Pod])
-		got, ok := d.known(func(key object.Key) (*corev1.Pod, bool) {
+		d := plainOf(podDecoder(t, MediaCBOR, Options{})).(*cborDecoder)
+		got, ok := d.known(func(key object.Key) (object.Head, bool) {
 			asked = true
 			require.Equal(t, want, fmt.Sprintf("%s/%s c d", key.Namespace, key.Name))
 			return have, true

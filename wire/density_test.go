@@ -29,9 +29,9 @@ import (
 )
 
 // everyReader returns the ways to read objects of a kind.
-func everyReader(t testing.TB, media string, kind object.GVK) map[string]Decoder[object.Object] {
+func everyReader(t testing.TB, media string, kind object.GVK) map[string]typedDecoder[object.Object] {
 	opts := Options{Scheme: scheme.New(), Kind: kind}
-	readers := map[string]Decoder[object.Object]{"packed": newUnpacking[object.Object](t, media, opts, NewPool())}
+	readers := map[string]typedDecoder[object.Object]{"packed": newUnpacking[object.Object](t, media, opts, NewPool())}
 	for name, change := range map[string]func(*Options){
 		"alone":     func(*Options) {},
 		"sharing":   func(o *Options) { o.Pool = NewPool() },

@@ -3,7 +3,8 @@
 //
 // # Usage
 //
-//	dec, err := wire.NewDecoder[*corev1.Pod](resp.Header.Get("Content-Type"), wire.Options{
+//	dec, err := wire.NewDecoder(resp.Header.Get("Content-Type"), wire.Options{
+//		Type: wire.TypeFor[*corev1.Pod](),
 //		Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
 //	})
 //	var meta metav1.ListMeta

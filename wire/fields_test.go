@@ -127,7 +127,7 @@ func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, 
 	shared.Pool = pool
 	wholeShared.Keep, wholeShared.Pool = Fields{}, pool
 	for _, media := range allMedia {
-		if media == MediaProtobuf && !SupportsProtobuf[object.Object](opts) {
+		if media == MediaProtobuf && !SupportsProtobuf(opts) {
 			continue
 		}
 		nameItems(three.Interface().(apiruntime.Object))
@@ -367,18 +367,18 @@ func TestFieldsThatDoNotExistAreRefused(t *testing.T) {
 	} {
 		for _, f := range []Fields{Only(path), Without("metadata.annotations", path)} {
 			for _, media := range allMedia {
-				_, err := NewDecoder[*corev1.Pod](media, Options{Kind: podKind, Keep: f})
+				_, err := newTyped[*corev1.Pod](media, Options{Kind: podKind, Keep: f})
 				require.ErrorIs(t, err, ErrFields)
 				require.ErrorContains(t, err, want)
 			}
 		}
 	}
-	_, err := NewDecoder[*unstructured.Unstructured](MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.", "anything")})
+	_, err := newTyped[*unstructured.Unstructured](MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.", "anything")})
 	require.ErrorIs(t, err, ErrFields)
-	_, err = NewDecoder[*metav1.PartialObjectMetadata](MediaJSON, Options{Kind: podKind, Keep: Only("spec.nodeName")})
+	_, err = newTyped[*metav1.PartialObjectMetadata](MediaJSON, Options{Kind: podKind, Keep: Only("spec.nodeName")})
 	require.ErrorIs(t, err, ErrFields)
 	for _, path := range []string{"spec.volumes.hostPath.path", "spec.containers.livenessProbe.httpGet", "status.conditions.type", "metadata.managedFields.fieldsV1", "spec.containers.resources.limits"} {
-		_, err := NewDecoder[*corev1.Pod](MediaProtobuf, Options{Kind: podKind, Keep: Only(path)})
+		_, err := newTyped[*corev1.Pod](MediaProtobuf, Options{Kind: podKind, Keep: Only(path)})
 		require.NoError(t, err)
 	}
 }

@@ -57,14 +57,14 @@ func (c fuzzContest[T]) object(t *testing.T, body []byte) {
 
 func (c fuzzContest[T]) list(t *testing.T, body []byte) {
 	c.lists(t, body, "list")
-	withinBudget(t, body, func() { readList(c.compiled[0].Decoder, bytes.NewReader(body)) })
-	withinBudget(t, body, func() { readList(c.compiled[1].Decoder, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readList(c.compiled[0].typedDecoder, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readList(c.compiled[1].typedDecoder, bytes.NewReader(body)) })
 }
 
 func (c fuzzContest[T]) watch(t *testing.T, body []byte) {
 	c.watches(t, body, "watch")
-	withinBudget(t, body, func() { readWatch(c.compiled[0].Decoder, bytes.NewReader(body)) })
-	withinBudget(t, body, func() { readWatch(c.compiled[1].Decoder, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readWatch(c.compiled[0].typedDecoder, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readWatch(c.compiled[1].typedDecoder, bytes.NewReader(body)) })
 }
 
 // FuzzObjectProtobuf decodes a message as one of the kinds.
@@ -171,8 +171,8 @@ func FuzzRepeated(f *testing.F) {
 		f.Add(uint8(i), []byte(nil), []byte("["), []byte(nil))
 		f.Add(uint8(i), []byte("\xbf\x65items\x9f"), []byte("\xa1\x68metadata\xa1\x64name\x61a"), []byte("\xff\xff"))
 	}
-	var typed []Decoder[object.Object]
-	var maps []Decoder[*unstructured.Unstructured]
+	var typed []typedDecoder[object.Object]
+	var maps []typedDecoder[*unstructured.Unstructured]
 	for _, media := range allMedia {
 		opts := fuzzOptions
 		opts.Scheme, opts.Kind, opts.Pool = scheme.New(), podKind, NewPool()
@@ -191,7 +191,7 @@ func FuzzRepeated(f *testing.F) {
 	})
 }
 
-func repeated[T object.Object](t *testing.T, d Decoder[T], body []byte) {
+func repeated[T object.Object](t *testing.T, d typedDecoder[T], body []byte) {
 	t.Helper()
 	withinBudget(t, body, func() { d.Object(body) })
 	withinBudget(t, body, func() { readList(d, bytes.NewReader(body)) })

@@ -74,15 +74,15 @@ func TestChoosingIsToLeaveOutWhatIsNotWanted(t *testing.T) {
 		for _, keep := range []Fields{{}, Only("spec.nodeName")} {
 			opts := Options{Kind: podKind, Keep: keep}
 			d := decoder[*corev1.Pod](t, media, opts)
-			choosesAsAfterwards(t, media, body, stream, d, podDecoder(t, media, Options{}))
-			packed, err := NewPacker[*corev1.Pod](nil).Decoder(media, opts)
+			choosesAsAfterwards(t, media, body, stream, plainOf(d), podDecoder(t, media, Options{}))
+			packed, err := NewPacker(nil).Decoder(media, typedAs[*corev1.Pod](opts))
 			require.NoError(t, err)
 			choosesAsAfterwards(t, media, body, stream, packed, podDecoder(t, media, Options{}))
 		}
 	}
 }
 
-func choosesAsAfterwards[H object.Head](t *testing.T, media string, body, stream []byte, d Decoder[H], whole Decoder[*corev1.Pod]) {
+func choosesAsAfterwards(t *testing.T, media string, body, stream []byte, d Decoder, whole typedDecoder[*corev1.Pod]) {
 	t.Helper()
 	var before, after heads
 	var want, got []object.Version
@@ -158,7 +158,7 @@ func BenchmarkForeign(b *testing.B) {
 		d := podDecoder(b, media, Options{})
 		for _, way := range []struct {
 			name string
-			Decoder[*corev1.Pod]
+			typedDecoder[*corev1.Pod]
 		}{
 			{"decoded", d},
 			{"by uid", d.Choosing(func(o object.Head) bool { return o.GetUID() == "" })},

@@ -20,7 +20,7 @@ import (
 
 // What decisions need of an object is in its head: none of it opens anything.
 func TestHeadsAreReadWithoutOpening(t *testing.T) {
-	p := NewPacker[*corev1.Pod](nil)
+	p := NewPacker(nil)
 	p.KeepAnnotations([]string{"a", "b", "empty"})
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	for _, generation := range []int64{0, 1, 63, 64, -1, 1 << 40, math.MaxInt64, math.MinInt64} {
@@ -67,11 +67,11 @@ func (a *aged) GetAnnotations() map[string]string {
 func (a *aged) DeepCopyObject() runtime.Object { d := *a; return &d }
 
 func TestC01_HeadsSayWhatTheMethodsOfTheTypeDo(t *testing.T) {
-	p := NewPacker[*aged](nil)
+	p := NewPacker(nil)
 	p.KeepAnnotations([]string{"age"})
-	d, err := p.Decoder(MediaJSON, Options{Kind: widgetKind})
+	d, err := p.Decoder(MediaJSON, typedAs[*aged](Options{Kind: widgetKind}))
 	require.NoError(t, err)
-	packed, err := d.Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","generation":1},"age":7}`))
+	packed, err := packedOf(d.Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","generation":1},"age":7}`)))
 	require.NoError(t, err)
 	require.EqualValues(t, 7, packed.GetGeneration())
 	value, ok := packed.GetAnnotation("age")
@@ -81,8 +81,8 @@ func TestC01_HeadsSayWhatTheMethodsOfTheTypeDo(t *testing.T) {
 
 // Two objects that are to be deleted at different times are not one kin.
 func TestDeletionTimestampsAreNotMixedUp(t *testing.T) {
-	p := NewPacker[*corev1.Pod](nil)
-	var all []*Packed[*corev1.Pod]
+	p := NewPacker(nil)
+	var all []*Packed
 	at := func(n int) *metav1.Time {
 		if n%3 == 0 {
 			return nil
@@ -101,20 +101,20 @@ func TestDeletionTimestampsAreNotMixedUp(t *testing.T) {
 }
 
 func TestSizeOfPacked(t *testing.T) {
-	require.EqualValues(t, packedSize, unsafe.Sizeof(Packed[*corev1.Pod]{}))
+	require.EqualValues(t, packedSize, unsafe.Sizeof(Packed{}))
 }
 
 // A flipped bit, wherever it is, is an error with the key; nothing else is served, the object
 // has no version any more, and that is told once.
 func TestAFlippedBitIsAnError(t *testing.T) {
-	p := NewPacker[*corev1.Pod](nil)
+	p := NewPacker(nil)
 	lost := 0
-	p.OnLose(func(_ *Packed[*corev1.Pod], err error) {
+	p.OnLose(func(_ *Packed, err error) {
 		require.ErrorIs(t, err, ErrDamaged)
 		lost++
 	})
 	pods := []*corev1.Pod{objects.Pod(1, 0, objects.Options{}), objects.Pod(1, 200, objects.Options{}), objects.Pod(1, 1, objects.Options{})}
-	var all []*Packed[*corev1.Pod]
+	var all []*Packed
 	for _, pod := range pods {
 		packed, err := p.Pack(pod)
 		require.NoError(t, err)

@@ -87,9 +87,9 @@ func TestW02_DepthIsBounded(t *testing.T) {
 // A type that contains itself would let the generated Unmarshal recurse until
 // the stack is full.
 func TestW02_TypesThatContainThemselvesAreNotReadFromProtobuf(t *testing.T) {
-	_, err := NewDecoder[*recursive](MediaProtobuf, Options{Kind: widgetKind})
+	_, err := newTyped[*recursive](MediaProtobuf, Options{Kind: widgetKind})
 	require.ErrorIs(t, err, ErrMedia)
-	_, err = NewDecoder[*recursive](MediaJSON, Options{Kind: widgetKind})
+	_, err = newTyped[*recursive](MediaJSON, Options{Kind: widgetKind})
 	require.NoError(t, err)
 }
 

@@ -21,13 +21,13 @@ import (
 // case-sensitive, integers stay integers, unknown fields are ignored. It decodes
 // objects with the table of their Go type, or without one, and leaves anything
 // unusual to the reference.
-type jsonDecoder[H object.Head] struct {
+type jsonDecoder struct {
 	*target
 	opts      Options
-	make      product[H]
-	how       *json.Kind      // nil for unstructured objects, and if the reference reads all
-	layout    *layout         // of packed objects; nil where they are not packed as they come
-	bookmarks *jsonDecoder[H] // decodes bookmarks, which are never projected
+	make      product
+	how       *json.Kind   // nil for unstructured objects, and if the reference reads all
+	layout    *layout      // of packed objects; nil where they are not packed as they come
+	bookmarks *jsonDecoder // decodes bookmarks, which are never projected
 
 	wanted   func(object.Head) bool // nil where all objects are
 	selected func(selector string)  // nil where nobody asks
@@ -36,8 +36,8 @@ type jsonDecoder[H object.Head] struct {
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
 const maxReferenceDepth = 10000
 
-func newJSONDecoder[H object.Head](t *target, opts Options, p product[H]) *jsonDecoder[H] {
-	d := &jsonDecoder[H]{target: t, opts: opts, make: p}
+func newJSONDecoder(t *target, opts Options, p product) *jsonDecoder {
+	d := &jsonDecoder{target: t, opts: opts, make: p}
 	if opts.MaxDepth > maxReferenceDepth {
 		d.opts.Reference = true
 	}
@@ -45,7 +45,7 @@ func newJSONDecoder[H object.Head](t *target, opts Options, p product[H]) *jsonD
 		d.how = k
 	}
 	if p.packer != nil && !d.opts.Reference && (t.form == formUnstructured || d.how != nil && hasPlainHead(t.goType)) {
-		d.layout = p.packer.layout(t.goType, t.named(), codeJSON)
+		d.layout = p.packer.layouts.get(t.goType, t.named(), codeJSON)
 	}
 	if d.bookmarks = d; t.fields != nil || p.packer != nil {
 		d.bookmarks = newJSONDecoder(t.whole(), opts, p.ofBookmarks())
@@ -53,13 +53,13 @@ func newJSONDecoder[H object.Head](t *target, opts Options, p product[H]) *jsonD
 	return d
 }
 
-func (d *jsonDecoder[H]) scan(s *frame.Source) *frame.JSON {
+func (d *jsonDecoder) scan(s *frame.Source) *frame.JSON {
 	return &frame.JSON{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
-func (d *jsonDecoder[H]) newRun() *json.Run { return json.NewRun(d.opts.Pool.inner(), d.fields) }
+func (d *jsonDecoder) newRun() *json.Run { return json.NewRun(d.opts.Pool.inner(), d.fields) }
 
-func (d *jsonDecoder[H]) fail(where string, raw []byte, err error) *Error {
+func (d *jsonDecoder) fail(where string, raw []byte, err error) *Error {
 	e := &Error{Media: MediaJSON, Where: where, Bytes: len(raw), Err: err}
 	if len(raw) > 0 {
 		h := json.ReadClaim(raw)
@@ -68,8 +68,8 @@ func (d *jsonDecoder[H]) fail(where string, raw []byte, err error) *Error {
 	return e
 }
 
-func (d *jsonDecoder[H]) Object(body []byte) (H, error) {
-	var none H
+func (d *jsonDecoder) Object(body []byte) (object.Head, error) {
+	var none object.Head
 	i, err := onlyObject(d.scan(frame.FromBytes(body)))
 	if err != nil {
 		return none, d.fail("object", nil, err)
@@ -91,21 +91,21 @@ func onlyObject(s *frame.JSON) (frame.Item, error) {
 }
 
 // Choosing implements Decoder.
-func (d *jsonDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
+func (d *jsonDecoder) Choosing(wanted func(object.Head) bool) Decoder {
 	choosing := *d
 	choosing.wanted = wanted
 	return &choosing
 }
 
 // Selected implements Decoder.
-func (d *jsonDecoder[H]) Selected(told func(selector string)) Decoder[H] {
+func (d *jsonDecoder) Selected(told func(selector string)) Decoder {
 	telling := *d
 	telling.selected = told
 	return &telling
 }
 
 // tell tells by which selector a list was selected, if by any.
-func (d *jsonDecoder[H]) tell(selector string) {
+func (d *jsonDecoder) tell(selector string) {
 	if d.selected != nil && selector != "" {
 		d.selected(selector)
 	}
@@ -113,8 +113,8 @@ func (d *jsonDecoder[H]) tell(selector string) {
 
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *jsonDecoder[H]) decode(run *json.Run, i frame.Item, named bool) (H, error) {
-	var none H
+func (d *jsonDecoder) decode(run *json.Run, i frame.Item, named bool) (object.Head, error) {
+	var none object.Head
 	made, bare, err := d.decodeItem(run, i, named)
 	switch {
 	case err == nil && !bare:
@@ -129,7 +129,7 @@ func (d *jsonDecoder[H]) decode(run *json.Run, i frame.Item, named bool) (H, err
 
 // decodeItem makes what is wanted of an item: it packs the bytes as they are, if it can, or
 // else decodes them. bare means that the object does not fully name its kind.
-func (d *jsonDecoder[H]) decodeItem(run *json.Run, i frame.Item, named bool) (made H, bare bool, err error) {
+func (d *jsonDecoder) decodeItem(run *json.Run, i frame.Item, named bool) (made object.Head, bare bool, err error) {
 	if made, bare, ok := d.pack(run, i, named); ok {
 		return made, bare, nil
 	}
@@ -141,13 +141,13 @@ func (d *jsonDecoder[H]) decodeItem(run *json.Run, i frame.Item, named bool) (ma
 }
 
 // pack packs an item without decoding it, if that would succeed.
-func (d *jsonDecoder[H]) pack(run *json.Run, i frame.Item, named bool) (packed H, bare, ok bool) {
+func (d *jsonDecoder) pack(run *json.Run, i frame.Item, named bool) (packed object.Head, bare, ok bool) {
 	if d.layout == nil || len(i.Tape) == 0 {
 		return packed, false, false
 	}
 	b := benches.Get().(*bench)
 	defer b.clean()
-	b.head.Wanted = d.make.packer.kept()
+	b.head.Wanted = d.make.packer.annotations
 	kept, ok := run.Sift(d.how, &b.head, i, &b.room)
 	if !ok || named && b.head.Name == "" {
 		return packed, false, false
@@ -162,7 +162,7 @@ func (d *jsonDecoder[H]) pack(run *json.Run, i frame.Item, named bool) (packed H
 }
 
 // object decodes an object, and finishes it.
-func (d *jsonDecoder[H]) object(run *json.Run, i frame.Item, named bool) (obj object.Object, bare bool, err error) {
+func (d *jsonDecoder) object(run *json.Run, i frame.Item, named bool) (obj object.Object, bare bool, err error) {
 	obj, err = d.unmarshal(run, i)
 	if err != nil {
 		h := json.ReadClaim(i.Raw)
@@ -182,7 +182,7 @@ func (d *jsonDecoder[H]) object(run *json.Run, i frame.Item, named bool) (obj ob
 }
 
 // unmarshal decodes the selected fields of an object.
-func (d *jsonDecoder[H]) unmarshal(run *json.Run, i frame.Item) (obj object.Object, err error) {
+func (d *jsonDecoder) unmarshal(run *json.Run, i frame.Item) (obj object.Object, err error) {
 	obj, err = d.new(), fault.ErrUnusual
 	u, untyped := obj.(*unstructured.Unstructured)
 	switch {
@@ -200,7 +200,7 @@ func (d *jsonDecoder[H]) unmarshal(run *json.Run, i frame.Item) (obj object.Obje
 }
 
 // reference decodes raw into obj with apimachinery's own code.
-func (d *jsonDecoder[H]) reference(obj object.Object, raw []byte) error {
+func (d *jsonDecoder) reference(obj object.Object, raw []byte) error {
 	if raw[0] != '{' {
 		return fmt.Errorf("%w: want a JSON object", ErrSyntax)
 	}
@@ -233,7 +233,7 @@ func decodeStatus(raw []byte) error {
 }
 
 // identify implements glanced.
-func (d *jsonDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
+func (d *jsonDecoder) identify(i frame.Item) (v object.Version, ok bool) {
 	of, ok := json.IdentityOf(i)
 	if !ok || d.checkKind(of.APIVersion, of.Kind) != nil {
 		return v, false
@@ -242,16 +242,16 @@ func (d *jsonDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
 }
 
 // readHead implements glanced.
-func (d *jsonDecoder[H]) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
+func (d *jsonDecoder) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
 
 // decodeWhole implements glanced.
-func (d *jsonDecoder[H]) decodeWhole(i frame.Item) (object.Object, error) {
+func (d *jsonDecoder) decodeWhole(i frame.Item) (object.Object, error) {
 	obj, _, err := d.bookmarks.object(json.NewRun(nil, nil), i, false)
 	return obj, err
 }
 
 // known returns the caller's object if i is the same version of it.
-func (d *jsonDecoder[H]) known(known Known[H], i frame.Item) (have H, ok bool) {
+func (d *jsonDecoder) known(known Known, i frame.Item) (have object.Head, ok bool) {
 	if known == nil {
 		return have, false
 	}

@@ -120,7 +120,7 @@ func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 			sameMap(got[2].Object["metadata"].(map[string]any)["labels"], got[3].Object["metadata"].(map[string]any)["labels"]), "%s", f)
 		require.NotZero(t, opts.Pool.Len(), "%s", f)
 
-		d := decoder[*unstructured.Unstructured](t, MediaJSON, opts).(*jsonDecoder[*unstructured.Unstructured])
+		d := plainOf(decoder[*unstructured.Unstructured](t, MediaJSON, opts)).(*jsonDecoder)
 		i, err := d.scan(frame.FromBytes(encodeAs(t, MediaJSON, kind, got[0]))).Value()
 		require.NoError(t, err)
 		_, err = d.newRun().Content(i)
@@ -181,7 +181,7 @@ func FuzzUntypedFieldsJSON(f *testing.F) {
 		if opts.Kind, opts.Keep = widgetKind, Only(paths); without {
 			opts.Keep = Without(paths)
 		}
-		if _, err := NewDecoder[*unstructured.Unstructured](MediaJSON, opts); err != nil {
+		if _, err := newTyped[*unstructured.Unstructured](MediaJSON, opts); err != nil {
 			return
 		}
 		c := newFuzzContest[*unstructured.Unstructured](t, MediaJSON, widgetKind, NewPool())

@@ -19,10 +19,10 @@ import (
 
 // jsonList reads one list body. The fields of a list come in any order, so items
 // may come before the list says what it is.
-type jsonList[H object.Head] struct {
-	*jsonDecoder[H]
+type jsonList struct {
+	*jsonDecoder
 	*frame.JSON
-	*crew.Crew[item[H]]
+	*crew.Crew[item]
 	meta       *metav1.ListMeta
 	selector   string // by which the server has selected
 	apiVersion string
@@ -32,11 +32,11 @@ type jsonList[H object.Head] struct {
 	bare       bool // an item did not name its kind
 }
 
-func (d *jsonDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
-	return func(yield func(H, error) bool) {
-		l := &jsonList[H]{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
-		newItem := func() crew.Decode[item[H]] { return d.newItem(known) }
-		l.Crew = crew.New(l.JSON.Source, newItem, func(i item[H]) bool {
+func (d *jsonDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
+	return func(yield func(object.Head, error) bool) {
+		l := &jsonList{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
+		newItem := func() crew.Decode[item] { return d.newItem(known) }
+		l.Crew = crew.New(l.JSON.Source, newItem, func(i item) bool {
 			l.bare = l.bare || i.bare
 			return i.passed || yield(i.object, nil)
 		})
@@ -49,14 +49,14 @@ func (d *jsonDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known
 			err = l.check()
 		}
 		if err != nil && err != crew.ErrStopped {
-			var none H
+			var none object.Head
 			yield(none, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }
 
 // run reads the body to its end.
-func (l *jsonList[H]) run() error {
+func (l *jsonList) run() error {
 	*l.meta = metav1.ListMeta{}
 	if err := l.Expect('{'); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (l *jsonList[H]) run() error {
 }
 
 // check checks a list after its last byte.
-func (l *jsonList[H]) check() error {
+func (l *jsonList) check() error {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return apierrors.FromObject(&l.status)
 	}
@@ -97,7 +97,7 @@ func (l *jsonList[H]) check() error {
 }
 
 // field reads a field of the list other than its items.
-func (l *jsonList[H]) field(name string) error {
+func (l *jsonList) field(name string) error {
 	value, err := l.Value()
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (l *jsonList[H]) field(name string) error {
 }
 
 // readItems reads the items, which may also be null.
-func (l *jsonList[H]) readItems() error {
+func (l *jsonList) readItems() error {
 	if l.seenItems {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
@@ -168,7 +168,7 @@ func (l *jsonList[H]) readItems() error {
 	}
 }
 
-func (l *jsonList[H]) readNull() error {
+func (l *jsonList) readNull() error {
 	value, err := l.Value()
 	if err == nil && string(value.Raw) != "null" {
 		err = l.Syntax("an array or null before this")
@@ -177,7 +177,7 @@ func (l *jsonList[H]) readNull() error {
 }
 
 // itemFailed says at which item the body is broken.
-func (l *jsonList[H]) itemFailed(err error) error {
+func (l *jsonList) itemFailed(err error) error {
 	if err == crew.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
@@ -188,19 +188,19 @@ func (l *jsonList[H]) itemFailed(err error) error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *jsonDecoder[H]) newItem(known Known[H]) crew.Decode[item[H]] {
+func (d *jsonDecoder) newItem(known Known) crew.Decode[item] {
 	run, glance := d.newRun(), newGlance(d.wanted, d)
-	return func(i frame.Item, number int) (item[H], error) {
+	return func(i frame.Item, number int) (item, error) {
 		if _, passed := glance.passes(i); passed {
-			return item[H]{passed: true}, nil
+			return item{passed: true}, nil
 		}
 		if have, ok := d.known(known, i); ok {
-			return item[H]{object: have}, nil
+			return item{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(run, i, true)
 		if err != nil {
-			return item[H]{}, d.fail(whereItem(number), i.Raw, err)
+			return item{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return item[H]{object: obj, bare: bare}, nil
+		return item{object: obj, bare: bare}, nil
 	}
 }

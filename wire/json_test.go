@@ -182,7 +182,7 @@ func TestW01_JSONQuirks(t *testing.T) {
 	}
 	typed, free := newTwins[*quirks](t, Options{Kind: quirkKind}), newTwins[*unstructured.Unstructured](t, Options{Kind: quirkKind})
 	meta := newTwins[*metav1.PartialObjectMetadata](t, Options{Kind: quirkKind})
-	require.NotNil(t, typed.others["alone"].(*jsonDecoder[*quirks]).how)
+	require.NotNil(t, plainOf(typed.others["alone"]).(*jsonDecoder).how)
 	for i, body := range bodies {
 		if !among(i / 10) {
 			continue
@@ -197,8 +197,8 @@ func TestW01_JSONQuirks(t *testing.T) {
 
 // twins decode the same bytes by the reference and otherwise.
 type twins[T object.Object] struct {
-	reference Decoder[T]
-	others    map[string]Decoder[T]
+	reference typedDecoder[T]
+	others    map[string]typedDecoder[T]
 }
 
 func newTwins[T object.Object](t testing.TB, opts Options) twins[T] {
@@ -206,7 +206,7 @@ func newTwins[T object.Object](t testing.TB, opts Options) twins[T] {
 	pooled.Pool, reference.Reference = NewPool(), true
 	return twins[T]{
 		reference: decoder[T](t, MediaJSON, reference),
-		others: map[string]Decoder[T]{
+		others: map[string]typedDecoder[T]{
 			"alone":  decoder[T](t, MediaJSON, opts),
 			"pooled": decoder[T](t, MediaJSON, pooled),
 		},
@@ -347,7 +347,7 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 		newTwins[object.Object](t, Options{Scheme: all, Kind: kind}).object(t, body)
 		newTwins[*unstructured.Unstructured](t, Options{Kind: kind}).object(t, body)
 
-		d := decoder[object.Object](t, MediaJSON, Options{Scheme: all, Kind: kind}).(*jsonDecoder[object.Object])
+		d := plainOf(decoder[object.Object](t, MediaJSON, Options{Scheme: all, Kind: kind})).(*jsonDecoder)
 		require.NotNil(t, d.how, "%v", kind)
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
@@ -364,7 +364,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 	body := encodeAs(t, MediaJSON, podKind, pod)
 	for _, wanted := range []Fields{WithoutManagedFields, Only("spec.containers.image", "metadata.labels"), Without("status", "spec.volumes")} {
 		opts := Options{Keep: wanted, Pool: NewPool()}
-		d := podDecoder(t, MediaJSON, opts).(*jsonDecoder[*corev1.Pod])
+		d := plainOf(podDecoder(t, MediaJSON, opts)).(*jsonDecoder)
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
@@ -455,7 +455,7 @@ func TestW03_WaitingWatchesHoldNoTexts(t *testing.T) {
 
 // requireTextGone requires of a watch that a text which its objects share goes
 // with the last of them, while the watch goes on.
-func requireTextGone[T object.Object](t *testing.T, d Decoder[T], body []byte, text func(T) string) {
+func requireTextGone[T object.Object](t *testing.T, d typedDecoder[T], body []byte, text func(T) string) {
 	t.Helper()
 	var held []T
 	var shared weak.Pointer[byte]
@@ -554,7 +554,7 @@ func TestJSONHead(t *testing.T) {
 		`{"metadata":{"name":"a","uid":"c","resourceVersion":"d"},}`:                   "",
 		`"a"`: "",
 	} {
-		d := &jsonDecoder[*corev1.Pod]{opts: Options{}.withDefaults()}
+		d := &jsonDecoder{opts: Options{}.withDefaults()}
 		i, err := d.scan(frame.FromBytes([]byte(body))).Value()
 		require.NoError(t, err, body)
 		of, ok := json.IdentityOf(i)

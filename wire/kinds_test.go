@@ -64,7 +64,7 @@ func TestBuiltinKindsAreReadFromProtobuf(t *testing.T) {
 	all := scheme.New()
 	var others []string
 	for kind := range listKinds(all) {
-		if !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: kind}) {
+		if !SupportsProtobuf(Options{Scheme: all, Kind: kind}) {
 			others = append(others, kind.String())
 		}
 	}
@@ -108,7 +108,7 @@ func TestListsEqualApimachinery(t *testing.T) {
 		nameItems(list)
 		listKind := kind.GroupVersion().WithKind(kind.Kind + "List")
 		for _, media := range []string{MediaJSON, MediaProtobuf} {
-			if media == MediaProtobuf && !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: kind}) {
+			if media == MediaProtobuf && !SupportsProtobuf(Options{Scheme: all, Kind: kind}) {
 				continue
 			}
 			body := encodeAs(t, media, listKind, list)
@@ -145,9 +145,9 @@ func nameItems(list runtime.Object) {
 	list.GetObjectKind().SetGroupVersionKind(object.GVK{})
 }
 
-func decoder[T object.Object](t testing.TB, media string, opts Options) Decoder[T] {
+func decoder[T object.Object](t testing.TB, media string, opts Options) typedDecoder[T] {
 	t.Helper()
-	d, err := NewDecoder[T](media, opts)
+	d, err := newTyped[T](media, opts)
 	require.NoError(t, err)
 	return d
 }

@@ -7,11 +7,11 @@ import "github.com/millrace-dev/millrace/object"
 // gets its own object back. Known may be called from any goroutine. It must not
 // block, because the body is not read meanwhile. It must not keep the key, because
 // the key's text lies in a buffer that is reused.
-type Known[T object.Head] func(key object.Key) (T, bool)
+type Known func(key object.Key) (object.Head, bool)
 
 // version returns the caller's object if it is this version of this object, and
 // not of another one with the same name (L04).
-func (k Known[T]) version(v object.Version) (have T, ok bool) {
+func (k Known) version(v object.Version) (have object.Head, ok bool) {
 	if k == nil || v.Key.Name == "" || v.RV == "" {
 		return have, false
 	}

@@ -26,7 +26,7 @@ func versioned(name, uid, rv string) *corev1.Pod {
 }
 
 // having makes some objects known.
-func having(objects ...*corev1.Pod) Known[*corev1.Pod] {
+func having(objects ...*corev1.Pod) typedKnown[*corev1.Pod] {
 	return func(key object.Key) (*corev1.Pod, bool) {
 		for _, o := range objects {
 			if object.KeyOf(o) == key {

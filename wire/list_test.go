@@ -43,13 +43,13 @@ func podList(names ...string) *corev1.PodList {
 	return list
 }
 
-func podDecoder(t testing.TB, media string, opts Options) Decoder[*corev1.Pod] {
+func podDecoder(t testing.TB, media string, opts Options) typedDecoder[*corev1.Pod] {
 	opts.Kind = podKind
 	return decoder[*corev1.Pod](t, media, opts)
 }
 
 // readList reads a list to its end or to its first error.
-func readList[T object.Object](d Decoder[T], body io.Reader) (items []T, meta metav1.ListMeta, err error) {
+func readList[T object.Object](d typedDecoder[T], body io.Reader) (items []T, meta metav1.ListMeta, err error) {
 	for item, err := range d.List(body, &meta, nil) {
 		if err != nil {
 			return items, meta, err
@@ -337,14 +337,14 @@ func TestNewDecoderRefuses(t *testing.T) {
 
 func makeDecoder[T object.Object](media string, opts Options) func() error {
 	return func() error {
-		_, err := NewDecoder[T](media, opts)
+		_, err := newTyped[T](media, opts)
 		return err
 	}
 }
 
 func ExampleNewDecoder() {
 	body := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`
-	dec, err := NewDecoder[*corev1.Pod](MediaJSON, Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod")})
+	dec, err := newTyped[*corev1.Pod](MediaJSON, Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod")})
 	if err != nil {
 		fmt.Println(err)
 		return

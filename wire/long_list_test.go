@@ -65,7 +65,7 @@ func TestW01_LongLists(t *testing.T) {
 					if in == "in chunks" {
 						r = &chunks{r, random}
 					}
-					got, meta, err := readList(d.Decoder, r)
+					got, meta, err := readList(d.typedDecoder, r)
 					requireSame(t, wantErr, err, about)
 					requireSame(t, wantMeta, meta, about)
 					requireSame(t, want, got, about)

@@ -26,18 +26,19 @@ const keptAnnotation = "kept"
 
 // unpacking is a decoder that packs objects as they come and opens them again. They must be
 // what a decoder makes of the same bytes, and so must their heads.
-type unpacking[T object.Object] struct{ packing Decoder[*Packed[T]] }
+type unpacking[T object.Object] struct{ packing Decoder }
 
-func newUnpacking[T object.Object](t testing.TB, media string, opts Options, pool *Pool) Decoder[T] {
+func newUnpacking[T object.Object](t testing.TB, media string, opts Options, pool *Pool) typedDecoder[T] {
 	t.Helper()
-	p := NewPacker[T](pool)
+	p := NewPacker(pool)
 	p.KeepAnnotations([]string{keptAnnotation})
-	packing, err := p.Decoder(media, opts)
+	packing, err := p.Decoder(media, typedAs[T](opts))
 	require.NoError(t, err)
 	return unpacking[T]{packing}
 }
 
-func (u unpacking[T]) open(packed *Packed[T], err error) (none T, _ error) {
+func (u unpacking[T]) open(head object.Head, err error) (none T, _ error) {
+	packed, err := packedOf(head, err)
 	if err != nil || packed == nil {
 		return none, err
 	}
@@ -54,22 +55,22 @@ func (u unpacking[T]) open(packed *Packed[T], err error) (none T, _ error) {
 	if !equality.Semantic.DeepEqual(heads[0], heads[1]) {
 		return none, fmt.Errorf("the head of %v is %v", heads[0], heads[1])
 	}
-	return o, nil
+	return o.(T), nil
 }
 
 // Choosing implements Decoder.
-func (u unpacking[T]) Choosing(wanted func(object.Head) bool) Decoder[T] {
+func (u unpacking[T]) Choosing(wanted func(object.Head) bool) typedDecoder[T] {
 	return unpacking[T]{u.packing.Choosing(wanted)}
 }
 
 // Selected implements Decoder.
-func (u unpacking[T]) Selected(told func(string)) Decoder[T] {
+func (u unpacking[T]) Selected(told func(string)) typedDecoder[T] {
 	return unpacking[T]{u.packing.Selected(told)}
 }
 
 func (u unpacking[T]) Object(body []byte) (T, error) { return u.open(u.packing.Object(body)) }
 
-func (u unpacking[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
+func (u unpacking[T]) List(body io.Reader, meta *metav1.ListMeta, known typedKnown[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for packed, err := range u.packing.List(body, meta, nil) {
 			if !yield(u.open(packed, err)) {
@@ -79,7 +80,7 @@ func (u unpacking[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]
 	}
 }
 
-func (u unpacking[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
+func (u unpacking[T]) Watch(body io.Reader, known typedKnown[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		for e, err := range u.packing.Watch(body, nil) {
 			opened := Event[T]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
@@ -104,18 +105,18 @@ func BenchmarkPacking(b *testing.B) {
 			body := encodeAs(b, media, podListKind, list)
 			opts := Options{Kind: podKind, Pool: NewPool(), Keep: WithoutManagedFields}
 			b.Run(media+"/"+name+"/straight", func(b *testing.B) {
-				benchPacking(b, body, n, func(p *Packer[*corev1.Pod], yield func(*Packed[*corev1.Pod])) {
-					d, err := p.Decoder(media, opts)
+				benchPacking(b, body, n, func(p *Packer, yield func(*Packed)) {
+					d, err := p.Decoder(media, typedAs[*corev1.Pod](opts))
 					require.NoError(b, err)
 					var meta metav1.ListMeta
 					for packed, err := range d.List(bytes.NewReader(body), &meta, nil) {
 						require.NoError(b, err)
-						yield(packed)
+						yield(packed.(*Packed))
 					}
 				})
 			})
 			b.Run(media+"/"+name+"/by way of objects", func(b *testing.B) {
-				benchPacking(b, body, n, func(p *Packer[*corev1.Pod], yield func(*Packed[*corev1.Pod])) {
+				benchPacking(b, body, n, func(p *Packer, yield func(*Packed)) {
 					var meta metav1.ListMeta
 					for pod, err := range podDecoder(b, media, opts).List(bytes.NewReader(body), &meta, nil) {
 						require.NoError(b, err)
@@ -129,12 +130,12 @@ func BenchmarkPacking(b *testing.B) {
 	}
 }
 
-func benchPacking(b *testing.B, body []byte, n int, list func(*Packer[*corev1.Pod], func(*Packed[*corev1.Pod]))) {
-	kept := make([]*Packed[*corev1.Pod], n)
+func benchPacking(b *testing.B, body []byte, n int, list func(*Packer, func(*Packed))) {
+	kept := make([]*Packed, n)
 	before := cpuTime(b)
 	eachOf(b, n, body, func() {
 		at := 0
-		list(NewPacker[*corev1.Pod](nil), func(packed *Packed[*corev1.Pod]) {
+		list(NewPacker(nil), func(packed *Packed) {
 			kept[at] = packed
 			at++
 		})
@@ -179,22 +180,22 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	about := opts.Kind.String() + " in " + media
 	want, err := decoder[T](t, media, opts).Object(raw)
 	require.NoError(t, err, about)
-	p := NewPacker[T](nil)
+	p := NewPacker(nil)
 	p.KeepAnnotations([]string{keptAnnotation})
-	d, err := p.Decoder(media, opts)
+	d, err := p.Decoder(media, typedAs[T](opts))
 	require.NoError(t, err)
 	raw = bytes.Clone(raw)
 	var ok bool
-	var packed *Packed[T]
+	var packed object.Head
 	switch d := d.(type) {
-	case *protobufDecoder[*Packed[T]]:
+	case *protobufDecoder:
 		if d.table == nil {
 			return
 		}
 		e, err := protobuf.Open(media, raw)
 		require.NoError(t, err)
 		packed, ok = d.pack(d.newRun(), e.Raw, true)
-	case *jsonDecoder[*Packed[T]]:
+	case *jsonDecoder:
 		if d.form != formUnstructured && d.how == nil {
 			return
 		}
@@ -205,14 +206,14 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	require.True(t, ok, "%s was not packed as it came: %.2000s", about, raw)
 	copy(raw, bytes.Repeat([]byte{0xff}, len(raw))) // nothing of it may be needed any more
 	require.Equal(t, want.GetName(), packed.GetName())
-	got, err := packed.Open()
+	got, err := packed.(*Packed).Open()
 	require.NoError(t, err)
 	requireSame(t, want, got, about)
 	require.Equal(t, want.GetLabels(), packed.GetLabels())
 	require.Equal(t, want.GetOwnerReferences(), packed.GetOwnerReferences())
 	require.Equal(t, want.GetGeneration(), packed.GetGeneration())
 	require.Equal(t, want.GetDeletionTimestamp(), packed.GetDeletionTimestamp())
-	archivedAsItCame(t, packed, want, about)
+	archivedAsItCame(t, packed.(*Packed), want, about)
 	value, ok := object.Annotation(packed, keptAnnotation)
 	wantValue, wanted := want.GetAnnotations()[keptAnnotation]
 	require.Equal(t, wanted, ok)
@@ -220,11 +221,11 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 }
 
 // archivedAsItCame requires that a packed object survives in an archive.
-func archivedAsItCame[T object.Object](t *testing.T, packed *Packed[T], want T, about string) {
+func archivedAsItCame[T object.Object](t *testing.T, packed *Packed, want T, about string) {
 	t.Helper()
-	raw, err := new(Archive[T]).Append(nil, packed)
+	raw, err := new(Archive).Append(nil, packed)
 	require.NoError(t, err)
-	p := NewPacker[T](nil)
+	p := NewPacker(nil)
 	p.KeepAnnotations([]string{keptAnnotation})
 	all, err := p.Extract(raw, 1, reflect.TypeOf(want))
 	require.NoError(t, err, about)
@@ -236,18 +237,18 @@ func archivedAsItCame[T object.Object](t *testing.T, packed *Packed[T], want T, 
 // knownPackedItemsAreGivenBack requires that the first item is given back, and no other.
 func knownPackedItemsAreGivenBack(t *testing.T, media string, body []byte, have []*corev1.Pod) {
 	t.Helper()
-	p := NewPacker[*corev1.Pod](nil)
-	known := make(map[object.Key]*Packed[*corev1.Pod])
+	p := NewPacker(nil)
+	known := make(map[object.Key]*Packed)
 	for _, o := range have {
 		packed, err := p.Pack(o)
 		require.NoError(t, err)
 		known[object.KeyOf(o)] = packed
 	}
-	d, err := p.Decoder(media, Options{Kind: podKind})
+	d, err := p.Decoder(media, typedAs[*corev1.Pod](Options{Kind: podKind}))
 	require.NoError(t, err)
 	var meta metav1.ListMeta
 	n := 0
-	for packed, err := range d.List(bytes.NewReader(body), &meta, func(key object.Key) (*Packed[*corev1.Pod], bool) {
+	for packed, err := range d.List(bytes.NewReader(body), &meta, func(key object.Key) (object.Head, bool) {
 		packed, ok := known[key]
 		return packed, ok
 	}) {

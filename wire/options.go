@@ -51,16 +51,16 @@ const (
 
 // Options says what a Decoder decodes and what it refuses.
 type Options struct {
-	// Scheme names the kind of T if Kind is empty, and the Go type of Kind if T
-	// is an interface. If neither is needed, it may be nil.
+	// Scheme names the kind of Type if Kind is empty, and the Go type of Kind if Type
+	// is nil. If neither is needed, it may be nil.
 	Scheme *runtime.Scheme
 
 	// Kind is the kind of the objects. Any other kind in a body is ErrKind. Kind
-	// may be empty if T points to a type that Scheme knows under one kind.
+	// may be empty if Type points to a type that Scheme knows under one kind.
 	Kind object.GVK
 
-	// Type is what objects are in Go where T is an interface: a pointer to a struct, such as
-	// *unstructured.Unstructured or *metav1.PartialObjectMetadata, that implements T. Nil
+	// Type is what objects are in Go: a pointer to a struct, such as *corev1.Pod,
+	// *unstructured.Unstructured or *metav1.PartialObjectMetadata (see TypeFor). Nil
 	// means that Scheme tells, and that what it does not know is unstructured.
 	Type reflect.Type
 
@@ -91,6 +91,14 @@ type Options struct {
 	Reference bool
 }
 
+// TypeFor returns Options.Type for objects of type T: T itself, or nil if that is an interface.
+func TypeFor[T object.Object]() reflect.Type {
+	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
+		return t
+	}
+	return nil
+}
+
 func (o Options) withDefaults() Options {
 	if o.MaxObjectBytes <= 0 {
 		o.MaxObjectBytes = DefaultMaxObjectBytes
@@ -113,21 +121,21 @@ func (o *Options) checkSize(raw []byte) error {
 // NewDecoder returns the decoder for a content type. Parameters such as "charset"
 // or "stream=watch" are ignored. It fails with
 //
-//   - ErrMedia if no decoder reads the media type, or T cannot be read from it
-//   - ErrKind if T and opts do not determine the kind or the Go type of the objects
+//   - ErrMedia if no decoder reads the media type, or objects cannot be read from it
+//   - ErrKind if opts do not determine the kind or the Go type of the objects
 //   - ErrFields if opts.Keep names a field that the Go type does not have
-func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], error) {
-	return newDecoder[T](contentType, opts, wholes[T]())
+func NewDecoder(contentType string, opts Options) (Decoder, error) {
+	return newDecoder(contentType, opts, wholes())
 }
 
-// newDecoder returns the decoder of objects of type T, of which it makes a product.
-func newDecoder[T object.Object, H object.Head](contentType string, opts Options, p product[H]) (Decoder[H], error) {
+// newDecoder returns the decoder of objects, of which it makes a product.
+func newDecoder(contentType string, opts Options, p product) (Decoder, error) {
 	opts = opts.withDefaults()
 	media, err := mediaType(contentType)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTarget[T](opts)
+	t, err := newTarget(opts)
 	if err != nil {
 		return nil, err
 	}

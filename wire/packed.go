@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -16,8 +17,8 @@ import (
 // Packed is an object that is there as bytes, which are compressed. Its head can be read
 // at any time; Open makes the object. A Packer makes it. Its content never changes. It is
 // safe for concurrent use.
-type Packed[T object.Object] struct {
-	by   *Packer[T]
+type Packed struct {
+	by   *Packer
 	kin  *kin
 	text pack.Text // name, UID, resource version and rest, and then the object
 	ends
@@ -36,17 +37,20 @@ type kin struct {
 	whole     any          // the object itself, where bytes cannot give it back
 }
 
+// Type returns the Go type of the object, a pointer.
+func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.kin.layout.goType) }
+
 // GetNamespace returns the namespace, as do the methods that follow what they say.
-func (o *Packed[T]) GetNamespace() string { return o.kin.namespace }
+func (o *Packed) GetNamespace() string { return o.kin.namespace }
 
 // GetName returns the name. It lies in the same memory as the object.
-func (o *Packed[T]) GetName() string { return o.text.Prefix()[:o.name] }
+func (o *Packed) GetName() string { return o.text.Prefix()[:o.name] }
 
 // GetUID returns the UID.
-func (o *Packed[T]) GetUID() types.UID { return types.UID(o.text.Prefix()[o.name:o.uid]) }
+func (o *Packed) GetUID() types.UID { return types.UID(o.text.Prefix()[o.name:o.uid]) }
 
 // GetResourceVersion returns the resource version.
-func (o *Packed[T]) GetResourceVersion() string {
+func (o *Packed) GetResourceVersion() string {
 	if o.lost.Load() {
 		return ""
 	}
@@ -54,20 +58,20 @@ func (o *Packed[T]) GetResourceVersion() string {
 }
 
 // GetGeneration returns the generation.
-func (o *Packed[T]) GetGeneration() int64 { return rest(o.text.Prefix()[o.rv:]).generation() }
+func (o *Packed) GetGeneration() int64 { return rest(o.text.Prefix()[o.rv:]).generation() }
 
 // GetDeletionTimestamp returns when the deletion was asked for, which others share.
-func (o *Packed[T]) GetDeletionTimestamp() *metav1.Time { return o.kin.deleted }
+func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.kin.deleted }
 
 // GetLabels returns the labels, which others share.
-func (o *Packed[T]) GetLabels() map[string]string { return o.kin.labels }
+func (o *Packed) GetLabels() map[string]string { return o.kin.labels }
 
 // GetOwnerReferences returns the owners, which others share.
-func (o *Packed[T]) GetOwnerReferences() []metav1.OwnerReference { return o.kin.owners }
+func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.kin.owners }
 
 // GetAnnotation returns an annotation. It opens the object where the packer does not keep
 // that one at hand; where that fails there is none.
-func (o *Packed[T]) GetAnnotation(key string) (value string, ok bool) {
+func (o *Packed) GetAnnotation(key string) (value string, ok bool) {
 	if n := slices.Index(o.by.annotations, key); n >= 0 {
 		return rest(o.text.Prefix()[o.rv:]).annotation(n)
 	}
@@ -76,7 +80,7 @@ func (o *Packed[T]) GetAnnotation(key string) (value string, ok bool) {
 }
 
 // GetAnnotations opens the object. It returns nil where that fails.
-func (o *Packed[T]) GetAnnotations() map[string]string {
+func (o *Packed) GetAnnotations() map[string]string {
 	opened, err := o.Open()
 	if err != nil {
 		return nil
@@ -87,8 +91,8 @@ func (o *Packed[T]) GetAnnotations() map[string]string {
 // Open returns the object. As long as anybody holds it, all who open it get the same one.
 // It must not be changed. Open fails with an *Error that wraps ErrDamaged, and from then on
 // the object has no resource version: it is no known state of anything.
-func (o *Packed[T]) Open() (T, error) {
-	if whole, ok := o.kin.whole.(T); ok {
+func (o *Packed) Open() (object.Object, error) {
+	if whole, ok := o.kin.whole.(object.Object); ok {
 		return whole, nil
 	}
 	if opened, ok := o.by.inUse(o); ok {
@@ -105,13 +109,13 @@ func (o *Packed[T]) Open() (T, error) {
 // open one after the other, and what has not changed is there once. It reports false where one
 // cannot be opened or is in use already, or where a small old would keep a large o, and then has
 // opened neither.
-func (o *Packed[T]) OpenBoth(old *Packed[T]) (now, was T, ok bool) { return o.by.both(o, old) }
+func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) { return o.by.both(o, old) }
 
 // Copy returns an object that is the caller's own and may be changed: a copy of one that is
 // in use, or else one that is made of the bytes. It fails as Open does.
-func (o *Packed[T]) Copy() (T, error) {
+func (o *Packed) Copy() (object.Object, error) {
 	if shared, ok := o.InUse(); ok {
-		return shared.DeepCopyObject().(T), nil
+		return shared.DeepCopyObject().(object.Object), nil
 	}
 	made, err := o.by.unpack(o, &o.by.copiers)
 	if err != nil {
@@ -122,24 +126,24 @@ func (o *Packed[T]) Copy() (T, error) {
 }
 
 // InUse returns the object if anybody holds it.
-func (o *Packed[T]) InUse() (T, bool) {
-	if whole, ok := o.kin.whole.(T); ok {
+func (o *Packed) InUse() (object.Object, bool) {
+	if whole, ok := o.kin.whole.(object.Object); ok {
 		return whole, true
 	}
 	return o.by.inUse(o)
 }
 
 // Kept reports whether the object is there as it is, because bytes do not give it back.
-func (o *Packed[T]) Kept() bool { return o.kin.whole != nil }
+func (o *Packed) Kept() bool { return o.kin.whole != nil }
 
 // Size is how many bytes of memory the object takes, without what it has in common with
 // others and without what Open returns.
-func (o *Packed[T]) Size() int { return o.text.Held() + packedSize }
+func (o *Packed) Size() int { return o.text.Held() + packedSize }
 
 // packedSize is that of a Packed.
 const packedSize = 80
 
 // String gives the key and the size, and nothing of the content.
-func (o *Packed[T]) String() string {
+func (o *Packed) String() string {
 	return fmt.Sprintf("%s, packed in %d bytes", object.FormatKey(object.KeyOf(o)), o.Size())
 }

@@ -38,7 +38,7 @@ func TestACopyIsTheCallersOwn(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := wire.NewPacker[object.Object](wire.NewPool())
+			p := wire.NewPacker(wire.NewPool())
 			packed, err := p.Pack(o)
 			require.NoError(t, err)
 			others := make([]object.Object, 0, 4)
@@ -76,13 +76,13 @@ func TestACopyOfWhatIsKept(t *testing.T) {
 	o := objects.Pod(1, 0, objects.Options{})
 	o.Labels = map[string]string{"app": "web"}
 	o.CreationTimestamp.Time = o.CreationTimestamp.Add(1) // bytes have no nanoseconds
-	p := wire.NewPacker[*corev1.Pod](nil)
+	p := wire.NewPacker(nil)
 	packed, err := p.Pack(o)
 	require.NoError(t, err)
 	require.True(t, packed.Kept())
 	copied, err := packed.Copy()
 	require.NoError(t, err)
 	require.True(t, equality.Semantic.DeepEqual(o, copied))
-	copied.Labels["app"] = "changed"
+	copied.GetLabels()["app"] = "changed"
 	require.Equal(t, "web", o.Labels["app"])
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
@@ -21,18 +22,18 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 	for _, media := range []string{MediaProtobuf, MediaJSON} {
 		t.Run(media, func(t *testing.T) {
 			pool := NewPool()
-			p := NewPacker[*corev1.Pod](pool)
-			decoder, err := p.Decoder(media, Options{Scheme: scheme.New(), Kind: kind, Pool: pool})
+			p := NewPacker(pool)
+			decoder, err := p.Decoder(media, Options{Type: TypeFor[*corev1.Pod](), Scheme: scheme.New(), Kind: kind, Pool: pool})
 			require.NoError(t, err)
 			open := func(name, rv string) *corev1.Pod {
 				pod := replica(name)
 				pod.ResourceVersion = rv
-				packed, err := decoder.Object(encodeAs(t, media, kind, pod))
+				packed, err := packedOf(decoder.Object(encodeAs(t, media, kind, pod)))
 				require.NoError(t, err)
 				require.False(t, packed.Kept())
 				opened, err := packed.Open()
 				require.NoError(t, err)
-				return opened
+				return opened.(*corev1.Pod)
 			}
 			var held []*corev1.Pod
 			for n := range 8 {
@@ -52,14 +53,14 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 // with its cache by way of OnOpen.
 func TestW03_APackerGoes(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	type cache struct{ objects []*Packed[*corev1.Pod] }
+	type cache struct{ objects []*Packed }
 	held := func() weak.Pointer[cache] {
-		p, c := NewPacker[*corev1.Pod](NewPool()), new(cache)
-		p.OnOpen(func(*Packed[*corev1.Pod], *corev1.Pod) { runtime.KeepAlive(c) })
-		decoder, err := p.Decoder(MediaProtobuf, Options{Scheme: scheme.New(), Kind: kind})
+		p, c := NewPacker(NewPool()), new(cache)
+		p.OnOpen(func(*Packed, object.Object) { runtime.KeepAlive(c) })
+		decoder, err := p.Decoder(MediaProtobuf, Options{Type: TypeFor[*corev1.Pod](), Scheme: scheme.New(), Kind: kind})
 		require.NoError(t, err)
 		for n := range 100 {
-			packed, err := decoder.Object(encodeAs(t, MediaProtobuf, kind, replica("web-"+strconv.Itoa(n))))
+			packed, err := packedOf(decoder.Object(encodeAs(t, MediaProtobuf, kind, replica("web-"+strconv.Itoa(n)))))
 			require.NoError(t, err)
 			_, err = packed.Open()
 			require.NoError(t, err)

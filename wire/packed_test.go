@@ -19,7 +19,7 @@ import (
 
 // Objects of every form come back equal, with their heads (C01).
 func TestC01_PackedObjectsComeBack(t *testing.T) {
-	p := wire.NewPacker[object.Object](wire.NewPool())
+	p := wire.NewPacker(wire.NewPool())
 	named := objects.Pod(1, 3, objects.Options{})
 	named.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	partial := &metav1.PartialObjectMetadata{ObjectMeta: objects.Pod(1, 5, objects.Options{}).ObjectMeta}
@@ -51,7 +51,7 @@ func TestC01_PackedObjectsComeBack(t *testing.T) {
 
 // All who open an object while somebody holds it get the same one, and later ones another.
 func TestAnOpenedObjectIsSharedWhileItIsHeld(t *testing.T) {
-	p := wire.NewPacker[*corev1.Pod](nil)
+	p := wire.NewPacker(nil)
 	packed, err := p.Pack(objects.Pod(1, 0, objects.Options{}))
 	require.NoError(t, err)
 	got := make([]*corev1.Pod, 8)
@@ -63,7 +63,7 @@ func TestAnOpenedObjectIsSharedWhileItIsHeld(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				got[n] = o
+				got[n] = o.(*corev1.Pod)
 			}
 		})
 	}
@@ -84,12 +84,12 @@ func TestAnOpenedObjectIsSharedWhileItIsHeld(t *testing.T) {
 	<-gone
 	again, err := packed.Open()
 	require.NoError(t, err)
-	require.Equal(t, "app", again.Spec.Containers[0].Name[:3])
+	require.Equal(t, "app", again.(*corev1.Pod).Spec.Containers[0].Name[:3])
 }
 
 func TestEqualComparesContent(t *testing.T) {
-	p := wire.NewPacker[*corev1.Pod](nil)
-	pack := func(o *corev1.Pod) *wire.Packed[*corev1.Pod] {
+	p := wire.NewPacker(nil)
+	pack := func(o *corev1.Pod) *wire.Packed {
 		packed, err := p.Pack(o)
 		require.NoError(t, err)
 		return packed
@@ -111,7 +111,7 @@ func (l *labelled) GetLabels() map[string]string { return l.labels }
 
 // Objects of types of which nobody knows how to write them are kept as they are.
 func TestC01_ObjectsOfOtherTypesAreKept(t *testing.T) {
-	p := wire.NewPacker[object.Object](nil)
+	p := wire.NewPacker(nil)
 	o := &labelled{objects.Pod(1, 0, objects.Options{}), map[string]string{"a": "b"}}
 	packed, err := p.Pack(o)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestC01_ObjectsOfOtherTypesAreKept(t *testing.T) {
 
 // What bytes cannot give back is kept.
 func TestC01_WhatBytesCannotGiveBackIsKept(t *testing.T) {
-	p := wire.NewPacker[*unstructured.Unstructured](nil)
+	p := wire.NewPacker(nil)
 	o := objects.Widget(1, 0, objects.Options{})
 	o.Object["spec"] = map[string]any{"size": 3} // an int
 	packed, err := p.Pack(o)
@@ -140,8 +140,8 @@ func TestC01_WhatBytesCannotGiveBackIsKept(t *testing.T) {
 // An object that was looked at lately stays in use, so that it is not made again after each
 // collection; one that was not is gone.
 func TestTheLastOpenedStayInUse(t *testing.T) {
-	p := wire.NewPacker[*corev1.Pod](nil)
-	var all []*wire.Packed[*corev1.Pod]
+	p := wire.NewPacker(nil)
+	var all []*wire.Packed
 	for i := range 80 {
 		packed, err := p.Pack(objects.Pod(1, i, objects.Options{}))
 		require.NoError(t, err)
@@ -164,9 +164,9 @@ func TestTheLastOpenedStayInUse(t *testing.T) {
 
 func BenchmarkPacked(b *testing.B) {
 	for name, pool := range map[string]*wire.Pool{"alone": nil, "sharing": wire.NewPool()} {
-		p := wire.NewPacker[*corev1.Pod](pool)
+		p := wire.NewPacker(pool)
 		var pods []*corev1.Pod
-		var packed []*wire.Packed[*corev1.Pod]
+		var packed []*wire.Packed
 		for i := range 4000 {
 			pods = append(pods, objects.Pod(1, i, objects.Options{}))
 			one, err := p.Pack(pods[i])

@@ -26,7 +26,7 @@ const mediaPacked = "packed bytes"
 // Packer packs the objects of one cache. An object is compressed against another one of
 // the same controller, with which it shares nearly all, or else against samples of all
 // objects. Make it with NewPacker. It is safe for concurrent use.
-type Packer[T object.Object] struct {
+type Packer struct {
 	shelf   *pack.Shelf
 	kins    *kins
 	layouts layouts
@@ -34,18 +34,18 @@ type Packer[T object.Object] struct {
 	copiers sync.Pool // of *opener; what they make shares nothing
 	pool    *Pool
 
-	annotations []string                // that are kept at hand
-	onOpen      func(*Packed[T], T)     // see OnOpen; may be nil
-	onLose      func(*Packed[T], error) // see OnLose; may be nil
-	opened      atomic.Uint64           // counts objects that were made for somebody
+	annotations []string                     // that are kept at hand
+	onOpen      func(*Packed, object.Object) // see OnOpen; may be nil
+	onLose      func(*Packed, error)         // see OnLose; may be nil
+	opened      atomic.Uint64                // counts objects that were made for somebody
 
-	bares bares[T]
+	bares bares
 
 	locks [16]sync.Mutex // each guards Packed.open of some
 
-	mu     sync.Mutex    // guards the rest
-	recent [lastOpened]T // are kept in use
-	next   int           // in recent
+	mu     sync.Mutex                // guards the rest
+	recent [lastOpened]object.Object // are kept in use
+	next   int                       // in recent
 }
 
 // lastOpened is how many objects stay in use although nobody holds them: those that were
@@ -58,8 +58,8 @@ const largestOpened = 1 << 16
 
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
-func NewPacker[T object.Object](pool *Pool) *Packer[T] {
-	p := &Packer[T]{shelf: pack.NewShelf(), kins: new(kins), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
+func NewPacker(pool *Pool) *Packer {
+	p := &Packer{shelf: pack.NewShelf(), kins: new(kins), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.openers.New = func() any { return newOpener(pool) }
 	p.copiers.New = func() any { return newOpener(nil) }
 	return p
@@ -68,30 +68,33 @@ func NewPacker[T object.Object](pool *Pool) *Packer[T] {
 // Decoder returns a decoder as NewDecoder does, which packs what it reads. Where it can it
 // keeps the bytes as they came, without what opts.Keep leaves out, and makes no object of
 // them: it only checks that this could be done. Bookmarks are kept as objects.
-func (p *Packer[T]) Decoder(contentType string, opts Options) (Decoder[*Packed[T]], error) {
-	return newDecoder[T](contentType, opts, product[*Packed[T]]{
-		of:       func(o object.Object) (*Packed[T], error) { return p.Pack(o.(T)) },
-		bookmark: func(o object.Object) (*Packed[T], error) { return p.keep(o.(T)), nil },
-		packer:   p,
-	})
+func (p *Packer) Decoder(contentType string, opts Options) (Decoder, error) {
+	pack := func(o object.Object) (object.Head, error) {
+		packed, err := p.Pack(o)
+		if err != nil {
+			return nil, err
+		}
+		return packed, nil
+	}
+	return newDecoder(contentType, opts, product{of: pack, bookmark: func(o object.Object) (object.Head, error) { return p.keep(o), nil }, packer: p})
 }
 
 // OnOpen has opened called with each object that is made of bytes, before anybody else has
 // it. It must be called before anything is packed. What it is given must not be changed.
-func (p *Packer[T]) OnOpen(opened func(o *Packed[T], opened T)) { p.onOpen = opened }
+func (p *Packer) OnOpen(opened func(o *Packed, opened object.Object)) { p.onOpen = opened }
 
 // OnLose has lost called with each object that turns out to be damaged, when that is found
 // for the first time, and with the error of Open. It may be called in any goroutine and
 // under any lock under which Open is. It must be called before anything is packed.
-func (p *Packer[T]) OnLose(lost func(o *Packed[T], err error)) { p.onLose = lost }
+func (p *Packer) OnLose(lost func(o *Packed, err error)) { p.onLose = lost }
 
 // KeepAnnotations has the values of some annotations kept at hand, so that to ask for one of
 // them opens nothing (see object.Annotation). Each takes as much memory as it is long. It must
 // be called before anything is packed.
-func (p *Packer[T]) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
+func (p *Packer) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
 
 // Opened is how many objects have been made of bytes.
-func (p *Packer[T]) Opened() uint64 { return p.opened.Load() }
+func (p *Packer) Opened() uint64 { return p.opened.Load() }
 
 // buffers are for bytes that are not compressed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -107,7 +110,7 @@ func giveBack(b *[]byte) {
 
 // Pack packs o, of which it keeps nothing, unless bytes cannot give it back as it is: then o
 // is kept. It fails with an *Error where o is too large.
-func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
+func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	layout := p.layouts.of(o)
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
@@ -122,36 +125,28 @@ func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
 	if !ok {
 		kin = wholeKin(layout, o)
 	}
-	return &Packed[T]{by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]), ends: at}, nil
+	return &Packed{by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]), ends: at}, nil
 }
 
 // packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
-func (p *Packer[T]) packBytes(l *layout, h *head.Head, raw []byte) *Packed[T] {
+func (p *Packer) packBytes(l *layout, h *head.Head, raw []byte) *Packed {
 	kin := p.kins.ofHead(l, h)
 	var room [256]byte
 	prefix, at := appendNames(room[:0], h.Name, h.UID, h.RV)
 	prefix = appendRest(prefix, h.Generation, p.annotations, h.Annotation)
-	return &Packed[T]{by: p, kin: kin, text: p.shelf.Pack(kin.group, prefix, raw), ends: at}
+	return &Packed{by: p, kin: kin, text: p.shelf.Pack(kin.group, prefix, raw), ends: at}
 }
 
 // keep returns o, packed as it is.
-func (p *Packer[T]) keep(o T) *Packed[T] {
+func (p *Packer) keep(o object.Object) *Packed {
 	prefix, at := appendHead(nil, o, p.annotations)
-	return &Packed[T]{by: p, kin: wholeKin(p.layouts.of(o), o), text: pack.Plain(prefix), ends: at}
-}
-
-// kept are the annotations that are kept at hand.
-func (p *Packer[T]) kept() []string { return p.annotations }
-
-// layout returns the layout of a Go type whose objects are written by that code.
-func (p *Packer[T]) layout(goType reflect.Type, kind object.GVK, code code) *layout {
-	return p.layouts.get(goType, kind, code)
+	return &Packed{by: p, kin: wholeKin(p.layouts.of(o), o), text: pack.Plain(prefix), ends: at}
 }
 
 // write appends the bytes of o. It reports false, and appends nothing, where o is not what
 // comes back of them: a form may leave out what an API server never sends, such as the
 // fraction of a second.
-func (p *Packer[T]) write(dst []byte, l *layout, o T) (raw []byte, ok bool) {
+func (p *Packer) write(dst []byte, l *layout, o object.Object) (raw []byte, ok bool) {
 	if l.code == codeNone {
 		return dst, false
 	}
@@ -193,7 +188,7 @@ func sameContent(a, b object.Object) (same bool) {
 }
 
 // Equal reports whether a and b have the same content.
-func (p *Packer[T]) Equal(a, b *Packed[T]) bool {
+func (p *Packer) Equal(a, b *Packed) bool {
 	if a == b {
 		return true
 	}
@@ -211,7 +206,7 @@ func (p *Packer[T]) Equal(a, b *Packed[T]) bool {
 }
 
 // content is the object of o, which may be one that nobody else has.
-func (p *Packer[T]) content(o *Packed[T]) (any, error) {
+func (p *Packer) content(o *Packed) (any, error) {
 	if o.kin.whole != nil {
 		return o.kin.whole, nil
 	}
@@ -219,12 +214,12 @@ func (p *Packer[T]) content(o *Packed[T]) (any, error) {
 }
 
 // raw appends the bytes of o.
-func (p *Packer[T]) raw(dst []byte, o *Packed[T]) ([]byte, error) {
+func (p *Packer) raw(dst []byte, o *Packed) ([]byte, error) {
 	return o.by.shelf.Unpack(dst, o.text)
 }
 
 // unpack makes the object of o with one of some openers.
-func (p *Packer[T]) unpack(o *Packed[T], openers *sync.Pool) (opened T, err error) {
+func (p *Packer) unpack(o *Packed, openers *sync.Pool) (opened object.Object, err error) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	raw, err := p.raw((*buffer)[:0], o)
@@ -238,12 +233,12 @@ func (p *Packer[T]) unpack(o *Packed[T], openers *sync.Pool) (opened T, err erro
 	if err != nil {
 		return opened, errors.Join(ErrDamaged, err)
 	}
-	return made.(T), nil
+	return made, nil
 }
 
 // both opens two states of one object. It reports false where it does not. Where mutations are
 // looked for, an object has nothing that another one might spoil.
-func (p *Packer[T]) both(o, old *Packed[T]) (now, was T, ok bool) {
+func (p *Packer) both(o, old *Packed) (now, was object.Object, ok bool) {
 	l := o.kin.layout
 	if p.pool == nil || p.onOpen != nil || l.table == nil || old.kin.layout != l || o.kin.whole != nil || old.kin.whole != nil {
 		return now, was, false
@@ -263,7 +258,7 @@ func (p *Packer[T]) both(o, old *Packed[T]) (now, was T, ok bool) {
 }
 
 // unpackBoth makes the objects of both.
-func (p *Packer[T]) unpackBoth(l *layout, o, old *Packed[T]) (now, was T, ok bool) {
+func (p *Packer) unpackBoth(l *layout, o, old *Packed) (now, was object.Object, ok bool) {
 	room, oldRoom := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer giveBack(room)
 	defer giveBack(oldRoom)
@@ -287,11 +282,11 @@ func (p *Packer[T]) unpackBoth(l *layout, o, old *Packed[T]) (now, was T, ok boo
 	if err != nil {
 		return now, was, false
 	}
-	return made.(T), oldMade.(T), true
+	return made, oldMade, true
 }
 
 // inUse returns the object of o if anybody holds it.
-func (p *Packer[T]) inUse(o *Packed[T]) (opened T, ok bool) {
+func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	lock := p.lock(o)
 	lock.Lock()
 	at := o.open.Value()
@@ -299,11 +294,11 @@ func (p *Packer[T]) inUse(o *Packed[T]) (opened T, ok bool) {
 	if at == nil {
 		return opened, false
 	}
-	return reflect.NewAt(o.kin.layout.goType, at).Interface().(T), true
+	return reflect.NewAt(o.kin.layout.goType, at).Interface().(object.Object), true
 }
 
 // publish makes opened the object that all get who open o, unless there is one.
-func (p *Packer[T]) publish(o *Packed[T], opened T) T {
+func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 	opened = p.settle(o, opened)
 	if o.text.Size() > largestOpened {
 		return opened
@@ -316,12 +311,12 @@ func (p *Packer[T]) publish(o *Packed[T], opened T) T {
 }
 
 // settle is publish for those who hold the object.
-func (p *Packer[T]) settle(o *Packed[T], opened T) T {
+func (p *Packer) settle(o *Packed, opened object.Object) object.Object {
 	lock := p.lock(o)
 	lock.Lock()
 	defer lock.Unlock() // what copies an object may panic
 	if at := o.open.Value(); at != nil {
-		return reflect.NewAt(o.kin.layout.goType, at).Interface().(T)
+		return reflect.NewAt(o.kin.layout.goType, at).Interface().(object.Object)
 	}
 	if p.onOpen != nil {
 		p.onOpen(o, opened)
@@ -332,7 +327,7 @@ func (p *Packer[T]) settle(o *Packed[T], opened T) T {
 }
 
 // lose notes that o is damaged, and returns the error that says so.
-func (p *Packer[T]) lose(o *Packed[T], err error) error {
+func (p *Packer) lose(o *Packed, err error) error {
 	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
 	if !o.lost.Swap(true) && p.onLose != nil {
 		p.onLose(o, err)
@@ -340,6 +335,6 @@ func (p *Packer[T]) lose(o *Packed[T], err error) error {
 	return err
 }
 
-func (p *Packer[T]) lock(o *Packed[T]) *sync.Mutex {
+func (p *Packer) lock(o *Packed) *sync.Mutex {
 	return &p.locks[(o.name^o.uid^uint32(o.text.Held()))%uint32(len(p.locks))]
 }

@@ -157,7 +157,7 @@ func TestW03_QuantitiesAreOfOneObject(t *testing.T) {
 	f := newFiller(all)
 	pool := NewPool()
 	count := 0
-	check := func(d Decoder[object.Object], list []byte, about string) {
+	check := func(d typedDecoder[object.Object], list []byte, about string) {
 		read, _, err := readList(d, bytes.NewReader(list))
 		require.NoError(t, err)
 		of := make(map[*resource.Quantity]int)

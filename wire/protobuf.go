@@ -21,21 +21,21 @@ const maxSmallField = 1 << 20
 
 // protobufDecoder decodes protobuf with the table of the Go type, and falls back to
 // the type's Unmarshal method.
-type protobufDecoder[H object.Head] struct {
+type protobufDecoder struct {
 	*target
 	opts      Options
-	make      product[H]
-	table     *protobuf.Table     // nil for the reference alone
-	messages  *protobuf.Guard     // of what the reference reads
-	layout    *layout             // of packed objects; nil where they are not packed as they come
-	bookmarks *protobufDecoder[H] // decodes bookmarks, which are never projected
+	make      product
+	table     *protobuf.Table  // nil for the reference alone
+	messages  *protobuf.Guard  // of what the reference reads
+	layout    *layout          // of packed objects; nil where they are not packed as they come
+	bookmarks *protobufDecoder // decodes bookmarks, which are never projected
 
 	wanted   func(object.Head) bool // nil where all objects are
 	selected func(selector string)  // nil where nobody asks
 }
 
-func newProtobufDecoder[H object.Head](t *target, opts Options, p product[H]) (*protobufDecoder[H], error) {
-	d := &protobufDecoder[H]{target: t, opts: opts, make: p, messages: protobuf.GuardOf(t.goType, map[reflect.Type]*protobuf.Guard{})}
+func newProtobufDecoder(t *target, opts Options, p product) (*protobufDecoder, error) {
+	d := &protobufDecoder{target: t, opts: opts, make: p, messages: protobuf.GuardOf(t.goType, map[reflect.Type]*protobuf.Guard{})}
 	var err error
 	if d.bookmarks = d; t.fields != nil || p.packer != nil {
 		if d.bookmarks, err = newProtobufDecoder(t.whole(), opts, p.ofBookmarks()); err != nil {
@@ -46,54 +46,54 @@ func newProtobufDecoder[H object.Head](t *target, opts Options, p product[H]) (*
 		d.table, err = protobuf.TableOf(t.goType, t.fields)
 	}
 	if p.packer != nil && d.table != nil {
-		d.layout = p.packer.layout(t.goType, t.named(), codeProtobuf)
+		d.layout = p.packer.layouts.get(t.goType, t.named(), codeProtobuf)
 	}
 	return d, err
 }
 
 // newRun returns what decodes the objects of one list or watch.
-func (d *protobufDecoder[H]) newRun() *protobuf.Run {
+func (d *protobufDecoder) newRun() *protobuf.Run {
 	return &protobuf.Run{Sharer: share.Sharer{Pool: d.opts.Pool.inner()}}
 }
 
-func (d *protobufDecoder[H]) fail(where string, raw []byte, err error) *Error {
+func (d *protobufDecoder) fail(where string, raw []byte, err error) *Error {
 	// As much of the key as can be read: the object was refused already.
 	h, _ := protobuf.HeadOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.Namespace), string(h.Name)), Bytes: len(raw), Err: err}
 }
 
-func (d *protobufDecoder[H]) Object(body []byte) (H, error) {
+func (d *protobufDecoder) Object(body []byte) (object.Head, error) {
 	raw, err := d.open(body)
 	if err != nil {
-		var none H
+		var none object.Head
 		return none, err
 	}
 	return d.opened(new(protobuf.Run), raw, nil, false)
 }
 
 // Choosing implements Decoder.
-func (d *protobufDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
+func (d *protobufDecoder) Choosing(wanted func(object.Head) bool) Decoder {
 	choosing := *d
 	choosing.wanted = wanted
 	return &choosing
 }
 
 // Selected implements Decoder.
-func (d *protobufDecoder[H]) Selected(told func(selector string)) Decoder[H] {
+func (d *protobufDecoder) Selected(told func(selector string)) Decoder {
 	telling := *d
 	telling.selected = told
 	return &telling
 }
 
 // tell tells by which selector a list was selected, if by any.
-func (d *protobufDecoder[H]) tell(selector string) {
+func (d *protobufDecoder) tell(selector string) {
 	if d.selected != nil && selector != "" {
 		d.selected(selector)
 	}
 }
 
 // open returns the bytes of an object out of its envelope, which must name its kind.
-func (d *protobufDecoder[H]) open(body []byte) (raw []byte, err error) {
+func (d *protobufDecoder) open(body []byte) (raw []byte, err error) {
 	e, err := protobuf.Open(MediaProtobuf, body)
 	if err != nil {
 		return nil, d.fail("object", nil, err)
@@ -114,13 +114,13 @@ func (d *protobufDecoder[H]) open(body []byte) (raw []byte, err error) {
 }
 
 // opened decodes an object that was in an envelope. A known object is returned instead.
-func (d *protobufDecoder[H]) opened(run *protobuf.Run, raw []byte, known Known[H], named bool) (H, error) {
+func (d *protobufDecoder) opened(run *protobuf.Run, raw []byte, known Known, named bool) (object.Head, error) {
 	if have, ok := d.known(known, raw); ok {
 		return have, nil
 	}
 	obj, err := d.decode(run, raw, named)
 	if err != nil {
-		var none H
+		var none object.Head
 		return none, d.fail("object", raw, err)
 	}
 	return obj, nil
@@ -128,26 +128,26 @@ func (d *protobufDecoder[H]) opened(run *protobuf.Run, raw []byte, known Known[H
 
 // decode makes what is wanted of raw: it packs the bytes as they are, if it can, or else
 // decodes them.
-func (d *protobufDecoder[H]) decode(run *protobuf.Run, raw []byte, named bool) (H, error) {
+func (d *protobufDecoder) decode(run *protobuf.Run, raw []byte, named bool) (object.Head, error) {
 	if packed, ok := d.pack(run, raw, named); ok {
 		return packed, nil
 	}
 	obj, err := d.object(run, raw, named)
 	if err != nil {
-		var none H
+		var none object.Head
 		return none, err
 	}
 	return d.make.of(obj)
 }
 
 // pack packs raw without decoding it, if that would succeed.
-func (d *protobufDecoder[H]) pack(run *protobuf.Run, raw []byte, named bool) (packed H, ok bool) {
+func (d *protobufDecoder) pack(run *protobuf.Run, raw []byte, named bool) (packed object.Head, ok bool) {
 	if d.layout == nil {
 		return packed, false
 	}
 	b := benches.Get().(*bench)
 	defer b.clean()
-	b.head.Wanted = d.make.packer.kept()
+	b.head.Wanted = d.make.packer.annotations
 	kept, ok := run.Sift(d.table, &b.head, raw, &b.room)
 	if !ok || named && b.head.Name == "" {
 		return packed, false
@@ -156,7 +156,7 @@ func (d *protobufDecoder[H]) pack(run *protobuf.Run, raw []byte, named bool) (pa
 }
 
 // object decodes raw with the table, or else with the reference.
-func (d *protobufDecoder[H]) object(run *protobuf.Run, raw []byte, named bool) (object.Object, error) {
+func (d *protobufDecoder) object(run *protobuf.Run, raw []byte, named bool) (object.Object, error) {
 	obj := d.new()
 	if d.table == nil || run.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
 		obj = d.new()
@@ -168,7 +168,7 @@ func (d *protobufDecoder[H]) object(run *protobuf.Run, raw []byte, named bool) (
 }
 
 // unmarshal is the reference.
-func (d *protobufDecoder[H]) unmarshal(obj object.Object, raw []byte) error {
+func (d *protobufDecoder) unmarshal(obj object.Object, raw []byte) error {
 	if err := d.messages.Check(raw); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func unmarshalStatus(raw []byte) error {
 }
 
 // identify implements glanced.
-func (d *protobufDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
+func (d *protobufDecoder) identify(i frame.Item) (v object.Version, ok bool) {
 	h, ok := protobuf.HeadOf(i.Raw)
 	if !ok || len(h.Name) == 0 {
 		return v, false
@@ -200,17 +200,17 @@ func (d *protobufDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) 
 }
 
 // readHead implements glanced.
-func (d *protobufDecoder[H]) readHead(h *head.Head, i frame.Item) bool {
+func (d *protobufDecoder) readHead(h *head.Head, i frame.Item) bool {
 	return protobuf.ReadHead(h, i.Raw)
 }
 
 // decodeWhole implements glanced.
-func (d *protobufDecoder[H]) decodeWhole(i frame.Item) (object.Object, error) {
+func (d *protobufDecoder) decodeWhole(i frame.Item) (object.Object, error) {
 	return d.bookmarks.object(new(protobuf.Run), i.Raw, false)
 }
 
 // known returns the caller's object if raw is the same version of it.
-func (d *protobufDecoder[H]) known(k Known[H], raw []byte) (have H, ok bool) {
+func (d *protobufDecoder) known(k Known, raw []byte) (have object.Head, ok bool) {
 	if k == nil {
 		return have, false
 	}

@@ -224,7 +224,7 @@ func TestW01_ProtobufInOtherForms(t *testing.T) {
 	pool := NewPool()
 	values, errs := 0, 0
 	objectKinds(all, func(i int, a apiType) {
-		if !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: a.kind}) {
+		if !SupportsProtobuf(Options{Scheme: all, Kind: a.kind}) {
 			return
 		}
 		c := newContest[object.Object](t, MediaProtobuf, Options{Scheme: all, Kind: a.kind}, pool)
@@ -265,7 +265,7 @@ func TestW01_DamagedProtobuf(t *testing.T) {
 	f := newFiller(all)
 	pool := NewPool()
 	objectKinds(all, func(i int, a apiType) {
-		if !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: a.kind}) {
+		if !SupportsProtobuf(Options{Scheme: all, Kind: a.kind}) {
 			return
 		}
 		c := newContest[object.Object](t, MediaProtobuf, Options{Scheme: all, Kind: a.kind}, pool)

@@ -20,31 +20,31 @@ import (
 //	magic, Unknown{typeMeta, raw{1 ListMeta, 2 item, 2 item, ...}, ...}
 //
 // Only a few batches of items are in memory at a time.
-type protobufList[H object.Head] struct {
-	*protobufDecoder[H]
+type protobufList struct {
+	*protobufDecoder
 	*frame.Protobuf
-	*crew.Crew[item[H]]
+	*crew.Crew[item]
 	meta     *metav1.ListMeta
 	selector string // by which the server has selected
 	envelope protobuf.Envelope
 }
 
-func (d *protobufDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
-	return func(yield func(H, error) bool) {
-		newItem := func() crew.Decode[item[H]] { return d.newItem(known) }
+func (d *protobufDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
+	return func(yield func(object.Head, error) bool) {
+		newItem := func() crew.Decode[item] { return d.newItem(known) }
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		p := crew.New(s.Source, newItem, func(i item[H]) bool { return i.passed || yield(i.object, nil) })
+		p := crew.New(s.Source, newItem, func(i item) bool { return i.passed || yield(i.object, nil) })
 		defer p.Close()
-		l := &protobufList[H]{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
+		l := &protobufList{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
 		if err := l.read(); err != nil && err != crew.ErrStopped {
-			var none H
+			var none object.Head
 			yield(none, err)
 		}
 	}
 }
 
 // read reads the body to its end.
-func (l *protobufList[H]) read() error {
+func (l *protobufList) read() error {
 	*l.meta = metav1.ListMeta{}
 	err := l.readEnvelope()
 	if earlier := l.Flush(); earlier != nil {
@@ -62,7 +62,7 @@ func (l *protobufList[H]) read() error {
 	return err
 }
 
-func (l *protobufList[H]) readEnvelope() error {
+func (l *protobufList) readEnvelope() error {
 	prefix, err := l.Next(len(protobuf.Magic))
 	if err != nil {
 		return fault.Truncated(err)
@@ -96,7 +96,7 @@ func (l *protobufList[H]) readEnvelope() error {
 	return nil
 }
 
-func (l *protobufList[H]) readSmall(number int, size uint64) error {
+func (l *protobufList) readSmall(number int, size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: field %d of the envelope has %d bytes", ErrTooLarge, number, size)
 	}
@@ -108,7 +108,7 @@ func (l *protobufList[H]) readSmall(number int, size uint64) error {
 }
 
 // readRaw reads the list message, which has size bytes.
-func (l *protobufList[H]) readRaw(size uint64) error {
+func (l *protobufList) readRaw(size uint64) error {
 	if l.envelope.HasRaw {
 		return fmt.Errorf("%w: a second list in one body", ErrSyntax)
 	}
@@ -150,7 +150,7 @@ func (l *protobufList[H]) readRaw(size uint64) error {
 	return nil
 }
 
-func (l *protobufList[H]) readStatus(size uint64) error {
+func (l *protobufList) readStatus(size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: a status of %d bytes", ErrTooLarge, size)
 	}
@@ -161,7 +161,7 @@ func (l *protobufList[H]) readStatus(size uint64) error {
 	return unmarshalStatus(raw)
 }
 
-func (l *protobufList[H]) readMeta(size uint64) error {
+func (l *protobufList) readMeta(size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: list metadata of %d bytes", ErrTooLarge, size)
 	}
@@ -178,7 +178,7 @@ func (l *protobufList[H]) readMeta(size uint64) error {
 	return nil
 }
 
-func (l *protobufList[H]) readItem(size uint64) error {
+func (l *protobufList) readItem(size uint64) error {
 	if size > uint64(l.opts.MaxObjectBytes) {
 		return l.fail(whereItem(l.Count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
 	}
@@ -193,19 +193,19 @@ func (l *protobufList[H]) readItem(size uint64) error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *protobufDecoder[H]) newItem(known Known[H]) crew.Decode[item[H]] {
+func (d *protobufDecoder) newItem(known Known) crew.Decode[item] {
 	run, glance := d.newRun(), newGlance(d.wanted, d)
-	return func(i frame.Item, number int) (item[H], error) {
+	return func(i frame.Item, number int) (item, error) {
 		if _, passed := glance.passes(i); passed {
-			return item[H]{passed: true}, nil
+			return item{passed: true}, nil
 		}
 		if have, ok := d.known(known, i.Raw); ok {
-			return item[H]{object: have}, nil
+			return item{object: have}, nil
 		}
 		obj, err := d.decode(run, i.Raw, true)
 		if err != nil {
-			return item[H]{}, d.fail(whereItem(number), i.Raw, err)
+			return item{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return item[H]{object: obj}, nil
+		return item{object: obj}, nil
 	}
 }

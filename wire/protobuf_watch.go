@@ -8,30 +8,31 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-func (d *protobufDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Event[H], error] {
-	return func(yield func(Event[H], error) bool) {
+func (d *protobufDecoder) Watch(body io.Reader, known Known) iter.Seq2[Event[object.Head], error] {
+	return func(yield func(Event[object.Head], error) bool) {
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		newFrame := func() crew.Decode[Event[H]] { return d.newFrame(s.Source, known) }
-		p := crew.New(s.Source, newFrame, func(ev Event[H]) bool { return yield(ev, nil) })
-		f := &frames[H]{Crew: p, fail: d.fail, next: s.NextFrame}
+		newFrame := func() crew.Decode[Event[object.Head]] { return d.newFrame(s.Source, known) }
+		p := crew.New(s.Source, newFrame, func(ev Event[object.Head]) bool { return yield(ev, nil) })
+		f := &frames{Crew: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *protobufDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
+func (d *protobufDecoder) newFrame(s *frame.Source, known Known) crew.Decode[Event[object.Head]] {
 	run, glance := d.newRun(), newGlance(d.wanted, d)
 	run.Versions = true
-	return func(i frame.Item, number int) (Event[H], error) {
+	return func(i frame.Item, number int) (Event[object.Head], error) {
 		ev, err := d.event(run, glance, i.Raw, known)
 		if err != nil {
-			return Event[H]{}, inFrame(number, err)
+			return Event[object.Head]{}, inFrame(number, err)
 		}
 		ev.Bytes, ev.Received, ev.Decoded = frame.FramePrefix+len(i.Raw), s.Arrived(), time.Now()
 		return ev, nil
@@ -39,7 +40,7 @@ func (d *protobufDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Deco
 }
 
 // event decodes a frame.
-func (d *protobufDecoder[H]) event(run *protobuf.Run, glance *glance, raw []byte, known Known[H]) (ev Event[H], err error) {
+func (d *protobufDecoder) event(run *protobuf.Run, glance *glance, raw []byte, known Known) (ev Event[object.Head], err error) {
 	typ, obj, err := protobuf.SplitEvent(raw)
 	if err == nil {
 		ev.Type, err = eventType(typ)
@@ -68,7 +69,7 @@ func (d *protobufDecoder[H]) event(run *protobuf.Run, glance *glance, raw []byte
 	return ev, err
 }
 
-func (d *protobufDecoder[H]) watchError(obj []byte) error {
+func (d *protobufDecoder) watchError(obj []byte) error {
 	e, err := protobuf.Open(MediaProtobuf, obj)
 	if err == nil && !isStatus(e.APIVersion, e.Kind) {
 		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(e.APIVersion), fault.Excerpt(e.Kind))

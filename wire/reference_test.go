@@ -24,19 +24,19 @@ import (
 // contest is a decoder of each sort for the objects of one kind and one media
 // type: the reference, and those that have to give the same.
 type contest[T object.Object] struct {
-	reference Decoder[T]
+	reference typedDecoder[T]
 	compiled  []contestant[T]
 }
 
 type contestant[T object.Object] struct {
-	Decoder[T]
+	typedDecoder[T]
 	name string
 	same func(t testing.TB, want, got any, about string)
 }
 
 func newContest[T object.Object](t testing.TB, media string, opts Options, pool *Pool) *contest[T] {
 	t.Helper()
-	with := func(change func(*Options)) Decoder[T] {
+	with := func(change func(*Options)) typedDecoder[T] {
 		opts := opts
 		change(&opts)
 		return decoder[T](t, media, opts)
@@ -76,7 +76,7 @@ func (c *contest[T]) lists(t testing.TB, body []byte, about string, args ...any)
 	for _, d := range c.compiled {
 		about := fmt.Sprintf(about+": ", args...) + d.name
 		r := &recorder{r: bytes.NewReader(body)}
-		got, meta, err := readList(d.Decoder, r)
+		got, meta, err := readList(d.typedDecoder, r)
 		requireSame(t, wantErr, err, about)
 		r.requireFree(t, got, about)
 		requireSame(t, wantMeta, meta, about)
@@ -91,7 +91,7 @@ func (c *contest[T]) watches(t testing.TB, body []byte, about string, args ...an
 	for _, d := range c.compiled {
 		about := fmt.Sprintf(about+": ", args...) + d.name
 		r := &recorder{r: bytes.NewReader(body)}
-		got, err := readWatch(d.Decoder, r)
+		got, err := readWatch(d.typedDecoder, r)
 		requireSame(t, wantErr, err, about)
 		r.requireFree(t, got, about)
 		require.Len(t, got, len(want), about)
@@ -315,7 +315,7 @@ func portion(n int) int {
 
 // mediaOf returns the media types of a kind's objects.
 func mediaOf(all *runtime.Scheme, kind object.GVK) []string {
-	if SupportsProtobuf[object.Object](Options{Scheme: all, Kind: kind}) {
+	if SupportsProtobuf(Options{Scheme: all, Kind: kind}) {
 		return bothMedia
 	}
 	return []string{MediaJSON}

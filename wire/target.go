@@ -32,36 +32,27 @@ type target struct {
 	kind       object.GVK
 	apiVersion string
 	form       form
-	goType     reflect.Type    // what T points to
+	goType     reflect.Type    // what an object points to
 	guard      *guard.Guard    // of what the reference reads
 	fields     *selection.Tree // of an object; nil for all of it
 }
 
-func newTarget[T object.Object](opts Options) (*target, error) {
-	t := &target{kind: opts.Kind}
-	declared := reflect.TypeFor[T]()
-	switch declared.Kind() {
-	case reflect.Pointer:
-		t.goType = declared.Elem()
-	case reflect.Interface:
-		t.goType = reflect.TypeFor[unstructured.Unstructured]()
-		switch {
-		case opts.Type != nil && opts.Type.Kind() != reflect.Pointer:
-			return nil, fmt.Errorf("%w: Options.Type %v is no pointer", ErrKind, opts.Type)
-		case opts.Type != nil:
-			t.goType = opts.Type.Elem()
-		case opts.Scheme != nil && opts.Scheme.Recognizes(opts.Kind):
-			obj, err := opts.Scheme.New(opts.Kind)
-			if err != nil {
-				return nil, fmt.Errorf("new %s: %w", opts.Kind, err)
-			}
-			t.goType = reflect.TypeOf(obj).Elem()
+func newTarget(opts Options) (*target, error) {
+	t := &target{kind: opts.Kind, goType: reflect.TypeFor[unstructured.Unstructured]()}
+	switch {
+	case opts.Type != nil && opts.Type.Kind() != reflect.Pointer:
+		return nil, fmt.Errorf("%w: Options.Type %v is no pointer", ErrKind, opts.Type)
+	case opts.Type != nil:
+		t.goType = opts.Type.Elem()
+	case opts.Scheme != nil && opts.Scheme.Recognizes(opts.Kind):
+		obj, err := opts.Scheme.New(opts.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("new %s: %w", opts.Kind, err)
 		}
-	default:
-		return nil, fmt.Errorf("%w: %v is neither a pointer nor an interface", ErrKind, declared)
+		t.goType = reflect.TypeOf(obj).Elem()
 	}
-	if _, ok := reflect.New(t.goType).Interface().(T); !ok {
-		return nil, fmt.Errorf("%w: *%v, the Go type of %s, is not a %v", ErrKind, t.goType, opts.Kind, declared)
+	if _, ok := reflect.New(t.goType).Interface().(object.Object); !ok {
+		return nil, fmt.Errorf("%w: *%v, the Go type of %s, is not an object.Object", ErrKind, t.goType, opts.Kind)
 	}
 	switch t.goType {
 	case reflect.TypeFor[unstructured.Unstructured]():
@@ -223,12 +214,12 @@ func (t *target) project(obj object.Object) {
 	selection.Prune(reflect.ValueOf(obj), t.fields)
 }
 
-// SupportsProtobuf reports whether NewDecoder can read the Go type that T and opts
+// SupportsProtobuf reports whether NewDecoder can read the Go type that opts
 // determine from protobuf: the type has a generated Unmarshal method and does not
 // contain itself. Generated code recurses as deeply as the bytes say. For a type
 // that contains itself, a few hostile megabytes would overflow the stack, from
 // which no caller can recover. Read such types from JSON.
-func SupportsProtobuf[T object.Object](opts Options) bool {
-	t, err := newTarget[T](opts)
+func SupportsProtobuf(opts Options) bool {
+	t, err := newTarget(opts)
 	return err == nil && protobuf.Obstacle(t.goType) == ""
 }

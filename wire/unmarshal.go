@@ -20,14 +20,18 @@ import (
 // at the name. Its errors wrap ErrKind, ErrSyntax, ErrTooDeep, ErrTooDense, ErrQuantity or
 // io.ErrUnexpectedEOF. Of the content, which may be a secret, they hold apiVersion and kind
 // alone. It is safe for concurrent use.
-func UnmarshalJSON[T object.Object](raw []byte, kind object.GVK) (made T, err error) {
-	t, err := newTarget[T](Options{Kind: kind})
-	if err != nil {
-		return made, err
-	}
-	obj, err := t.unmarshalJSON(raw)
-	made, _ = obj.(T)
+func UnmarshalJSON[T object.Object](raw []byte, kind object.GVK) (T, error) {
+	o, err := unmarshalJSON(raw, Options{Kind: kind, Type: TypeFor[T]()})
+	made, _ := o.(T)
 	return made, err
+}
+
+func unmarshalJSON(raw []byte, opts Options) (object.Object, error) {
+	t, err := newTarget(opts)
+	if err != nil {
+		return nil, err
+	}
+	return t.unmarshalJSON(raw)
 }
 
 func (t *target) unmarshalJSON(raw []byte) (object.Object, error) {

@@ -12,26 +12,26 @@ import (
 )
 
 // frames is the state of reading one watch stream.
-type frames[T object.Head] struct {
-	*crew.Crew[Event[T]]
+type frames struct {
+	*crew.Crew[Event[object.Head]]
 	next func() (frame.Item, error) // finds a frame; io.EOF where the stream ends before it
 	fail func(where string, raw []byte, err error) *Error
 }
 
 // read reads the stream to its end.
-func (f *frames[T]) read(yield func(Event[T], error) bool) {
+func (f *frames) read(yield func(Event[object.Head], error) bool) {
 	defer f.Close()
 	err := f.find()
 	if earlier := f.Flush(); earlier != nil {
 		err = earlier
 	}
 	if err != io.EOF && err != crew.ErrStopped {
-		yield(Event[T]{}, err)
+		yield(Event[object.Head]{}, err)
 	}
 }
 
 // find finds frames until there is none.
-func (f *frames[T]) find() error {
+func (f *frames) find() error {
 	for {
 		found, err := f.next()
 		switch {

@@ -58,7 +58,7 @@ func TestL21_PlacesInFrames(t *testing.T) {
 	}
 }
 
-func readWatch[T object.Object](d Decoder[T], body io.Reader) (events []Event[T], err error) {
+func readWatch[T object.Object](d typedDecoder[T], body io.Reader) (events []Event[T], err error) {
 	for ev, err := range d.Watch(body, nil) {
 		if err != nil {
 			return events, err

@@ -17,16 +17,16 @@ import (
 // the transport from the bytes: rest uses it and knows nothing of encodings. A
 // Decoder is safe for concurrent use. Each iterator it returns belongs to one
 // goroutine and can be ranged over once.
-type Decoder[T object.Head] interface {
+type Decoder interface {
 	// Object decodes a body that holds one object.
-	Object(body []byte) (T, error)
+	Object(body []byte) (object.Head, error)
 
 	// List decodes a list body item by item while it arrives. When the iteration
 	// ends without an error, meta holds the list's own metadata. A body that ends
 	// early is an error, never a shorter list. If known returns an object with an
 	// item's UID and resource version, List yields that object and does not look
 	// at the item any further. known may be nil.
-	List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error]
+	List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error]
 
 	// Watch decodes a watch stream frame by frame. If the stream ends between two
 	// frames, the iteration ends without an error. An ERROR event ends it with the
@@ -34,7 +34,7 @@ type Decoder[T object.Head] interface {
 	// with an *Error. In ADDED events known objects are reused as in List, because
 	// a streaming list begins with such events. Other events are newer than
 	// anything the caller knows.
-	Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error]
+	Watch(body io.Reader, known Known) iter.Seq2[Event[object.Head], error]
 
 	// Choosing returns the decoder that leaves out the objects that wanted refuses: lists
 	// lack them, and their events have no object but its name (Event.Passed). Wanted is asked
@@ -42,16 +42,16 @@ type Decoder[T object.Head] interface {
 	// head that it must not keep, before anything else of the object is read and whatever
 	// Options.Keep says. Of what is not wanted no more is checked than that. It may be called from
 	// any goroutine, and must not block.
-	Choosing(wanted func(object.Head) bool) Decoder[T]
+	Choosing(wanted func(object.Head) bool) Decoder
 
 	// Selected returns the decoder that tells, at the end of each list of which the server says
 	// that it has selected what is in it, by which selector (shardInfo, KEP-5866).
-	Selected(told func(selector string)) Decoder[T]
+	Selected(told func(selector string)) Decoder
 }
 
 // item is what a decoder has made of an item of a list.
-type item[H object.Head] struct {
-	object H
+type item struct {
+	object object.Head
 	bare   bool // it did not name its kind
 	passed bool // it is not wanted, and there is no object
 }

@@ -80,8 +80,8 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 		if k.direct != nil {
 			place := discovery.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery is needed
 			objects := rest.ResourceForMapping[object.Object](k.direct.client, place).Namespace(namespace).Keep(k.keep)
-			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) source.Reuser[object.Object] {
-				return objects.Sharing(pool)
+			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) source.ListerWatcher {
+				return objects.Sharing(pool).Source()
 			})
 		}
 		return k.caching(NewInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(k.tweaked(lw), client), example,

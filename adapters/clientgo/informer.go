@@ -55,8 +55,8 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 	i.lists = fake
 	i.stall = decodedListTime
 	i.reflector = cache.NewReflectorWithOptions(lw, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
-	i.open = func(transform transform) source.ListerWatcher[object.Object] {
-		var s source.ListerWatcher[object.Object] = objects
+	i.open = func(transform transform) source.ListerWatcher {
+		var s source.ListerWatcher = objects
 		if transform != nil {
 			s = transform(s)
 		}
@@ -83,14 +83,14 @@ func describe(example runtime.Object) string {
 const decodedListTime = 10 * time.Minute
 
 // transform makes a source of one whose objects go through a cache.TransformFunc.
-type transform = func(source.ListerWatcher[object.Object]) source.ListerWatcher[object.Object]
+type transform = func(source.ListerWatcher) source.ListerWatcher
 
 // informer is a Millrace informer with the surface of client-go's. What has to
 // be said before it runs is noted here; Run makes the informer from that.
 type informer struct {
 	name      string
 	holds     string // the Go type of the objects; empty where it is not known
-	open      func(transform) source.ListerWatcher[object.Object]
+	open      func(transform) source.ListerWatcher
 	lists     bool // the source cannot stream a list
 	caches    sharedinformer.Store
 	snapshots *snapshot.Directory
@@ -180,7 +180,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	if i.lists || !features.FeatureGates().Enabled(features.WatchListClient) {
 		opts.Initial = reflector.List
 	}
-	i.running = sharedinformer.New(i.open(i.transforming()), opts)
+	i.running = sharedinformer.New[object.Object](i.open(i.transforming()), opts)
 	for _, r := range i.order {
 		i.join(r)
 	}
@@ -238,7 +238,7 @@ func (i *informer) transforming() transform {
 		}
 		return transformed, nil
 	}
-	return func(from source.ListerWatcher[object.Object]) source.ListerWatcher[object.Object] {
+	return func(from source.ListerWatcher) source.ListerWatcher {
 		return reflector.TransformedBy(from, wrapped, apply)
 	}
 }

@@ -22,9 +22,9 @@ type located[T object.Object] struct {
 	resource  schema.GroupVersionResource
 	namespace string
 	keep      wire.Fields
-	pool      *wire.Pool                // nil where nothing is shared
-	known     wire.Known[object.Object] // nil where every object is decoded
-	wanted    func(object.Head) bool    // nil where every object is wanted
+	pool      *wire.Pool             // nil where nothing is shared
+	known     wire.Known             // nil where every object is decoded
+	wanted    func(object.Head) bool // nil where every object is wanted
 	selection source.Selection
 }
 
@@ -32,21 +32,21 @@ type located[T object.Object] struct {
 func (l *located[T]) String() string { return nameResource(l.resource.GroupResource(), l.namespace) }
 
 // Reusing implements source.Reuser.
-func (l *located[T]) Reusing(known wire.Known[object.Object]) source.ListerWatcher[object.Object] {
+func (l *located[T]) Reusing(known wire.Known) source.ListerWatcher {
 	keeping := *l
 	keeping.known = known
 	return &keeping
 }
 
 // Choosing implements source.Chooser.
-func (l *located[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[object.Object] {
+func (l *located[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
 	choosing := *l
 	choosing.wanted = source.Both(choosing.wanted, wanted)
 	return &choosing
 }
 
 // Selecting implements source.Selector.
-func (l *located[T]) Selecting(s source.Selection) source.ListerWatcher[object.Object] {
+func (l *located[T]) Selecting(s source.Selection) source.ListerWatcher {
 	selecting := *l
 	selecting.selection = s
 	return &selecting
@@ -67,7 +67,7 @@ func (l *located[T]) Reaches(namespace string) bool {
 }
 
 // find returns the source with its kind.
-func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Object], error) {
+func (l *located[T]) find(ctx context.Context) (source.ListerWatcher, error) {
 	m, err := l.client.Mapper().MappingForResource(ctx, l.resource)
 	if err == nil && m.Resource != l.resource {
 		err = fmt.Errorf("the server has %v instead", m.Resource)
@@ -75,10 +75,10 @@ func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Obje
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", l.resource, &source.ResolveError{Err: err})
 	}
-	var found source.ListerWatcher[object.Object]
-	objects := rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Keep(l.keep).Sharing(l.pool).Objects()
+	var found source.ListerWatcher
+	objects := rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Keep(l.keep).Sharing(l.pool).Source()
 	if found = objects; l.known != nil {
-		found = objects.Reusing(l.known)
+		found = objects.(source.Reuser).Reusing(l.known)
 	}
 	if l.wanted != nil {
 		found = source.Choosing(found, l.wanted)
@@ -87,9 +87,9 @@ func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Obje
 }
 
 // List implements source.ListerWatcher.
-func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
-	list := source.List[object.Object]{Meta: new(metav1.ListMeta)}
-	list.Items = func(yield func(object.Object, error) bool) {
+func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+	list := source.List[object.Head]{Meta: new(metav1.ListMeta)}
+	list.Items = func(yield func(object.Head, error) bool) {
 		found, err := l.find(ctx)
 		if err != nil {
 			yield(nil, err)
@@ -108,7 +108,7 @@ func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) source.L
 }
 
 // Watch implements source.ListerWatcher.
-func (l *located[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+func (l *located[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	found, err := l.find(ctx)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func TestADynamicInformerChoosesBeforeItDecodes(t *testing.T) {
 	from := configMaps(t, wire.Fields{})
 	made := 0
 	even := func(o object.Head) bool { made++; return len(o.GetName()) == 2 }
-	chosen := source.Choosing(source.Choosing[object.Object](from, even), func(o object.Head) bool { return o.GetName() < "c5" })
+	chosen := source.Choosing(source.Choosing(from, even), func(o object.Head) bool { return o.GetName() < "c5" })
 	require.IsType(t, from, chosen)
 	var names []string
 	for o, err := range chosen.List(t.Context(), metav1.ListOptions{}).Items {

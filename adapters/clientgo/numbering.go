@@ -23,7 +23,7 @@ import (
 //
 // It belongs to the reflector's goroutine.
 type numbering struct {
-	source.ListerWatcher[object.Object]
+	source.ListerWatcher
 
 	fake bool              // the versions of objects mean nothing
 	on   bool              // numbering has begun
@@ -75,19 +75,19 @@ func (n *numbering) next() string {
 }
 
 // number gives o a version, if need be.
-func (n *numbering) number(o object.Object) object.Object {
+func (n *numbering) number(o object.Head) object.Head {
 	n.see(o.GetResourceVersion())
 	if !n.on {
 		return o
 	}
-	return &numbered{o, n.next()}
+	return &numbered{o.(object.Object), n.next()}
 }
 
 // List implements source.ListerWatcher.
-func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
+func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := n.ListerWatcher.List(ctx, opts)
 	items := list.Items
-	list.Items = func(yield func(object.Object, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
 			if err == nil {
 				item = n.number(item)
@@ -124,7 +124,7 @@ func (n *numbering) remember(number, own string) {
 // Watch implements source.ListerWatcher. It goes on from the version that it is asked for, and
 // not from the last that was seen: a list that was only looked at was not taken. All other
 // versions are forgotten, since nobody goes back to them.
-func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if own, ok := n.own[opts.ResourceVersion]; ok {
 		clear(n.own)
 		n.remember(opts.ResourceVersion, own)
@@ -134,7 +134,7 @@ func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[object.Object], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		own, before := opts.ResourceVersion, ""
 		for e, err := range events {
 			if err == nil {

@@ -59,16 +59,16 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	if origin, ok := objects.Origin(); ok { // it knows what an interface holds
+	if origin, ok := source.OriginOf(objects.Source()); ok { // it knows what an interface holds
 		i.holds = origin.Type.String()
 	}
 	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
-	i.open = func(transform transform) source.ListerWatcher[object.Object] {
+	i.open = func(transform transform) source.ListerWatcher {
 		if transform != nil {
-			return transform(narrowed(objects.Objects(), opts.Tweak))
+			return transform(narrowed(objects.Source(), opts.Tweak))
 		}
-		return narrowed(objects.Objects().Sharing(opts.Pool), opts.Tweak)
+		return narrowed(objects.Sharing(opts.Pool).Source(), opts.Tweak)
 	}
 	return i
 }

@@ -88,7 +88,7 @@ func newDirectFactory[T object.Object](cfg *clientrest.Config, newLister newList
 	}
 	d := &direct{client: client, pool: wire.NewPool()}
 	return newResourceFactory(newLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
-		return d.informer(name, example, o.resync, &o, func(pool *wire.Pool) source.Reuser[object.Object] {
+		return d.informer(name, example, o.resync, &o, func(pool *wire.Pool) source.ListerWatcher {
 			return &located[T]{client: client, resource: resource, namespace: o.namespace, keep: o.keep, pool: pool}
 		})
 	}), nil

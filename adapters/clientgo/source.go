@@ -50,9 +50,9 @@ func (s *upstream) String() string { return s.name }
 const maxEmptyPages = 1000
 
 // List implements source.ListerWatcher.
-func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
-	list := source.List[object.Object]{Meta: new(metav1.ListMeta)}
-	list.Items = func(yield func(object.Object, error) bool) {
+func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+	list := source.List[object.Head]{Meta: new(metav1.ListMeta)}
+	list.Items = func(yield func(object.Head, error) bool) {
 		empty := 0
 		token := "" // that led to some earlier page
 		for pages := 1; ; pages++ {
@@ -96,7 +96,7 @@ func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.Lis
 
 // page reads one page, and says how many items it has. It returns nil where the consumer wants
 // no more.
-func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (page metav1.ListInterface, items int, err error) {
+func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Head, error) bool) (page metav1.ListInterface, items int, err error) {
 	list, err := s.lw.ListWithContext(traced(ctx), opts)
 	if err != nil {
 		return nil, 0, err
@@ -125,14 +125,14 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 }
 
 // Watch implements source.ListerWatcher.
-func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	request, cancel := context.WithCancel(traced(ctx))
 	w, err := s.lw.WatchWithContext(request, opts)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	return func(yield func(wire.Event[object.Object], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		defer end(w)
 		defer cancel() // first, so that nobody reads a body that is being closed
 		for {
@@ -146,7 +146,7 @@ func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq
 					return
 				}
 			case <-ctx.Done():
-				yield(wire.Event[object.Object]{}, context.Cause(ctx))
+				yield(wire.Event[object.Head]{}, context.Cause(ctx))
 				return
 			}
 		}
@@ -189,9 +189,9 @@ func end(w watch.Interface) {
 
 // event checks one event of a watch. Stock client-go passes over objects of
 // another type, and takes them from a list; here they are failures (L21).
-func (s *upstream) event(e watch.Event) (wire.Event[object.Object], error) {
+func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	now := time.Now()
-	event := wire.Event[object.Object]{Type: e.Type, Received: now, Decoded: now}
+	event := wire.Event[object.Head]{Type: e.Type, Received: now, Decoded: now}
 	if e.Type == watch.Error {
 		return event, apierrors.FromObject(e.Object)
 	}

@@ -33,7 +33,7 @@ func (v view) Heads() indexer.Reader[object.Head] {
 	if i := v.of.inner(); i != nil {
 		return i.Heads()
 	}
-	return indexer.New[object.Head]().Reader()
+	return indexer.New().Reader()
 }
 
 // Object implements sharedinformer.View.

@@ -111,7 +111,7 @@ func TestDamagedObjectsAreErrors(t *testing.T) {
 			r.Helper()
 			head, ok := heads.Get(object.Key{Namespace: "shop", Name: "a"})
 			require.True(r, ok)
-			text := reflect.ValueOf(head.(*wire.Packed[object.Object])).Elem().FieldByName("text").FieldByName("data").String()
+			text := reflect.ValueOf(head.(*wire.Packed)).Elem().FieldByName("text").FieldByName("data").String()
 			*(*byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(text)), len(text)-2)) ^= 1
 		}
 		r.forget()

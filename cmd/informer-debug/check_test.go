@@ -42,8 +42,8 @@ type deaf struct {
 func (d *deaf) String() string { return d.resource.String() }
 
 // List implements source.ListerWatcher.
-func (d *deaf) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
-	return d.resource.List(ctx, opts)
+func (d *deaf) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+	return d.resource.Source().List(ctx, opts)
 }
 
 func (d *deaf) ignore(key object.Key) {
@@ -53,12 +53,12 @@ func (d *deaf) ignore(key object.Key) {
 }
 
 // Watch implements source.ListerWatcher.
-func (d *deaf) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
-	events, err := d.resource.Watch(ctx, opts)
+func (d *deaf) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	events, err := d.resource.Source().Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			d.mu.Lock()
 			drop := err == nil && d.key.Name != "" && object.KeyOf(e.Object) == d.key
@@ -92,7 +92,7 @@ func listener(t *testing.T, srv *apiserver.Server, opts sharedinformer.Options) 
 	require.NoError(t, err)
 	from := &deaf{resource: rest.ResourceFor[*corev1.Pod](client).Namespace("shop")}
 	opts.Flight = flight.New(1 << 16)
-	i := sharedinformer.New(from, opts)
+	i := sharedinformer.New[*corev1.Pod](from, opts)
 	wait, err := i.Start(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() {

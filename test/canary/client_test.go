@@ -130,7 +130,7 @@ func use(t *testing.T, said *ledger, cfg *config.Config, about string) {
 	said.err("error", err)
 
 	failed := make(chan struct{}, 1)
-	i := sharedinformer.New(secrets, sharedinformer.Options{Logger: cfg.Logger, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+	i := sharedinformer.New[*corev1.Secret](secrets.Source(), sharedinformer.Options{Logger: cfg.Logger, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 		said.err("failure", f)
 		said.value("failure", *f)
 		select {

@@ -184,7 +184,7 @@ func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 		require.NoError(t, err)
 	}
 	read := 0
-	disturbed := reflector.Transformed(maps, func(c *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	disturbed := reflector.Transformed(maps.Source(), func(c *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		if read++; read != 5 {
 			return c, nil
 		}
@@ -199,10 +199,9 @@ func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 	seen, opts := &failures{}, sharedinformer.Options{}
 	opts.Initial, opts.PageSize, opts.Timing.Backoff = reflector.List, 10, brisk
 	opts.OnError = keep(seen)
-	f := prepare(t, disturbed, opts)
+	f := attach(t, sharedinformer.New[*corev1.ConfigMap](disturbed, opts), maps, opts)
 	f.start()
 	f.sync()
-	f.source = maps
 	f.agree()
 	require.Equal(t, 1, seen.expired(), "%s", f)
 	require.Equal(t, uint64(2), f.Status().Reflector.Lists, "%s", f)

@@ -24,7 +24,6 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -129,7 +128,7 @@ func TestInitialModes(t *testing.T) {
 	}
 }
 
-func initialMode[T object.Object](t *testing.T, source source.ListerWatcher[T], opts sharedinformer.Options, watches uint64) {
+func initialMode[T object.Object](t *testing.T, source reads[T], opts sharedinformer.Options, watches uint64) {
 	t.Helper()
 	f := follow(t, source, opts)
 	f.sync()

@@ -62,7 +62,7 @@ func TestC02_TheServerConfirmsASnapshot(t *testing.T) {
 			if c.name == "at first" && store == sharedinformer.Whole {
 				continue
 			}
-			i := sharedinformer.New(maps, sharedinformer.Options{Snapshot: in, Store: store})
+			i := sharedinformer.New[*corev1.ConfigMap](maps.Source(), sharedinformer.Options{Snapshot: in, Store: store})
 			var missed []string
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.ConfigMap](func(_ context.Context, e sharedinformer.Event[*corev1.ConfigMap]) error {
 				if e.Type != sharedinformer.Add || !e.Initial {

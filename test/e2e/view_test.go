@@ -108,17 +108,23 @@ func (v *view[T]) calls() counts {
 	return v.counts
 }
 
+// reads is a resource of a type.
+type reads[T object.Object] interface {
+	Source() source.ListerWatcher
+	List(context.Context, metav1.ListOptions) source.List[T]
+}
+
 // follower is an informer under test with the view of one handler.
 type follower[T object.Object] struct {
 	*sharedinformer.Informer[T]
 	*view[T]
-	source source.ListerWatcher[T]
+	source reads[T]
 	opts   sharedinformer.Options
 	stop   func()
 }
 
 // follow starts an informer, which stops with the test.
-func follow[T object.Object](t *testing.T, source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
+func follow[T object.Object](t *testing.T, source reads[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	f := prepare(t, source, opts)
 	f.start()
@@ -126,13 +132,13 @@ func follow[T object.Object](t *testing.T, source source.ListerWatcher[T], opts 
 }
 
 // prepare makes an informer with a view that does not run yet.
-func prepare[T object.Object](t *testing.T, source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
+func prepare[T object.Object](t *testing.T, source reads[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
-	return attach(t, sharedinformer.New(source, opts), source, opts)
+	return attach(t, sharedinformer.New[T](source.Source(), opts), source, opts)
 }
 
 // attach puts a view on an informer that may be somebody else's.
-func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
+func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source reads[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	v := &view[T]{t: t, cache: i.Cache().Get, known: map[object.Key]T{}, changed: make(chan struct{})}
 	i.AddHandlerWith(v, sharedinformer.HandlerOptions{Name: t.Name()})
@@ -252,7 +258,7 @@ func (f *follower[T]) fresh() map[object.Key]T {
 	return listAll(f.t, f.source, opts)
 }
 
-func listAll[T object.Object](t *testing.T, source source.ListerWatcher[T], opts metav1.ListOptions) map[object.Key]T {
+func listAll[T object.Object](t *testing.T, source reads[T], opts metav1.ListOptions) map[object.Key]T {
 	t.Helper()
 	all := map[object.Key]T{}
 	for o, err := range source.List(t.Context(), opts).Items {

@@ -45,26 +45,26 @@ func TestL21_BadInput(t *testing.T) {
 	for name, tc := range bad {
 		t.Run(name, func(t *testing.T) {
 			t.Run("protobuf", func(t *testing.T) {
-				badInput(t, tc.do, tc.cause, func(r *rig) source.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+				badInput[*corev1.Pod](t, tc.do, tc.cause, func(r *rig) source.ListerWatcher { return rest.ResourceFor[*corev1.Pod](r.client).Source() })
 			})
 			t.Run("JSON", func(t *testing.T) {
-				badInput(t, tc.do, tc.cause, func(r *rig) source.ListerWatcher[*unstructured.Unstructured] {
-					return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
+				badInput[*unstructured.Unstructured](t, tc.do, tc.cause, func(r *rig) source.ListerWatcher {
+					return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind).Source()
 				})
 			})
 			t.Run("CBOR", func(t *testing.T) {
-				badInput(t, tc.do, tc.cause, podsInCBOR)
+				badInput[*corev1.Pod](t, tc.do, tc.cause, podsInCBOR)
 			})
 		})
 	}
 }
 
-func podsInCBOR(r *rig) source.ListerWatcher[*corev1.Pod] {
+func podsInCBOR(r *rig) source.ListerWatcher {
 	r.speakCBOR()
-	return rest.ResourceFor[*corev1.Pod](r.client)
+	return rest.ResourceFor[*corev1.Pod](r.client).Source()
 }
 
-func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) source.ListerWatcher[T]) {
+func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) source.ListerWatcher) {
 	// A garbled JSON frame may have no end of its own, so that the silence after
 	// it is what is noticed.
 	silence := func(f *failure.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
@@ -93,7 +93,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 				r.fill(3)
 				r.fault("", do)
 				reported := &failures{}
-				i := newInformer(source(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
+				i := newInformer[T](source(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
 				defer r.run(i)()
 				settle(time.Minute)
 				require.False(r, i.HasSynced())
@@ -110,7 +110,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 		inBubble(t, apiserver.Options{}, func(r *rig) {
 			r.fill(3)
 			reported := &failures{}
-			i := newInformer(source(r), sharedinformer.Options{OnError: reported.handle})
+			i := newInformer[T](source(r), sharedinformer.Options{OnError: reported.handle})
 			var heard []string
 			i.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
 				heard = append(heard, e.Type.String()+" "+e.Object.GetName())
@@ -158,27 +158,27 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb+" protobuf", func(t *testing.T) {
-			oversized(t, verb, func(r *rig) source.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+			oversized[*corev1.Pod](t, verb, func(r *rig) source.ListerWatcher { return rest.ResourceFor[*corev1.Pod](r.client).Source() })
 		})
 		t.Run(verb+" CBOR", func(t *testing.T) {
-			oversized(t, verb, podsInCBOR)
+			oversized[*corev1.Pod](t, verb, podsInCBOR)
 		})
 	}
 	t.Run("watch JSON", func(t *testing.T) {
-		oversized(t, "watch", func(r *rig) source.ListerWatcher[*unstructured.Unstructured] {
-			return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
+		oversized[*unstructured.Unstructured](t, "watch", func(r *rig) source.ListerWatcher {
+			return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind).Source()
 		})
 	})
 }
 
-func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) source.ListerWatcher[T]) {
+func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) source.ListerWatcher) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
 		r.once(verb, apiserver.Oversize{Size: wire.DefaultMaxObjectBytes + 1<<20})
 		reported := &failures{}
 		opts := listing()
 		opts.OnError = reported.handle
-		i := newInformer(source(r), opts)
+		i := newInformer[T](source(r), opts)
 		defer r.run(i)()
 		settle(100 * time.Millisecond)
 		last := r.put(pod("pc")) // the first frame of a watch
@@ -193,21 +193,21 @@ func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) s
 
 // script is a source that has one object and whose watch says what it is told.
 type script struct {
-	frames atomic.Pointer[[]wire.Event[*corev1.Pod]]
+	frames atomic.Pointer[[]wire.Event[object.Head]]
 }
 
 func (s *script) String() string { return "pods" }
 
-func (s *script) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "7"}, Items: func(yield func(*corev1.Pod, error) bool) {
+func (s *script) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "7"}, Items: func(yield func(object.Head, error) bool) {
 		p := pod("a")
 		p.ResourceVersion = "7"
 		yield(p, nil)
 	}}
 }
 
-func (s *script) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
-	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+func (s *script) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		if frames := s.frames.Load(); frames != nil {
 			for _, e := range *frames {
 				if !yield(e, nil) {
@@ -216,7 +216,7 @@ func (s *script) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wir
 			}
 		}
 		<-ctx.Done()
-		yield(wire.Event[*corev1.Pod]{}, context.Cause(ctx))
+		yield(wire.Event[object.Head]{}, context.Cause(ctx))
 	}, nil
 }
 
@@ -227,7 +227,7 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 		p.ResourceVersion = rv
 		return p
 	}
-	for name, e := range map[string]wire.Event[*corev1.Pod]{
+	for name, e := range map[string]wire.Event[object.Head]{
 		"no version":             {Type: watch.Modified, Object: at("a", "")},
 		"bookmark of no version": {Type: watch.Bookmark, Object: at("", "")},
 		"unknown type":           {Type: "ODD", Object: at("a", "8")},
@@ -235,7 +235,7 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := &script{}
-				source.frames.Store(&[]wire.Event[*corev1.Pod]{e, {Type: watch.Added, Object: at("b", "9")}})
+				source.frames.Store(&[]wire.Event[object.Head]{e, {Type: watch.Added, Object: at("b", "9")}})
 				reported := &failures{}
 				opts := listing()
 				opts.OnError = reported.handle
@@ -246,7 +246,7 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 				time.Sleep(time.Minute)
 				require.Equal(t, "7", i.Cache().RV())
 				require.Equal(t, []failure.Phase{failure.PhaseDecode}, distinct(phases(reported.heard())))
-				source.frames.Store(&[]wire.Event[*corev1.Pod]{{Type: watch.Modified, Object: at("a", "8")}, {Type: watch.Added, Object: at("b", "9")}})
+				source.frames.Store(&[]wire.Event[object.Head]{{Type: watch.Modified, Object: at("a", "8")}, {Type: watch.Added, Object: at("b", "9")}})
 				require.NoError(t, i.WaitForRV(ctx, "9"))
 				require.Equal(t, 2, i.Cache().Len())
 				cancel()
@@ -276,7 +276,7 @@ func TestL21_AListWithoutAVersionIsAFailure(t *testing.T) {
 
 type unversioned struct{ script }
 
-func (u *unversioned) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
+func (u *unversioned) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := u.script.List(ctx, opts)
 	list.Meta = &metav1.ListMeta{}
 	return list
@@ -307,7 +307,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 				opts.OnError = reported.handle
 				var broken atomic.Bool
 				broken.Store(true)
-				source := reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), func(p *corev1.Pod) (*corev1.Pod, error) {
+				source := reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client).Source(), func(p *corev1.Pod) (*corev1.Pod, error) {
 					if broken.Load() && p.Name == "pb" {
 						return tc.do(p)
 					}
@@ -328,7 +328,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 						}
 					}
 				}
-				i := newInformer(source, opts)
+				i := newInformer[*corev1.Pod](source, opts)
 				h := record(r, i)
 				i.AddHandler(h)
 				defer r.run(i)()
@@ -362,7 +362,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 func TestL21_ATransformMayDropVersionAndUID(t *testing.T) {
 	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(2)
-		i := newInformer(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), func(p *corev1.Pod) (*corev1.Pod, error) {
+		i := newInformer[*corev1.Pod](reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client).Source(), func(p *corev1.Pod) (*corev1.Pod, error) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}, nil
 		}), opts)
 		h := record(r, i)

@@ -42,9 +42,9 @@ const generationSize = 11
 
 func (g *generations) String() string { return "pods" }
 
-func (g *generations) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
+func (g *generations) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	n := strconv.FormatInt(g.lists.Add(1), 10)
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: n}, Items: func(yield func(*corev1.Pod, error) bool) {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: n}, Items: func(yield func(object.Head, error) bool) {
 		for k := range generationSize {
 			p := pod(fmt.Sprintf("p%d", k), "gen="+n)
 			if k == generationSize-1 {
@@ -58,7 +58,7 @@ func (g *generations) List(context.Context, metav1.ListOptions) source.List[*cor
 	}}
 }
 
-func (g *generations) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+func (g *generations) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, apierrors.NewResourceExpired("too old")
 }
 
@@ -286,7 +286,7 @@ func TestL14_AWaitThatFailsSaysWhatFailedLast(t *testing.T) {
 // finds no method there that writes, and cannot turn it into something that has.
 func TestL16_AnInformerGivesNoWayToWrite(t *testing.T) {
 	type pod = *corev1.Pod
-	writers := []reflect.Type{reflect.TypeFor[*indexer.Indexer[pod]](), reflect.TypeFor[indexer.Writer[pod]]()}
+	writers := []reflect.Type{reflect.TypeFor[*indexer.Indexer](), reflect.TypeFor[indexer.Writer]()}
 	seen := map[reflect.Type]bool{}
 	var walk func(path string, t reflect.Type)
 	check := func(path string, t reflect.Type) {

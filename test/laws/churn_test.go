@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"runtime"
 	"strconv"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
@@ -25,17 +27,17 @@ import (
 
 // piped is a source without objects whose watch is what a test writes to a pipe.
 type piped struct {
-	decoder wire.Decoder[*corev1.Pod]
+	decoder wire.Decoder
 	body    io.Reader
 }
 
 func (p *piped) String() string { return "pods" }
 
-func (p *piped) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(*corev1.Pod, error) bool) {}}
+func (p *piped) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(object.Head, error) bool) {}}
 }
 
-func (p *piped) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+func (p *piped) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return p.decoder.Watch(p.body, nil), nil
 }
 
@@ -67,10 +69,10 @@ func TestW03_ChurnThroughAnInformer(t *testing.T) {
 	wholeAlone(t)
 	const events = 20_000
 	pool := wire.NewPool()
-	decoder, err := wire.NewDecoder[*corev1.Pod](wire.MediaProtobuf, wire.Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Pool: pool})
+	decoder, err := wire.NewDecoder(wire.MediaProtobuf, wire.Options{Type: reflect.TypeFor[*corev1.Pod](), Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Pool: pool})
 	require.NoError(t, err)
 	body, w := io.Pipe()
-	i := newInformer(&piped{decoder, body}, sharedinformer.Options{Initial: reflector.List})
+	i := newInformer[*corev1.Pod](&piped{decoder, body}, sharedinformer.Options{Initial: reflector.List})
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
 		i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Lag: lag})
 	}

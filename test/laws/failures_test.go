@@ -67,7 +67,7 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 				if tc.arrange != nil {
 					tc.arrange(r)
 				}
-				i := newInformer(rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind), sharedinformer.Options{})
+				i := newInformer[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind).Source(), sharedinformer.Options{})
 				defer r.run(i)()
 
 				// As long as the context has time it waits, but not longer than
@@ -167,11 +167,11 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 					assert.Same(r, f, tc.at(i.Status()), "the status is never behind the error handler")
 					return failure.Retry
 				}
-				var source source.ListerWatcher[*corev1.Pod] = rest.ResourceFor[*corev1.Pod](r.client)
+				var source source.ListerWatcher = rest.ResourceFor[*corev1.Pod](r.client).Source()
 				if tc.transform != nil {
 					source = reflector.Transformed(source, tc.transform)
 				}
-				i = newInformer(source, opts)
+				i = newInformer[*corev1.Pod](source, opts)
 				if tc.before != nil {
 					tc.before(r, i)
 				}
@@ -212,7 +212,7 @@ func TestL22_AKindThatIsNotServedShowsAtOnce(t *testing.T) {
 			return failure.Retry
 		}
 		order := object.GVK{Group: "shop.example.com", Version: "v1", Kind: "Order"}
-		i = newInformer(rest.ResourceForKind[*unstructured.Unstructured](r.client, order), opts)
+		i = newInformer[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](r.client, order).Source(), opts)
 		defer r.run(i)()
 		settle(time.Second)
 		require.NotEmpty(r, seen)
@@ -327,7 +327,7 @@ func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 			}
 			return p, nil
 		}
-		i := newInformer(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), bad), opts)
+		i := newInformer[*corev1.Pod](reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client).Source(), bad), opts)
 		sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic("odd") })
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))

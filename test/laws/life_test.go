@@ -345,7 +345,7 @@ func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
-		i := newInformer(r.source(), listing())
+		i := newInformer[*corev1.Pod](r.source().Source(), listing())
 		r.srv.Down()
 		stop := r.run(i)
 		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)

@@ -117,10 +117,10 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
 			r.put(podIn(namespace, namespace+"-1"))
 		}
-		source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
+		source := &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}
 		opts := listing()
 		opts.Namespaces = []string{metav1.NamespaceAll}
-		i := newInformer(spiedIn{source, r.source()}, opts)
+		i := newInformer[*corev1.Pod](spiedIn{source, r.source()}, opts)
 		h := record(r, i)
 		i.AddHandler(h)
 		defer r.run(i)()
@@ -150,7 +150,7 @@ type spiedIn struct {
 	source *rest.Resource[*corev1.Pod]
 }
 
-func (s spiedIn) In(namespace string) (source.ListerWatcher[*corev1.Pod], error) {
+func (s spiedIn) In(namespace string) (source.ListerWatcher, error) {
 	return spiedOn{s.spy, s.source.Namespace(namespace)}, nil
 }
 
@@ -161,14 +161,14 @@ type spiedOn struct {
 
 func (s spiedOn) String() string { return s.source.String() }
 
-func (s spiedOn) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
+func (s spiedOn) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	s.spy.note("list", opts)
-	return s.source.List(ctx, opts)
+	return s.source.Source().List(ctx, opts)
 }
 
-func (s spiedOn) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+func (s spiedOn) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.spy.note("watch", opts)
-	return s.source.Watch(ctx, opts)
+	return s.source.Source().Watch(ctx, opts)
 }
 
 // A namespace is there whole or not at all, whatever the others do.
@@ -365,7 +365,7 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 					require.NoError(r, err)
 				}
 				opts.Namespaces = []string{"bank", "shop"}
-				i := newInformer(rest.ResourceFor[*corev1.Node](r.client), opts)
+				i := newInformer[*corev1.Node](rest.ResourceFor[*corev1.Node](r.client).Source(), opts)
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.Equal(r, 2, i.Cache().Len())
@@ -396,7 +396,7 @@ func TestL17_NamespacesFindAKindTogether(t *testing.T) {
 				synced[s.Resource] = time.Now()
 			}
 		}
-		i := newInformer(rest.ResourceForKind[untyped](r.client, widgets.GVK()), opts)
+		i := newInformer[untyped](rest.ResourceForKind[untyped](r.client, widgets.GVK()).Source(), opts)
 		defer r.run(i)()
 		settle(10 * time.Minute)
 		require.NoError(r, r.srv.AddResource(widgets))
@@ -415,10 +415,10 @@ func TestL17_NamespacesFindAKindTogether(t *testing.T) {
 
 func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
-		i := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source()}, in("shop"))
+		i := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source().Source()}, in("shop"))
 		defer r.run(i)()
 		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no source.Namespacer")
-		whole := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source()}, sharedinformer.Options{})
+		whole := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source().Source()}, sharedinformer.Options{})
 		require.ErrorContains(r, whole.SetNamespaces([]string{"shop"}), "SetNamespaces: pods cannot be narrowed to a namespace: it is no source.Namespacer")
 		require.Equal(r, []string{metav1.NamespaceAll}, whole.Namespaces())
 	})

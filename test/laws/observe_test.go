@@ -56,7 +56,7 @@ type asked struct {
 
 // spy is a source that remembers what it was asked for.
 type spy[T object.Object] struct {
-	source.ListerWatcher[T]
+	source.ListerWatcher
 	mu  sync.Mutex
 	log []asked
 }
@@ -69,12 +69,12 @@ func (s *spy[T]) note(verb string, opts metav1.ListOptions) {
 	s.log = append(s.log, asked{verb, opts, time.Now()})
 }
 
-func (s *spy[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+func (s *spy[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	s.note("list", opts)
 	return s.ListerWatcher.List(ctx, opts)
 }
 
-func (s *spy[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (s *spy[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.note("watch", opts)
 	return s.ListerWatcher.Watch(ctx, opts)
 }

@@ -174,7 +174,7 @@ func disturb(r *rig, rng *rand.Rand) {
 // run has an informer run while something happens, and notes what came of it.
 func (o *observed) run(t testing.TB, client *rest.Client, initial reflector.Initial, namespaces []string, meanwhile func(ctx context.Context)) {
 	t.Helper()
-	o.watch(t, newInformer(rest.ResourceFor[*corev1.Pod](client).Sharing(wire.NewPool()), o.options(initial, namespaces)), meanwhile)
+	o.watch(t, newInformer[*corev1.Pod](rest.ResourceFor[*corev1.Pod](client).Sharing(wire.NewPool()).Source(), o.options(initial, namespaces)), meanwhile)
 }
 
 // watch is run for an informer that was made.
@@ -290,7 +290,7 @@ func TestD02_AWatchThatWasDeaf(t *testing.T) {
 				r.put(pod("a"))
 				r.backup = r.srv.Snapshot()
 				r.fill(20)
-				i := newInformer(r.source().Sharing(wire.NewPool()), was.options(reflector.Auto, []string{"shop"}))
+				i := newInformer[*corev1.Pod](r.source().Sharing(wire.NewPool()).Source(), was.options(reflector.Auto, []string{"shop"}))
 				was.watch(r, i, func(context.Context) {
 					time.Sleep(time.Minute)
 					if c.back {

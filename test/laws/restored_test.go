@@ -17,19 +17,19 @@ import (
 // reusingTeller is a teller that takes back what its caller knows.
 type reusingTeller struct {
 	*teller
-	known wire.Known[*corev1.Pod]
+	known wire.Known
 }
 
-func (s reusingTeller) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+func (s reusingTeller) Reusing(known wire.Known) source.ListerWatcher {
 	return reusingTeller{s.teller, known}
 }
 
-func (s reusingTeller) In(string) (source.ListerWatcher[*corev1.Pod], error) { return s, nil }
+func (s reusingTeller) In(string) (source.ListerWatcher, error) { return s, nil }
 
-func (s reusingTeller) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
+func (s reusingTeller) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := s.teller.List(ctx, opts)
 	items := list.Items
-	list.Items = func(yield func(*corev1.Pod, error) bool) {
+	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
 			if have, ok := s.known(object.KeyOf(item)); ok && version(have) == version(item) {
 				item = have

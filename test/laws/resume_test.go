@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
@@ -36,7 +37,7 @@ type spied struct {
 
 func (r *rig) spied(opts sharedinformer.Options) spied {
 	r.Helper()
-	s := spied{source: &spy[*corev1.Pod]{ListerWatcher: r.source()}, reported: &failures{}}
+	s := spied{source: &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}, reported: &failures{}}
 	opts.OnError = s.reported.handle
 	s.Informer = sharedinformer.New[*corev1.Pod](s.source, opts)
 	s.handler = record(r, s.Informer)
@@ -283,7 +284,7 @@ func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
 func TestL19_AnExpiredPageIsFollowedByAWholeList(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(5)
-		source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
+		source := &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}
 		r.srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "pods", Skip: 1, Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 410}}})
 		i := sharedinformer.New[*corev1.Pod](source, paged())
 		defer r.run(i)()
@@ -308,7 +309,7 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 			for _, verb := range []string{"watch", "list"} {
 				t.Run(strconv.Itoa(code)+" "+verb+" "+name, func(t *testing.T) {
 					inBubble(t, apiserver.Options{}, func(r *rig) {
-						source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
+						source := &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}
 						i := sharedinformer.New[*corev1.Pod](source, listing())
 						r.once(verb, apiserver.Fail{Code: code, RetryAfter: retryAfter()})
 						defer r.run(i)()
@@ -423,7 +424,7 @@ func TestL19_WatchesThatBringNothingNewBackOff(t *testing.T) {
 	old := pod("a")
 	old.UID, old.ResourceVersion = "1", "7"
 	quiet := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
-	for name, frames := range map[string][]wire.Event[*corev1.Pod]{
+	for name, frames := range map[string][]wire.Event[object.Head]{
 		"empty":        nil,
 		"old event":    {{Type: watch.Modified, Object: old}},
 		"old bookmark": {{Type: watch.Bookmark, Object: quiet}},
@@ -448,20 +449,20 @@ func TestL19_WatchesThatBringNothingNewBackOff(t *testing.T) {
 
 // closing is a source that closes every watch after the same frames.
 type closing struct {
-	frames  []wire.Event[*corev1.Pod]
+	frames  []wire.Event[object.Head]
 	watches atomic.Int64
 }
 
-func (c *closing) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	none := func(func(*corev1.Pod, error) bool) {}
-	return source.List[*corev1.Pod]{Items: none, Meta: &metav1.ListMeta{ResourceVersion: "7"}}
+func (c *closing) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	none := func(func(object.Head, error) bool) {}
+	return source.List[object.Head]{Items: none, Meta: &metav1.ListMeta{ResourceVersion: "7"}}
 }
 
-func (c *closing) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+func (c *closing) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if c.watches.Add(1) > 1000 {
 		return nil, errors.New("too many watches")
 	}
-	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for _, e := range c.frames {
 			if !yield(e, nil) {
 				return

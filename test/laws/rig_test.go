@@ -97,7 +97,7 @@ func (r *rig) source() *rest.Resource[*corev1.Pod] {
 
 // informer returns an informer of pods that is not running.
 func (r *rig) informer(opts sharedinformer.Options) *sharedinformer.Informer[*corev1.Pod] {
-	return newInformer(r.source(), opts)
+	return newInformer[*corev1.Pod](r.source().Source(), opts)
 }
 
 // synced returns a running informer of pods that is synced, and how to stop it.
@@ -149,7 +149,7 @@ func cached(i *sharedinformer.Informer[*corev1.Pod]) map[string]string {
 	return held
 }
 
-func version(o object.Object) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
+func version(o object.Head) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
 
 // settle lets d pass, which is as long as back-offs and timeouts need, and then
 // everything that is under way.

@@ -233,7 +233,7 @@ func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
 		client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: connections.Dial}, sharedScheme())
 		require.NoError(r, err)
 		defer client.CloseIdleConnections()
-		i := newInformer(rest.ResourceFor[*corev1.Pod](client), streaming())
+		i := newInformer[*corev1.Pod](rest.ResourceFor[*corev1.Pod](client).Source(), streaming())
 		h := record(r, i)
 		i.AddHandler(h)
 		defer r.run(i)()

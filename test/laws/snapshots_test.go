@@ -70,17 +70,17 @@ type next struct {
 // begin runs an informer with snapshots in dir, of a process of its own.
 func (r *rig) begin(dir string, opts sharedinformer.Options) next {
 	r.Helper()
-	return r.beginOn(rest.ResourceFor[*corev1.Pod](r.client).Sharing(wire.NewPool()), dir, opts)
+	return r.beginOn(rest.ResourceFor[*corev1.Pod](r.client).Sharing(wire.NewPool()).Source(), dir, opts)
 }
 
-func (r *rig) beginOn(from source.ListerWatcher[*corev1.Pod], dir string, opts sharedinformer.Options) next {
+func (r *rig) beginOn(from source.ListerWatcher, dir string, opts sharedinformer.Options) next {
 	r.Helper()
 	if opts.Snapshot == nil {
 		opts.Snapshot = snapshot.In(dir, snapshot.Options{})
 	}
 	log := new(lines)
 	opts.Logger = slog.New(log)
-	i := newInformer(from, opts)
+	i := newInformer[*corev1.Pod](from, opts)
 	h := record(r, i)
 	i.AddHandler(h)
 	return next{i, h, log.all, r.run(i)}
@@ -209,13 +209,13 @@ func TestC02_ASnapshotIsNotBelieved(t *testing.T) {
 func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 	only := func(fields wire.Fields) func(r *rig, dir string) next {
 		return func(r *rig, dir string) next {
-			return r.beginOn(r.source().Keep(fields), dir, sharedinformer.Options{})
+			return r.beginOn(r.source().Keep(fields).Source(), dir, sharedinformer.Options{})
 		}
 	}
 	slim := func(p *corev1.Pod) (*corev1.Pod, error) { p.Annotations = nil; return p, nil }
 	transformed := func(version string) func(r *rig, dir string) next {
 		return func(r *rig, dir string) next {
-			return r.beginOn(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), slim), dir, sharedinformer.Options{TransformVersion: version})
+			return r.beginOn(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client).Source(), slim), dir, sharedinformer.Options{TransformVersion: version})
 		}
 	}
 	plain := func(r *rig, dir string) next { return r.begin(dir, sharedinformer.Options{}) }
@@ -249,7 +249,7 @@ func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 		"too old":         {plain, plain, func(*rig, string) { time.Sleep(25 * time.Hour) }, "too old", false},
 		"another cluster": {plain, plain, func(r *rig, _ string) { r.another() }, "another cluster", false},
 		"a narrower source": {plain, func(r *rig, dir string) next {
-			return r.beginOn(r.source().Namespace("shop"), dir, sharedinformer.Options{})
+			return r.beginOn(r.source().Namespace("shop").Source(), dir, sharedinformer.Options{})
 		}, nil, "", false},
 		"all labels": {plain, func(r *rig, dir string) next {
 			return r.begin(dir, sharedinformer.Options{LabelSelector: labels.Everything()})
@@ -375,10 +375,10 @@ func TestC02_SnapshotsOfEveryForm(t *testing.T) {
 					for n := range 50 {
 						r.put(pod(fmt.Sprint(n), "app=web"))
 					}
-					restarted(r, rest.ResourceFor[*corev1.Pod](r.client), store)
-					restarted(r, rest.ResourceForKind[object.Object](r.client, kind), store)
-					restarted(r, rest.ResourceForKind[*unstructured.Unstructured](r.client, kind), store)
-					restarted(r, rest.ResourceForKind[*metav1.PartialObjectMetadata](r.client, kind), store)
+					restarted[*corev1.Pod](r, rest.ResourceFor[*corev1.Pod](r.client).Source(), store)
+					restarted[object.Object](r, rest.ResourceForKind[object.Object](r.client, kind).Source(), store)
+					restarted[*unstructured.Unstructured](r, rest.ResourceForKind[*unstructured.Unstructured](r.client, kind).Source(), store)
+					restarted[*metav1.PartialObjectMetadata](r, rest.ResourceForKind[*metav1.PartialObjectMetadata](r.client, kind).Source(), store)
 				})
 			})
 		}
@@ -387,12 +387,12 @@ func TestC02_SnapshotsOfEveryForm(t *testing.T) {
 
 // restarted runs an informer, and then another one that begins with its snapshot, and
 // compares what they have.
-func restarted[T object.Object](r *rig, from source.ListerWatcher[T], store sharedinformer.Store) {
+func restarted[T object.Object](r *rig, from source.ListerWatcher, store sharedinformer.Store) {
 	r.Helper()
 	in := snapshot.In(r.TempDir(), snapshot.Options{})
 	var before map[string]T
 	for _, resumed := range []bool{false, true} {
-		i := sharedinformer.New(from, sharedinformer.Options{Snapshot: in, Store: store})
+		i := sharedinformer.New[T](from, sharedinformer.Options{Snapshot: in, Store: store})
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))
 		s := i.Status()
@@ -539,8 +539,8 @@ func TestC02_SecretsAreNotWritten(t *testing.T) {
 				_, err := r.srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"k": []byte("hunter2")}})
 				require.NoError(t, err)
 				in := snapshot.In(dir, snapshot.Options{Secrets: allowed})
-				whole := newInformer(rest.ResourceFor[*corev1.Secret](r.client), sharedinformer.Options{Snapshot: in})
-				meta := newInformer(rest.ResourceForKind[*metav1.PartialObjectMetadata](r.client, corev1.SchemeGroupVersion.WithKind("Secret")), sharedinformer.Options{Snapshot: in})
+				whole := newInformer[*corev1.Secret](rest.ResourceFor[*corev1.Secret](r.client).Source(), sharedinformer.Options{Snapshot: in})
+				meta := newInformer[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](r.client, corev1.SchemeGroupVersion.WithKind("Secret")).Source(), sharedinformer.Options{Snapshot: in})
 				stops := []func(){r.run(whole), r.run(meta)}
 				require.NoError(t, whole.WaitForSync(r.ctx))
 				require.NoError(t, meta.WaitForSync(r.ctx))

@@ -120,7 +120,7 @@ func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 					defer hostilePods.write.Store(nil)
 					opts := sharedinformer.Options{Store: store, Snapshot: snapshot.In(t.TempDir(), snapshot.Options{})}
 					run := func() (*sharedinformer.Informer[*hostilePod], func()) {
-						i := newInformer(rest.ResourceForKind[*hostilePod](r.client, kind), opts)
+						i := newInformer[*hostilePod](rest.ResourceForKind[*hostilePod](r.client, kind).Source(), opts)
 						return i, r.run(i)
 					}
 					first, stop := run()

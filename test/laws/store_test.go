@@ -27,9 +27,9 @@ func store(s sharedinformer.Store) sharedinformer.Store {
 }
 
 // newInformer is sharedinformer.New with the store that is tested.
-func newInformer[T object.Object](from source.ListerWatcher[T], opts sharedinformer.Options) *sharedinformer.Informer[T] {
+func newInformer[T object.Object](from source.ListerWatcher, opts sharedinformer.Options) *sharedinformer.Informer[T] {
 	opts.Store = store(opts.Store)
-	return sharedinformer.New(from, opts)
+	return sharedinformer.New[T](from, opts)
 }
 
 // newFactory is factory.New with the store that is tested.

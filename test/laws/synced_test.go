@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -188,10 +189,10 @@ func TestL18_AnEmptySetSyncs(t *testing.T) {
 // streamed is a source whose streaming list says what it is told.
 type streamed struct {
 	script
-	frames []wire.Event[*corev1.Pod]
+	frames []wire.Event[object.Head]
 }
 
-func (s *streamed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+func (s *streamed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if opts.SendInitialEvents != nil {
 		s.script.frames.Store(&s.frames)
 	}
@@ -201,14 +202,14 @@ func (s *streamed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq
 // Changes that come before the end of a streaming list are part of the list.
 func TestL18_ChangesWithinAStreamingListCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		event := func(kind watch.EventType, name, uid, rv string) wire.Event[*corev1.Pod] {
+		event := func(kind watch.EventType, name, uid, rv string) wire.Event[object.Head] {
 			p := pod(name)
 			p.UID, p.ResourceVersion = types.UID(uid), rv
-			return wire.Event[*corev1.Pod]{Type: kind, Object: p}
+			return wire.Event[object.Head]{Type: kind, Object: p}
 		}
 		end := event(watch.Bookmark, "", "", "20")
-		end.Object.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		source := &streamed{frames: []wire.Event[*corev1.Pod]{
+		end.Object.(*corev1.Pod).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		source := &streamed{frames: []wire.Event[object.Head]{
 			event(watch.Added, "a", "1", "1"), event(watch.Added, "b", "2", "2"), event(watch.Added, "c", "3", "3"),
 			event(watch.Deleted, "a", "1", "11"), event(watch.Modified, "b", "2", "12"), event(watch.Added, "d", "4", "13"),
 			event(watch.Deleted, "c", "3", "14"), event(watch.Added, "c", "5", "15"),

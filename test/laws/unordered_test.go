@@ -29,7 +29,7 @@ import (
 type teller struct {
 	items  []*corev1.Pod
 	rv     int
-	events chan wire.Event[*corev1.Pod]
+	events chan wire.Event[object.Head]
 	cuts   chan struct{}
 	asked  []string // the resource versions that watches began at
 }
@@ -38,8 +38,8 @@ func newTeller(rv int, items ...*corev1.Pod) *teller {
 	return &teller{items: items, rv: rv}
 }
 
-func (s *teller) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
-	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(s.rv)}, Items: func(yield func(*corev1.Pod, error) bool) {
+func (s *teller) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(s.rv)}, Items: func(yield func(object.Head, error) bool) {
 		for _, item := range s.items {
 			if !yield(item, nil) {
 				return
@@ -48,9 +48,9 @@ func (s *teller) List(context.Context, metav1.ListOptions) source.List[*corev1.P
 	}}
 }
 
-func (s *teller) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+func (s *teller) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.asked = append(s.asked, opts.ResourceVersion)
-	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for {
 			select {
 			case e := <-s.events:
@@ -70,7 +70,7 @@ func (s *teller) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[
 func (s *teller) tell(changes ...string) {
 	for _, c := range changes {
 		kind, state, _ := strings.Cut(c, " ")
-		s.events <- wire.Event[*corev1.Pod]{Type: watch.EventType(strings.ToUpper(kind)), Object: podAt(state)}
+		s.events <- wire.Event[object.Head]{Type: watch.EventType(strings.ToUpper(kind)), Object: podAt(state)}
 	}
 	synctest.Wait()
 }
@@ -96,13 +96,13 @@ func states(i *sharedinformer.Informer[*corev1.Pod]) []string {
 }
 
 // told runs body with a synced informer of a source that is made of s.
-func told(t *testing.T, s *teller, from source.ListerWatcher[*corev1.Pod], opts sharedinformer.Options, body func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder)) {
+func told(t *testing.T, s *teller, from source.ListerWatcher, opts sharedinformer.Options, body func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opts.Initial = reflector.List
-		s.events, s.cuts = make(chan wire.Event[*corev1.Pod]), make(chan struct{}) // of the bubble
-		i := newInformer(from, opts)
+		s.events, s.cuts = make(chan wire.Event[object.Head]), make(chan struct{}) // of the bubble
+		i := newInformer[*corev1.Pod](from, opts)
 		h := record(t, i)
 		i.AddHandler(h)
 		ended := make(chan error, 1)

@@ -56,7 +56,7 @@ type member[T object.Object] struct {
 	blockedUntil atomic.Int64 // an index function fails until then, in nanoseconds since 1970
 }
 
-func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher[T], h *history) *member[T] {
+func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher, h *history) *member[T] {
 	m := &member[T]{play: p, process: of, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
 	m.pace = &pace{play: p, called: called, single: form.Namespaces == 0, blockedUntil: func() time.Time { return m.transform.blockedUntil() }}
 	if form.Of != Widgets { // of which a watch ends well where they are not served any more
@@ -97,7 +97,7 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 		m.transform = newTransform(m)
 		from = reflector.Transformed(from, m.transform.call)
 	}
-	m.Informer = sharedinformer.New(from, opts)
+	m.Informer = sharedinformer.New[T](from, opts)
 	m.addIndex()
 	sharedinformer.AddIndex(m.Informer, "failing", func(T) []string {
 		if m.blocked() > 0 {

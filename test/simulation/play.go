@@ -22,7 +22,6 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/snapshot"
-	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/test/network"
 	"github.com/millrace-dev/millrace/wire"
@@ -178,13 +177,13 @@ func (p *play) member(called string, f Form) informer {
 	}
 	switch f.Of {
 	case Metadata:
-		return newMember(p, f, called, of, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(pool)), p.pods)
+		return newMember[*metav1.PartialObjectMetadata](p, f, called, of, rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(pool).Source(), p.pods)
 	case Kept:
-		return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName"))), p.pods)
+		return newMember[*corev1.Pod](p, f, called, of, rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName")).Source(), p.pods)
 	case Widgets:
-		return newMember(p, f, called, of, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, p.shape.GVK())), p.widgets)
+		return newMember[*unstructured.Unstructured](p, f, called, of, rest.ResourceForKind[*unstructured.Unstructured](c, p.shape.GVK()).Source(), p.widgets)
 	}
-	return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(pool)), p.pods)
+	return newMember[*corev1.Pod](p, f, called, of, rest.ResourceFor[*corev1.Pod](c).Sharing(pool).Source(), p.pods)
 }
 
 // step plays one step and looks at everything.

@@ -43,9 +43,9 @@ type subject interface {
 type follower[T object.Object] struct {
 	*sharedinformer.Informer[T]
 	w       *world
-	form    string                  // what is special about it
-	by      string                  // the link that it uses
-	truth   source.ListerWatcher[T] // the same, straight from a server
+	form    string               // what is special about it
+	by      string               // the link that it uses
+	truth   source.ListerWatcher // the same, straight from a server
 	opts    sharedinformer.Options
 	several bool // its namespaces change
 	foreign bool // somebody else runs it
@@ -59,12 +59,12 @@ type follower[T object.Object] struct {
 }
 
 // follow makes a follower of what of returns for a client. It does not run yet.
-func follow[T object.Object](w *world, form, by string, opts sharedinformer.Options, of func(*rest.Client) source.ListerWatcher[T]) {
+func follow[T object.Object](w *world, form, by string, opts sharedinformer.Options, of func(*rest.Client) source.ListerWatcher) {
 	f := &follower[T]{w: w, form: form, by: by, truth: of(w.direct[0]), halt: func() {}}
 	opts.Timing.Backoff = brisk
 	opts.OnError = f.note
 	f.opts, f.several = opts, opts.Namespaces != nil
-	f.attach(sharedinformer.New(of(w.clients[by]), opts))
+	f.attach(sharedinformer.New[T](of(w.clients[by]), opts))
 	w.subjects = append(w.subjects, f)
 }
 
@@ -229,7 +229,7 @@ func (f *follower[T]) fresh(ctx context.Context) (map[object.Key]T, error) {
 			return nil, err
 		}
 		if !f.several || slices.Contains(namespaces, o.GetNamespace()) {
-			all[object.KeyOf(o)] = o
+			all[object.KeyOf(o)] = o.(T)
 		}
 	}
 	return all, nil

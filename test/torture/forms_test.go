@@ -18,33 +18,35 @@ import (
 )
 
 // plain is how most informers read.
-func plain[T object.Object](c *rest.Client) source.ListerWatcher[T] { return rest.ResourceFor[T](c) }
+func plain[T object.Object](c *rest.Client) source.ListerWatcher {
+	return rest.ResourceFor[T](c).Source()
+}
 
-func ofKind[T object.Object](kind object.GVK) func(*rest.Client) source.ListerWatcher[T] {
-	return func(c *rest.Client) source.ListerWatcher[T] { return rest.ResourceForKind[T](c, kind) }
+func ofKind[T object.Object](kind object.GVK) func(*rest.Client) source.ListerWatcher {
+	return func(c *rest.Client) source.ListerWatcher { return rest.ResourceForKind[T](c, kind).Source() }
 }
 
 // followAll makes an informer of each form.
 func (w *world) followAll() {
-	follow(w, "typed protobuf", "front", sharedinformer.Options{}, plain[*corev1.Pod])
-	follow(w, "listed and compacted", "certs", sharedinformer.Options{Initial: reflector.List, Compact: true}, plain[*corev1.Pod])
-	follow(w, "typed JSON", "front", sharedinformer.Options{}, ofKind[*Gadget](gadgetKind))
-	follow(w, "unstructured", "certs", sharedinformer.Options{}, ofKind[*unstructured.Unstructured](gadgetKind))
-	follow(w, "paged unstructured", "front", sharedinformer.Options{PageSize: 7}, ofKind[*unstructured.Unstructured](corev1.SchemeGroupVersion.WithKind("Secret")))
-	follow(w, "metadata of", "front", sharedinformer.Options{}, ofKind[*metav1.PartialObjectMetadata](corev1.SchemeGroupVersion.WithKind("ConfigMap")))
-	follow(w, "several namespaces of", "front", sharedinformer.Options{Namespaces: slices.Clone(w.namespaces[:2])}, plain[*corev1.ConfigMap])
-	follow(w, "selected", "certs", sharedinformer.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"app": "app-1"})}, plain[*corev1.Pod])
-	follow(w, "projected", "front", sharedinformer.Options{}, func(c *rest.Client) source.ListerWatcher[*corev1.Pod] {
-		return rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels"))
+	follow[*corev1.Pod](w, "typed protobuf", "front", sharedinformer.Options{}, plain[*corev1.Pod])
+	follow[*corev1.Pod](w, "listed and compacted", "certs", sharedinformer.Options{Initial: reflector.List, Compact: true}, plain[*corev1.Pod])
+	follow[*Gadget](w, "typed JSON", "front", sharedinformer.Options{}, ofKind[*Gadget](gadgetKind))
+	follow[*unstructured.Unstructured](w, "unstructured", "certs", sharedinformer.Options{}, ofKind[*unstructured.Unstructured](gadgetKind))
+	follow[*unstructured.Unstructured](w, "paged unstructured", "front", sharedinformer.Options{PageSize: 7}, ofKind[*unstructured.Unstructured](corev1.SchemeGroupVersion.WithKind("Secret")))
+	follow[*metav1.PartialObjectMetadata](w, "metadata of", "front", sharedinformer.Options{}, ofKind[*metav1.PartialObjectMetadata](corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+	follow[*corev1.ConfigMap](w, "several namespaces of", "front", sharedinformer.Options{Namespaces: slices.Clone(w.namespaces[:2])}, plain[*corev1.ConfigMap])
+	follow[*corev1.Pod](w, "selected", "certs", sharedinformer.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"app": "app-1"})}, plain[*corev1.Pod])
+	follow[*corev1.Pod](w, "projected", "front", sharedinformer.Options{}, func(c *rest.Client) source.ListerWatcher {
+		return rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels")).Source()
 	})
-	follow(w, "transformed", "certs", sharedinformer.Options{}, func(c *rest.Client) source.ListerWatcher[*corev1.Secret] {
-		return reflector.Transformed(rest.ResourceFor[*corev1.Secret](c), func(s *corev1.Secret) (*corev1.Secret, error) {
+	follow[*corev1.Secret](w, "transformed", "certs", sharedinformer.Options{}, func(c *rest.Client) source.ListerWatcher {
+		return reflector.Transformed(rest.ResourceFor[*corev1.Secret](c).Source(), func(s *corev1.Secret) (*corev1.Secret, error) {
 			s.ManagedFields = nil
 			return s, nil
 		})
 	})
-	follow(w, "shared parts of", "front", sharedinformer.Options{}, func(c *rest.Client) source.ListerWatcher[*corev1.ConfigMap] {
-		return rest.ResourceFor[*corev1.ConfigMap](c).Sharing(wire.NewPool())
+	follow[*corev1.ConfigMap](w, "shared parts of", "front", sharedinformer.Options{}, func(c *rest.Client) source.ListerWatcher {
+		return rest.ResourceFor[*corev1.ConfigMap](c).Sharing(wire.NewPool()).Source()
 	})
 	f := factory.New(w.clients["front"], factory.Options{Timing: reflector.Timing{Backoff: brisk}})
 	ctx, stop := w.lasting()

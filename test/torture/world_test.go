@@ -198,7 +198,7 @@ func (w *world) late(by string, within time.Duration) error {
 	defer client.CloseIdleConnections()
 	opts := sharedinformer.Options{SyncPatience: 2 * time.Second}
 	opts.Timing.Backoff = brisk
-	i := sharedinformer.New(rest.ResourceFor[*corev1.ConfigMap](client), opts)
+	i := sharedinformer.New[*corev1.ConfigMap](rest.ResourceFor[*corev1.ConfigMap](client).Source(), opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait, err := i.Start(ctx)
 	if err != nil {

@@ -21,10 +21,10 @@ type local[T object.Object] struct{ feed *scenario.Feed[T] }
 
 func (l local[T]) String() string { return "feed" }
 
-func (l local[T]) List(context.Context, metav1.ListOptions) source.List[T] {
-	return source.List[T]{
+func (l local[T]) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+	return source.List[object.Head]{
 		Meta: &metav1.ListMeta{ResourceVersion: l.feed.ListRV()},
-		Items: func(yield func(T, error) bool) {
+		Items: func(yield func(object.Head, error) bool) {
 			for _, o := range l.feed.Items {
 				if !yield(o, nil) {
 					return
@@ -34,11 +34,11 @@ func (l local[T]) List(context.Context, metav1.ListOptions) source.List[T] {
 	}
 }
 
-func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
-	return func(yield func(wire.Event[T], error) bool) {
+func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		for o := range l.feed.Events(ctx) {
 			now := time.Now()
-			if !yield(wire.Event[T]{Type: watch.Modified, Object: o, Received: now, Decoded: now}, nil) {
+			if !yield(wire.Event[object.Head]{Type: watch.Modified, Object: o, Received: now, Decoded: now}, nil) {
 				return
 			}
 		}
@@ -48,7 +48,7 @@ func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wi
 
 // newLocal returns an informer of a feed.
 func newLocal[T object.Object](k Stack, feed *scenario.Feed[T]) *sharedinformer.Informer[T] {
-	return sharedinformer.New(local[T]{feed}, sharedinformer.Options{Initial: reflector.List, Store: k.Store})
+	return sharedinformer.New[T](local[T]{feed}, sharedinformer.Options{Initial: reflector.List, Store: k.Store})
 }
 
 // start runs an informer until stop is called, which waits.

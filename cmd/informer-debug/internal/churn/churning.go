@@ -29,7 +29,7 @@ const (
 
 type (
 	untyped       = *unstructured.Unstructured
-	packedUntyped = *wire.Packed[untyped]
+	packedUntyped = *wire.Packed
 )
 
 // churning looks at each event of a resource, and compares the object with the last state of it
@@ -37,7 +37,7 @@ type (
 // stopped.
 type churning struct {
 	at        cluster.Target
-	by        *wire.Packer[untyped]
+	by        *wire.Packer
 	synced    chan struct{} // closed when the first list is there
 	reflector reflector.Status
 
@@ -74,7 +74,7 @@ func newChurning(at cluster.Target, keep []string) (*churning, error) {
 		return nil, exit.Usage("--keep: %w", err)
 	}
 	return &churning{
-		at: at, by: wire.NewPacker[untyped](wire.NewPool()), synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, roomy: true,
+		at: at, by: wire.NewPacker(wire.NewPool()), synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, roomy: true,
 		savings: measured, of: map[string]*counter{},
 		objects: counter{most: mostKeys}, fields: counter{most: mostFields}, managers: counter{most: mostManagers},
 	}, nil
@@ -142,7 +142,7 @@ func (c *churning) event(e *wire.Event[packedUntyped]) {
 // other counts an event that is no update, or that cannot be looked at as one: all pass it on.
 func (c *churning) other(o packedUntyped) {
 	if whole, err := o.Open(); err == nil {
-		c.savings.event(nil, whole, nil)
+		c.savings.event(nil, whole.(untyped), nil)
 	}
 }
 
@@ -150,9 +150,9 @@ func (c *churning) other(o packedUntyped) {
 func (c *churning) update(was, is packedUntyped) {
 	old, err := was.Open()
 	if err == nil {
-		var now untyped
+		var now object.Object
 		if now, err = is.Open(); err == nil {
-			err = c.compare(old, now)
+			err = c.compare(old.(untyped), now.(untyped))
 		}
 	}
 	if err != nil {

@@ -318,7 +318,7 @@ func decoded(t *testing.T, text string) (tree any) {
 // packerOf packs objects.
 func packerOf(t *testing.T) func(untyped) packedUntyped {
 	t.Helper()
-	by := wire.NewPacker[untyped](nil)
+	by := wire.NewPacker(nil)
 	return func(o untyped) packedUntyped {
 		packed, err := by.Pack(o)
 		require.NoError(t, err)

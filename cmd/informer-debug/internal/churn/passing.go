@@ -22,35 +22,35 @@ import (
 
 // passing is the source of a reflector whose queue leads nowhere: it is run for what passes
 // through here on the way.
-type passing[T object.Head] struct {
+type passing struct {
 	*churning
-	from source.ListerWatcher[T]
-	pack func(T) (packedUntyped, error)
+	from source.ListerWatcher
+	pack func(object.Head) (packedUntyped, error)
 }
 
 // nowhere is that queue.
-type nowhere[T object.Head] struct{}
+type nowhere struct{}
 
-func (nowhere[T]) Add(deltafifo.Delta[T])            {}
-func (nowhere[T]) WaitForRoom(context.Context) error { return nil }
+func (nowhere) Add(deltafifo.Delta)               {}
+func (nowhere) WaitForRoom(context.Context) error { return nil }
 
 // ListWaits implements reflector.Queue: nothing waits.
-func (nowhere[T]) ListWaits(string) (waits, anew bool) { return false, false }
+func (nowhere) ListWaits(string) (waits, anew bool) { return false, false }
 
 // String names the source.
-func (p *passing[T]) String() string { return p.at.String() }
+func (p *passing) String() string { return p.at.String() }
 
 // passPacked is what passes of a server.
-func (c *churning) passPacked() *passing[packedUntyped] {
-	from := rest.ResourceForMapping[untyped](c.at.Client, c.at.Mapping).Namespace(c.at.Namespace).Packing(c.by)
-	return &passing[packedUntyped]{c, from, func(o packedUntyped) (packedUntyped, error) { return o, nil }}
+func (c *churning) passPacked() *passing {
+	from := rest.ResourceForMapping[untyped](c.at.Client, c.at.Mapping).Namespace(c.at.Namespace).Source()
+	return &passing{c, source.Packing(from, c.by), func(o object.Head) (packedUntyped, error) { return o.(packedUntyped), nil }}
 }
 
 // passAny is what passes of a recording, in whichever form it was received. Which namespace is
 // counted is c's, and may be one of those that were recorded.
-func passAny[T object.Object](c *churning, recorded cluster.Target) *passing[T] {
-	return &passing[T]{c, cluster.Source[T](recorded), func(o T) (packedUntyped, error) {
-		tree, err := diff.Content(o)
+func passAny[T object.Object](c *churning, recorded cluster.Target) *passing {
+	return &passing{c, cluster.Source[T](recorded), func(o object.Head) (packedUntyped, error) {
+		tree, err := diff.Content(o.(object.Object))
 		if err != nil {
 			return nil, err
 		}
@@ -62,8 +62,8 @@ func passAny[T object.Object](c *churning, recorded cluster.Target) *passing[T] 
 }
 
 // run reads until ctx is done.
-func (p *passing[T]) run(ctx context.Context, opts reflector.Options, refusal func(*failure.Failure) error) error {
-	r := reflector.New(p, nowhere[T]{}, opts)
+func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(*failure.Failure) error) error {
+	r := reflector.New(p, nowhere{}, opts)
 	err := r.Run(ctx)
 	p.reflector = r.Status()
 	if e, ok := errors.AsType[*failure.Failure](err); ok {
@@ -74,9 +74,9 @@ func (p *passing[T]) run(ctx context.Context, opts reflector.Options, refusal fu
 
 // List implements source.ListerWatcher. It passes on no more objects than there is room for;
 // of the others the watch tells all the same.
-func (p *passing[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+func (p *passing) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
 	list := p.from.List(ctx, opts)
-	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
+	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
 		all := p.beginList()
 		for o, err := range list.Items {
 			if err != nil {
@@ -96,12 +96,12 @@ func (p *passing[T]) List(ctx context.Context, opts metav1.ListOptions) source.L
 }
 
 // Watch implements source.ListerWatcher. A watch may begin with a list.
-func (p *passing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+func (p *passing) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := p.from.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[object.Head], error) bool) {
 		var all *listing
 		if opts.SendInitialEvents != nil {
 			all = p.beginList()
@@ -135,12 +135,12 @@ func (p *passing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.S
 }
 
 // elsewhere reports whether an object is in none of the namespaces that are counted.
-func (p *passing[T]) elsewhere(o T) bool {
+func (p *passing) elsewhere(o object.Head) bool {
 	return p.at.Namespace != "" && o.GetNamespace() != p.at.Namespace
 }
 
 // packed is an object as it is compared; nil where it cannot be.
-func (p *passing[T]) packed(o T) packedUntyped {
+func (p *passing) packed(o object.Head) packedUntyped {
 	packed, err := p.pack(o)
 	if err != nil {
 		p.kinds.Unreadable++

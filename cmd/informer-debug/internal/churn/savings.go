@@ -18,7 +18,7 @@ const measureAll = 2000
 
 // savings says what predicates and Keep would have saved.
 type savings struct {
-	whole      wire.Decoder[untyped]
+	whole      wire.Decoder
 	predicates []predicate
 	keeps      []keep
 
@@ -44,7 +44,7 @@ type predicate struct {
 // keep is a choice of fields, and what it leaves out.
 type keep struct {
 	fields  wire.Fields
-	decoder wire.Decoder[untyped]
+	decoder wire.Decoder
 	blind   int // updates that change nothing that is kept
 	took    time.Duration
 }
@@ -61,8 +61,8 @@ func newSavings(kind object.GVK, chosen []string) (savings, error) {
 	for _, paths := range chosen {
 		fields = append(fields, wire.Only(paths))
 	}
-	decoder := func(keep wire.Fields) (wire.Decoder[untyped], error) {
-		return wire.NewDecoder[untyped](wire.MediaJSON, wire.Options{Kind: kind, Keep: keep})
+	decoder := func(keep wire.Fields) (wire.Decoder, error) {
+		return wire.NewDecoder(wire.MediaJSON, wire.Options{Type: wire.TypeFor[untyped](), Kind: kind, Keep: keep})
 	}
 	var err error
 	// All fields, said explicitly, go the same way as some of them do.
@@ -175,7 +175,7 @@ func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 
 // quickest decodes a body three times and takes the time of the quickest: any may meet a
 // collection, or another process.
-func quickest(d wire.Decoder[untyped], body []byte) (time.Duration, bool) {
+func quickest(d wire.Decoder, body []byte) (time.Duration, bool) {
 	best := time.Duration(math.MaxInt64)
 	for range 3 {
 		began := time.Now()

@@ -92,8 +92,8 @@ func ServerName(host string) string {
 }
 
 // Source is what an informer of the target reads.
-func Source[T object.Object](t Target) source.ListerWatcher[T] {
-	return rest.ResourceForMapping[T](t.Client, t.Mapping).Namespace(t.Namespace).Sharing(wire.NewPool())
+func Source[T object.Object](t Target) source.ListerWatcher {
+	return rest.ResourceForMapping[T](t.Client, t.Mapping).Namespace(t.Namespace).Sharing(wire.NewPool()).Source()
 }
 
 // Path is where the objects of the target are listed.

@@ -56,7 +56,7 @@ func held[T object.Object](t *testing.T, server string, store sharedinformer.Sto
 	defer client.CloseIdleConnections()
 	before := heapInUse()
 	from := rest.ResourceForKind[T](client, corev1.SchemeGroupVersion.WithKind("Pod")).Sharing(wire.NewPool()).Keep(keep)
-	i := sharedinformer.New(from, sharedinformer.Options{Store: store, Flight: flight.New(1)})
+	i := sharedinformer.New[T](from.Source(), sharedinformer.Options{Store: store, Flight: flight.New(1)})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	wait, err := i.Start(ctx)

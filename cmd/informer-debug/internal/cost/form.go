@@ -50,16 +50,16 @@ func measureForms[T object.Object](c *cost, s *sample, opts wire.Options) error 
 		to    *estimate
 		weigh func() (weight, error)
 	}{
-		{&c.ClientGo, func() (weight, error) { return weigh(parts, reading[T](stock), inMap[T]) }},
-		{&c.Whole, func() (weight, error) { return weigh(parts, reading[T](shared(wire.Fields{})), inCache[T]) }},
+		{&c.ClientGo, func() (weight, error) { return weigh(parts, reading[T](stock), inMap) }},
+		{&c.Whole, func() (weight, error) { return weigh(parts, reading[T](shared(wire.Fields{})), inCache) }},
 		{&c.Packed, func() (weight, error) {
-			return weigh(parts, packing[T](opts), inCache[*wire.Packed[T]])
+			return weigh(parts, packing[T](opts), inCache)
 		}},
 		{&c.NoManaged, func() (weight, error) {
-			return weigh(parts, reading[T](shared(wire.WithoutManagedFields)), inCache[T])
+			return weigh(parts, reading[T](shared(wire.WithoutManagedFields)), inCache)
 		}},
 		{&c.Metadata, func() (weight, error) {
-			return weigh(parts, reading[*metav1.PartialObjectMetadata](shared(wire.Fields{})), inCache[*metav1.PartialObjectMetadata])
+			return weigh(parts, reading[*metav1.PartialObjectMetadata](shared(wire.Fields{})), inCache)
 		}},
 	} {
 		w, err := f.weigh()
@@ -71,7 +71,7 @@ func measureForms[T object.Object](c *cost, s *sample, opts wire.Options) error 
 	if s.r.flags.keep == "" {
 		return nil
 	}
-	w, err := weigh(parts, reading[T](shared(wire.Only(s.r.flags.keep))), inCache[T])
+	w, err := weigh(parts, reading[T](shared(wire.Only(s.r.flags.keep))), inCache)
 	if err == nil {
 		kept := w.estimate(counts, c.Objects, true)
 		c.Keep = &kept
@@ -89,21 +89,23 @@ func isUntyped[T object.Object]() bool {
 }
 
 // reader makes decoders, by the media type.
-type reader[H object.Head] func(media string) (wire.Decoder[H], error)
+type reader func(media string) (wire.Decoder, error)
 
 // reading returns what makes a reader. Objects of two readers share nothing.
-func reading[T object.Object](opts func() wire.Options) func() reader[T] {
-	return func() reader[T] {
+func reading[T object.Object](opts func() wire.Options) func() reader {
+	return func() reader {
 		o := opts()
-		return func(media string) (wire.Decoder[T], error) { return wire.NewDecoder[T](media, o) }
+		o.Type = wire.TypeFor[T]()
+		return func(media string) (wire.Decoder, error) { return wire.NewDecoder(media, o) }
 	}
 }
 
 // packing is reading for packed objects.
-func packing[T object.Object](opts wire.Options) func() reader[*wire.Packed[T]] {
-	return func() reader[*wire.Packed[T]] {
-		by := wire.NewPacker[T](wire.NewPool())
-		return func(media string) (wire.Decoder[*wire.Packed[T]], error) { return by.Decoder(media, opts) }
+func packing[T object.Object](opts wire.Options) func() reader {
+	return func() reader {
+		by := wire.NewPacker(wire.NewPool())
+		opts.Type = wire.TypeFor[T]()
+		return func(media string) (wire.Decoder, error) { return by.Decoder(media, opts) }
 	}
 }
 
@@ -112,7 +114,7 @@ type weight struct{ of [fourths]int64 }
 
 // weigh holds the objects of all parts, and weighs after each. What the first objects build
 // that stays, such as tables of decoders, is there before.
-func weigh[H object.Head](parts [fourths][]page, readers func() reader[H], holder func() (hold func(H), held any)) (w weight, err error) {
+func weigh(parts [fourths][]page, readers func() reader, holder func() (hold func(object.Head), held any)) (w weight, err error) {
 	warm, _ := holder()
 	if len(parts[0]) > 0 {
 		if err := load(parts[0][:1], readers(), warm); err != nil {
@@ -135,7 +137,7 @@ func weigh[H object.Head](parts [fourths][]page, readers func() reader[H], holde
 	return w, nil
 }
 
-func load[H object.Head](pages []page, read reader[H], hold func(H)) error {
+func load(pages []page, read reader, hold func(object.Head)) error {
 	for _, p := range pages {
 		d, err := read(p.contentType)
 		if err != nil {
@@ -151,22 +153,22 @@ func load[H object.Head](pages []page, read reader[H], hold func(H)) error {
 	return nil
 }
 
-func items[H object.Head](d wire.Decoder[H], body []byte) iter.Seq2[H, error] {
+func items(d wire.Decoder, body []byte) iter.Seq2[object.Head, error] {
 	var meta metav1.ListMeta
 	return d.List(bytes.NewReader(body), &meta, nil)
 }
 
 // inMap holds objects as client-go's store does: in a map, by the text of their keys.
-func inMap[H object.Head]() (func(H), any) {
-	all := map[string]H{}
-	return func(o H) { all[object.FormatKey(object.KeyOf(o))] = o }, &all
+func inMap() (func(object.Head), any) {
+	all := map[string]object.Head{}
+	return func(o object.Head) { all[object.FormatKey(object.KeyOf(o))] = o }, &all
 }
 
 // inCache holds objects as an informer does.
-func inCache[H object.Head]() (func(H), any) {
-	cache := indexer.New[H]()
-	return func(o H) {
-		cache.Write(func(w indexer.Writer[H]) { w.Set(object.KeyOf(o), o) })
+func inCache() (func(object.Head), any) {
+	cache := indexer.New()
+	return func(o object.Head) {
+		cache.Write(func(w indexer.Writer) { w.Set(object.KeyOf(o), o) })
 	}, cache
 }
 

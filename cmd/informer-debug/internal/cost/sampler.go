@@ -178,7 +178,7 @@ func (s *sample) skip(ctx context.Context, n int) error {
 
 // pass reads a list and remembers how to go on behind it.
 func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
-	d, err := wire.NewDecoder[*metav1.PartialObjectMetadata](contentType, wire.Options{Kind: s.at.Mapping.Kind, Keep: wire.Only()})
+	d, err := wire.NewDecoder(contentType, wire.Options{Type: wire.TypeFor[*metav1.PartialObjectMetadata](), Kind: s.at.Mapping.Kind, Keep: wire.Only()})
 	if err != nil {
 		return 0, fmt.Errorf("the answer is not from the Kubernetes API; is a proxy or a login page in the way? %w", err)
 	}
@@ -266,7 +266,7 @@ func (r *sampler) cost(ctx context.Context, at cluster.Target) *cost {
 	opts := wire.Options{Scheme: r.scheme, Kind: at.Mapping.Kind}
 	goType, typed := r.scheme.AllKnownTypes()[at.Mapping.Kind]
 	typed = typed && object.IsBuiltin(goType)
-	s := &sample{r: r, at: at, protobuf: typed && wire.SupportsProtobuf[object.Object](opts)}
+	s := &sample{r: r, at: at, protobuf: typed && wire.SupportsProtobuf(opts)}
 	if c.err = s.read(ctx); c.err == nil && typed {
 		c.err = measureForms[object.Object](c, s, opts)
 	} else if c.err == nil {

@@ -58,11 +58,11 @@ func (v *Sight) again(ctx context.Context, q *recording.Request, recorder *fligh
 	o := Own{Target: at, Failed: make(chan error, 1)}
 	switch {
 	case q.MetadataOnly():
-		o.Informer = sharedinformer.New(cluster.Source[*metav1.PartialObjectMetadata](at), opts)
+		o.Informer = sharedinformer.New[*metav1.PartialObjectMetadata](cluster.Source[*metav1.PartialObjectMetadata](at), opts)
 	case v.Played.Protobuf(q):
-		o.Informer = sharedinformer.New(cluster.Source[object.Object](at), opts)
+		o.Informer = sharedinformer.New[object.Object](cluster.Source[object.Object](at), opts)
 	default:
-		o.Informer = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
+		o.Informer = sharedinformer.New[*unstructured.Unstructured](cluster.Source[*unstructured.Unstructured](at), opts)
 	}
 	v.start(ctx, o, func(f *failure.Failure) error { return &exit.Error{Code: exit.CodeRuntime, Err: f} })
 	return nil

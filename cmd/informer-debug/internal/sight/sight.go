@@ -189,7 +189,7 @@ func (v *Sight) add(ctx context.Context, at cluster.Target, recorder *flight.Rec
 	if c != nil {
 		opts.OnState = func(s reflector.Status) { at.ShowState(c, s) }
 	}
-	i = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
+	i = sharedinformer.New[*unstructured.Unstructured](cluster.Source[*unstructured.Unstructured](at), opts)
 	v.start(ctx, Own{Informer: i, Target: at, Failed: make(chan error, 1)}, at.Refusal)
 }
 

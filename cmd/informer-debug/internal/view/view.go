@@ -36,7 +36,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
-	informer = sharedinformer.New(cluster.Source[T](v.target), sharedinformer.Options{
+	informer = sharedinformer.New[T](cluster.Source[T](v.target), sharedinformer.Options{
 		Snapshot:      v.Flags.snapshots(),
 		LabelSelector: v.Flags.labels,
 		FieldSelector: v.Flags.fields,

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Objects in an interface are what they were without it: of the same Go type, asked for in the
+// A source yields what its resource does: objects of the same Go type, asked for in the
 // same way, and packed straight from the bytes.
-func TestObjectsInAnInterface(t *testing.T) {
+func TestASourceYieldsWhatItsResourceDoes(t *testing.T) {
 	var accept string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		accept = r.Header.Get("Accept")
@@ -24,19 +24,18 @@ func TestObjectsInAnInterface(t *testing.T) {
 		_, _ = w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), podList("a", "b")))
 	})
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	inAnInterface(t, ResourceForKind[*corev1.Pod](c, kind).Namespace("default"), &accept, wire.MediaProtobuf+","+wire.MediaJSON)
-	inAnInterface(t, ResourceForKind[*unstructured.Unstructured](c, kind).Namespace("default"), &accept, wire.MediaJSON)
+	yieldsTheSame(t, ResourceForKind[*corev1.Pod](c, kind).Namespace("default"), &accept, wire.MediaProtobuf+","+wire.MediaJSON)
+	yieldsTheSame(t, ResourceForKind[*unstructured.Unstructured](c, kind).Namespace("default"), &accept, wire.MediaJSON)
 
-	partial := ResourceForKind[*metav1.PartialObjectMetadata](c, kind).Objects()
+	partial := ResourceForKind[*metav1.PartialObjectMetadata](c, kind).Source()
 	for range partial.List(t.Context(), metav1.ListOptions{}).Items {
 	}
 	require.Contains(t, accept, ";as=PartialObjectMetadataList")
-	require.Same(t, partial, partial.Objects())
 }
 
-func inAnInterface[T object.Object](t *testing.T, from *Resource[T], accept *string, want string) {
+func yieldsTheSame[T object.Object](t *testing.T, from *Resource[T], accept *string, want string) {
 	t.Helper()
-	in := from.Objects()
+	in := from.Source().(*lister)
 	require.Equal(t, "pods in namespace default", in.String())
 	origin, ok := in.Origin()
 	require.True(t, ok)
@@ -46,11 +45,11 @@ func inAnInterface[T object.Object](t *testing.T, from *Resource[T], accept *str
 		require.IsType(t, *new(T), item)
 	}
 	require.Equal(t, want, *accept)
-	packed := in.Packing(wire.NewPacker[object.Object](nil))
+	packed := in.Packing(wire.NewPacker(nil))
 	require.Equal(t, []string{"a", "b"}, itemNames(t, packed.List(t.Context(), metav1.ListOptions{})))
 	for item, err := range packed.List(t.Context(), metav1.ListOptions{}).Items {
 		require.NoError(t, err)
-		opened, err := item.Open()
+		opened, err := item.(*wire.Packed).Open()
 		require.NoError(t, err)
 		require.IsType(t, *new(T), opened)
 	}
