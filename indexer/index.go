@@ -34,7 +34,11 @@ func (e *IndexError) Error() string {
 
 // Index finds objects by the values that a function draws from them. It is
 // made by AddIndex and is its own handle: two indexes may have the same name.
-type Index[T object.Head, V comparable] struct{ of *index }
+type Index[T object.Head, V comparable] struct {
+	_  [0]*T // so that no index converts to one of another type
+	_  [0]*V
+	of *index
+}
 
 // index is an Index of objects and values of any type.
 type index struct {
@@ -60,7 +64,7 @@ type index struct {
 // for messages only.
 func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
-	return &Index[T, V]{i}, i.fill()
+	return &Index[T, V]{of: i}, i.fill()
 }
 
 // AddIndexOpened is AddIndex for a function of the objects that x's entries, which are Openers, open
@@ -69,7 +73,7 @@ func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(
 func AddIndexOpened[T object.Object, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
 	i.opens, i.remembered = true, make(map[*entry][]*bucket)
-	return &Index[T, V]{i}, i.fill()
+	return &Index[T, V]{of: i}, i.fill()
 }
 
 // drawing returns index.draw for a function. Boxing a value costs memory only if it begins a bucket.
@@ -114,6 +118,7 @@ func (i *index) removeAll() {
 		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other *index) bool { return other == i })
 		i.buckets.clear()
 		clear(i.remembered)
+		i.drawn, i.before = nil, nil // which hold buckets
 	})
 }
 

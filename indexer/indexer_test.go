@@ -236,7 +236,7 @@ func TestL12_AViewNeverChanges(t *testing.T) {
 				view, _ := x.Snapshot()
 				hold(view)
 				hold(index.of.view("web"))
-				hold(ReaderOf[meta](x).namespace("n1"))
+				hold(ReaderOf[meta](x).of.namespace("n1"))
 			}
 		}
 		for n, v := range views {

@@ -12,7 +12,10 @@ import (
 // Reader is the read side of a cache (L16). All readers share its objects, which must
 // not be changed: copy them first with DeepCopy. A Reader is a small value, safe for
 // concurrent use.
-type Reader[T object.Head] struct{ reader }
+type Reader[T object.Head] struct {
+	_  [0]*T // so that no reader converts to one of another type
+	of reader
+}
 
 // reader is a Reader of objects of any type.
 type reader struct {
@@ -21,12 +24,12 @@ type reader struct {
 }
 
 // ReaderOf returns the read side of x, whose objects are all of type T.
-func ReaderOf[T object.Head](x *Indexer) Reader[T] { return Reader[T]{reader{x: x}} }
+func ReaderOf[T object.Head](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x}} }
 
 // Opened returns a reader of the objects that the entries of x open to, all of type T. Each entry
-// is an Opener, and is opened when it is asked for. What cannot be opened is passed over, as if it
-// were not cached: why is for the entry to tell.
-func Opened[T object.Object](x *Indexer) Reader[T] { return Reader[T]{reader{x: x, opens: true}} }
+// is an Opener, which the reader opens on demand. It skips entries that cannot be opened, as if they
+// were not cached; an entry reports the cause itself.
+func Opened[T object.Object](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x, opens: true}} }
 
 // as returns an object that was found as one of type T.
 func as[T object.Head](o object.Head, _ bool) (T, bool) {
@@ -35,7 +38,7 @@ func as[T object.Head](o object.Head, _ bool) (T, bool) {
 }
 
 // Get returns the object under key.
-func (r Reader[T]) Get(key object.Key) (T, bool) { return as[T](r.get(key)) }
+func (r Reader[T]) Get(key object.Key) (T, bool) { return as[T](r.of.get(key)) }
 
 func (r reader) get(key object.Key) (object.Head, bool) {
 	o, ok := r.entry(key)
@@ -52,16 +55,22 @@ func (r reader) entry(key object.Key) (object.Head, bool) {
 }
 
 // Len is how many objects are cached. It never waits, and nor do RV and NamespaceRV.
-func (r reader) Len() int { return r.x.shown.Load().objects }
+func (r Reader[T]) Len() int { return r.of.len() }
+
+func (r reader) len() int { return r.x.shown.Load().objects }
 
 // RV is the resource version up to which the cache is complete (L13); empty
 // before the first list.
-func (r reader) RV() string { return r.x.shown.Load().rv }
+func (r Reader[T]) RV() string { return r.of.rv() }
+
+func (r reader) rv() string { return r.x.shown.Load().rv }
 
 // NamespaceRV is the resource version up to which the cache is complete for the
 // objects of one namespace: RV, or a later one if each namespace has a watch of its
 // own.
-func (r reader) NamespaceRV(namespace string) string {
+func (r Reader[T]) NamespaceRV(namespace string) string { return r.of.namespaceRV(namespace) }
+
+func (r reader) namespaceRV(namespace string) string {
 	shown := r.x.shown.Load()
 	if rv, ok := shown.rvs[namespace]; ok {
 		return rv
@@ -80,7 +89,7 @@ func (r Reader[T]) All() iter.Seq[T] {
 // namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
 	return func(yield func(T) bool) { // see cursor
-		for c := r.walk(namespace); c.more(); {
+		for c := r.of.walk(namespace); c.more(); {
 			for _, o := range c.next() {
 				if !yield(o.(T)) {
 					return
@@ -103,7 +112,7 @@ func (r reader) namespace(namespace string) View {
 // too many, use an index.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		r.selected(selector, func(o object.Head) bool { return yield(o.(T)) })
+		r.of.selected(selector, func(o object.Head) bool { return yield(o.(T)) })
 	}
 }
 
@@ -123,9 +132,9 @@ func (r reader) selected(selector labels.Selector, yield func(object.Head) bool)
 
 // Snapshot returns every object and the resource version of exactly that set.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
-	view, rv := r.x.Snapshot()
+	view, rv := r.of.x.Snapshot()
 	return func(yield func(T) bool) {
-		for c := view.walk(r.opens); c.more(); {
+		for c := view.walk(r.of.opens); c.more(); {
 			for _, o := range c.next() {
 				if !yield(o.(T)) {
 					return

@@ -26,7 +26,9 @@ type Bucket struct {
 // Indexes returns the indexes in the order in which they were added, each with at most that
 // many of its largest buckets. It looks at every value of every index, but keeps
 // nobody from writing for longer than it takes to look at a thousand.
-func (r reader) Indexes(largest int) []IndexStatus {
+func (r Reader[T]) Indexes(largest int) []IndexStatus { return r.of.indexes(largest) }
+
+func (r reader) indexes(largest int) []IndexStatus {
 	r.x.mu.RLock()
 	indexes := slices.Clone(r.x.indexes)
 	r.x.mu.RUnlock()

@@ -80,11 +80,15 @@ func (r *Reflector) unfit(o object.Head) *failure.Failure {
 	if source.IsNil(o) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
 	}
-	have := reflect.TypeOf(o)
-	if packed, ok := o.(interface{ Type() reflect.Type }); ok {
+	have, want := reflect.TypeOf(o), r.opts.Type
+	if r.opts.Packed {
+		packed, ok := o.(*wire.Packed)
+		if !ok {
+			return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(o), Err: &source.TypeError{Have: have, Want: reflect.TypeFor[*wire.Packed]()}}
+		}
 		have = packed.Type()
 	}
-	if want := r.opts.Type; want != nil && have != r.fits && !have.AssignableTo(want) {
+	if want != nil && have != r.fits && !have.AssignableTo(want) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(o), Err: &source.TypeError{Have: have, Want: want}}
 	}
 	r.fits = have

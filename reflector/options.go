@@ -60,6 +60,9 @@ type Options struct {
 	// implements. The source fails with a *source.TypeError for any other.
 	Type reflect.Type
 
+	// Packed says that objects must be a *wire.Packed, of objects of Type.
+	Packed bool
+
 	// Initial says how the initial state is read.
 	Initial Initial
 

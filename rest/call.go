@@ -39,7 +39,7 @@ type call struct {
 // send resolves the resource and sends the call, once more in plain JSON where
 // the server refuses more. The body of the answer must be closed.
 func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, error) {
-	m, err := r.Mapping(ctx)
+	m, err := r.mapping(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}

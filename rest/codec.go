@@ -68,7 +68,7 @@ func isBuiltin(t reflect.Type) bool {
 
 // goType is the type of the objects, which are pointers. It is nil if nothing says what they are.
 func goType(opts wire.Options) reflect.Type {
-	if opts.Type != nil {
+	if opts.Type.Kind() == reflect.Pointer {
 		return opts.Type
 	}
 	if known := opts.Scheme.KnownTypes(opts.Kind.GroupVersion())[opts.Kind.Kind]; known != nil {

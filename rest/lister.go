@@ -37,7 +37,7 @@ func (r *lister) Reusing(known wire.Known) source.ListerWatcher {
 	return &reusing
 }
 
-// Choosing implements source.Chooser: what is not wanted is not decoded.
+// Choosing implements source.Chooser. The refused objects are not decoded.
 func (r *lister) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
 	choosing := *r
 	choosing.wanted = source.Both(choosing.wanted, wanted)
@@ -52,8 +52,8 @@ func (r *lister) Selecting(s source.Selection) source.ListerWatcher {
 	return &selecting
 }
 
-// Packing implements source.Packer: lists and watches bring objects that are packed by p,
-// straight from what the server sent.
+// Packing implements source.Packer. Lists and watches pack objects straight from the server's
+// bytes.
 func (r *lister) Packing(p *wire.Packer) source.Namespacer {
 	packing := *r
 	packing.known = nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func contentEncoding(resp *http.Response) string {
 
 // readStatus returns nil where body holds no Status of a failure.
 func readStatus(contentType string, body []byte) *apierrors.StatusError {
-	dec, err := wire.NewDecoder(contentType, wire.Options{Type: wire.TypeFor[*metav1.PartialObjectMetadata](),
+	dec, err := wire.NewDecoder(contentType, wire.Options{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](),
 		Kind: metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"),
 	})
 	if err != nil {

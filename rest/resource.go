@@ -36,7 +36,10 @@ import (
 // it with apierrors.IsNotFound and the like). If the kind is not served, it fails
 // with a *source.ResolveError, if the answer cannot be decoded with a *wire.Error,
 // and otherwise with the wrapped error of the network.
-type Resource[T object.Object] struct{ *resource }
+type Resource[T object.Object] struct {
+	_  [0]*T // so that no resource converts to one of another type
+	of *resource
+}
 
 // resource is a Resource of objects of any type.
 type resource struct {
@@ -55,7 +58,7 @@ type resource struct {
 // fails with a *source.ResolveError that says so. A nil client panics.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf(c, reflect.TypeFor[T]())
-	return &Resource[T]{newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
+	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // ResourceForKind returns the resource of a kind. T may be the kind's Go type,
@@ -63,7 +66,7 @@ func ResourceFor[T object.Object](c *Client) *Resource[T] {
 // alone, or object.Object for the Go type that the scheme has for the kind.
 func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 	c.mustExist()
-	return &Resource[T]{newResource(c, reflect.TypeFor[T](), kind, nil, &location{kind: kind, mapper: c.mapper})}
+	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, nil, &location{kind: kind, mapper: c.mapper})}
 }
 
 // ResourceForType is ResourceFor or, if kind is not empty, ResourceForKind of a Go type that is known
@@ -74,7 +77,7 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 	if kind.Empty() {
 		kind, err = kindOf(c, goType)
 	}
-	return &Resource[object.Object]{newResource(c, goType, kind, err, &location{kind: kind, mapper: c.mapper})}
+	return &Resource[object.Object]{of: newResource(c, goType, kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // ResourceOf returns the resource of one object: of the kind that it names, else of the
@@ -84,7 +87,7 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	c.mustExist()
 	kind, err := kindOfObject(c, o)
-	return &Resource[T]{newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
+	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // kindOfObject returns the kind that an object names, or that of its Go type.
@@ -109,7 +112,7 @@ func kindOfObject(c *Client, o object.Object) (object.GVK, error) {
 // discovery is needed. The place is believed for good, even where the server
 // answers 404. For T see ResourceForKind.
 func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
-	return &Resource[T]{newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
+	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
 }
 
 // SubresourceFor returns a subresource whose body is of another type than the
@@ -122,18 +125,18 @@ func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resour
 // The kind of S comes from the scheme. For a subresource of the same type as
 // the object, such as "status", see Resource.Subresource.
 func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S] {
-	kind, err := kindOf(r.client, reflect.TypeFor[S]())
-	return &Resource[S]{r.of(name, reflect.TypeFor[S](), kind, err)}
+	kind, err := kindOf(r.of.client, reflect.TypeFor[S]())
+	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, err)}
 }
 
 // SubresourceForKind is SubresourceFor for a type that has no kind of its own
 // in the scheme.
 func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
-	return &Resource[S]{r.of(name, reflect.TypeFor[S](), kind, nil)}
+	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, nil)}
 }
 
-// of returns a subresource whose body is of another type.
-func (r *resource) of(subresource string, declared reflect.Type, kind object.GVK, err error) *resource {
+// part returns a subresource whose body is of another type.
+func (r *resource) part(subresource string, declared reflect.Type, kind object.GVK, err error) *resource {
 	s := newResource(r.client, declared, kind, errors.Join(r.kindErr, err), r.location)
 	s.namespace, s.subresource = r.namespace, subresource
 	return s
@@ -143,11 +146,7 @@ func newResource(c *Client, declared reflect.Type, kind object.GVK, err error, a
 	c.mustExist()
 	r := &resource{client: c, declared: declared, kind: kind, kindErr: err, location: at}
 	if err == nil {
-		opts := wire.Options{Scheme: c.scheme, Kind: kind}
-		if declared.Kind() != reflect.Interface {
-			opts.Type = declared
-		}
-		r.codec = newCodec(opts, c.cbor)
+		r.codec = newCodec(wire.Options{Scheme: c.scheme, Kind: kind, Type: declared}, c.cbor)
 	}
 	return r
 }
@@ -181,7 +180,7 @@ func as[T object.Object](o object.Head, err error) (T, error) {
 // namespace alone, and keys and objects without a namespace belong to it. The empty
 // namespace means all.
 func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
-	return &Resource[T]{r.in(namespace)}
+	return &Resource[T]{of: r.of.in(namespace)}
 }
 
 func (r *resource) in(namespace string) *resource {
@@ -193,9 +192,9 @@ func (r *resource) in(namespace string) *resource {
 // Subresource returns a subresource whose body has the object's own type, such
 // as "status". For others see SubresourceFor.
 func (r *Resource[T]) Subresource(name string) *Resource[T] {
-	named := *r.resource
+	named := *r.of
 	named.subresource = name
-	return &Resource[T]{&named}
+	return &Resource[T]{of: &named}
 }
 
 // Keep returns the resource with objects that hold the wanted fields alone. If
@@ -206,19 +205,27 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 // Update is refused, since a part would replace the whole. With
 // wire.WithoutManagedFields alone it is safe, and allowed.
 func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
-	return &Resource[T]{r.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
+	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
+}
+
+// Objects returns the same resource as one whose objects may be of any type; nil for nil.
+func (r *Resource[T]) Objects() *Resource[object.Object] {
+	if r == nil {
+		return nil
+	}
+	return &Resource[object.Object]{of: r.of}
 }
 
 // Source returns what an informer reads the resource by. It is a source.Namespacer, Reuser, Chooser,
 // Selector, Packer, Sharer, Limited, Kinded and Traced.
-func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.resource} }
+func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.of} }
 
 // Sharing returns the resource with lists and watches whose objects share equal
 // parts with all others of the same pool. Such objects must not be changed. The
 // other verbs still return objects that belong to the caller. A nil pool shares
 // nothing.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
-	return &Resource[T]{r.decoding(func(opts *wire.Options) { opts.Pool = pool })}
+	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Pool = pool })}
 }
 
 // decoding returns the resource with a change to how its objects are decoded.
@@ -232,7 +239,10 @@ func (r *resource) decoding(change func(*wire.Options)) *resource {
 	return &changed
 }
 
-// Kept returns the fields that the objects have; see Resource.Keep.
+// Kept returns the fields that the objects have; see Keep.
+func (r *Resource[T]) Kept() wire.Fields { return r.of.Kept() }
+
+// Kept implements source.Limited; see Resource.Kept.
 func (r *resource) Kept() wire.Fields {
 	if r.codec == nil {
 		return wire.Fields{}
@@ -243,7 +253,7 @@ func (r *resource) Kept() wire.Fields {
 // Get reads one object. It is sent again after 429 and 503 with a Retry-After, at
 // most ten times within 30 seconds.
 func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
-	return as[T](r.get(ctx, key, opts))
+	return as[T](r.of.get(ctx, key, opts))
 }
 
 // Create creates obj, in its own namespace or that of the resource, and returns it
@@ -255,7 +265,7 @@ func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOp
 // the server answers with a mere success instead of an object, the result is obj
 // itself.
 func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
-	return as[T](r.create(ctx, obj, opts))
+	return as[T](r.of.create(ctx, obj, opts))
 }
 
 // Update replaces an object and returns it as the server has it. obj is not
@@ -264,7 +274,7 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 // Update overwrites whatever is there, and is repeated as Create is. Never send an
 // object that was read only in part; see Keep.
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
-	return as[T](r.update(ctx, obj, opts))
+	return as[T](r.of.update(ctx, obj, opts))
 }
 
 // Patch changes an object and returns it as the server has it. The types of patches
@@ -273,7 +283,7 @@ func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptio
 // Get is. The others may do something else the second time, and are repeated as
 // Create is.
 func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
-	return as[T](r.patch(ctx, key, pt, patch, opts))
+	return as[T](r.of.patch(ctx, key, pt, patch, opts))
 }
 
 // Apply sends obj as a server-side apply: the server sets the fields of obj, and
@@ -286,7 +296,7 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // since it may be meant; and one with omitempty is not, since Go does not write it. To send
 // such a zero, or null, use an unstructured object, or Patch with an apply patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
-	return as[T](r.apply(ctx, obj, opts))
+	return as[T](r.of.apply(ctx, obj, opts))
 }
 
 // Change reads an object from the server, lets change alter it, and sends what is
@@ -301,19 +311,19 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 	if change == nil {
 		panic(failure.Place(1) + ": the function that is to change the object is nil")
 	}
-	return as[T](r.changeUntilDone(ctx, key, func(o object.Object) error { return change(o.(T)) }, opts))
+	return as[T](r.of.changeUntilDone(ctx, key, func(o object.Object) error { return change(o.(T)) }, opts))
 }
 
 // Delete deletes an object, which may live on for its grace period or until its
 // finalizers are done. Delete is repeated as Get is.
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
-	return r.delete(ctx, key, opts)
+	return r.of.delete(ctx, key, opts)
 }
 
 // DeleteCollection deletes the objects that list selects; without a selector, all
 // objects in the namespace of the resource. It is repeated as Create is.
 func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
-	return r.deleteCollection(ctx, opts, list)
+	return r.of.deleteCollection(ctx, opts, list)
 }
 
 // Stream opens what a subresource answers with that is no object, such as the log of a
@@ -328,7 +338,7 @@ func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOp
 // fails with the cause of ctx, and says what was read. opts become the query; nil is none. A
 // stream belongs to one goroutine, and must be closed. Stream is sent again as Get is.
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
-	return r.stream(ctx, key, opts)
+	return r.of.stream(ctx, key, opts)
 }
 
 // List reads the objects of the resource one by one, as they arrive. At most one
@@ -341,7 +351,7 @@ func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.O
 // anew. List does not try again: its caller has a back-off and should see each
 // failure. source.RetryAfter tells how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
-	list := (&lister{resource: *r.resource}).List(ctx, opts)
+	list := (&lister{resource: *r.of}).List(ctx, opts)
 	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
 		list.Items(func(o object.Head, err error) bool { return yield(as[T](o, err)) })
 	}}
@@ -360,7 +370,7 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 // connection is closed when the iteration ends, breaks or panics, or when ctx is
 // done; an iteration that never begins holds its connection until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
-	events, err := (&lister{resource: *r.resource}).Watch(ctx, opts)
+	events, err := (&lister{resource: *r.of}).Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -379,15 +389,22 @@ func event[T object.Object](e wire.Event[object.Head], err error) (wire.Event[T]
 }
 
 // Client returns the client that the resource was made with.
-func (r *resource) Client() *Client { return r.client }
+func (r *Resource[T]) Client() *Client { return r.of.client }
 
-// Kind implements source.Kinded: the kind of the objects. It is empty if the Go type does not tell.
+// Kind returns the kind of the objects. It is empty if the Go type does not tell.
+func (r *Resource[T]) Kind() object.GVK { return r.of.kind }
+
+// Kind implements source.Kinded.
 func (r *resource) Kind() object.GVK { return r.kind }
 
 // Mapping returns where the kind is served, and finds it out first if need be. Of a
 // built-in kind it may hold the place alone; see discovery.Builtin. It fails with a
 // *source.ResolveError.
-func (r *resource) Mapping(ctx context.Context) (discovery.Mapping, error) {
+func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
+	return r.of.mapping(ctx)
+}
+
+func (r *resource) mapping(ctx context.Context) (discovery.Mapping, error) {
 	if r.kindErr != nil {
 		return discovery.Mapping{}, &source.ResolveError{Kind: r.kind, Err: r.kindErr}
 	}
@@ -396,6 +413,9 @@ func (r *resource) Mapping(ctx context.Context) (discovery.Mapping, error) {
 
 // String names the resource for messages: "pods", "deployments.apps in
 // namespace x", "pods/eviction". Until its place is known, the kind stands for it.
+func (r *Resource[T]) String() string { return r.of.String() }
+
+// String implements fmt.Stringer; see Resource.String.
 func (r *resource) String() string {
 	name := r.kind.GroupKind().String()
 	if m, ok := r.location.peek(); ok {

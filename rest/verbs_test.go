@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -104,7 +105,7 @@ func TestBodiesCarryTheirKind(t *testing.T) {
 
 	_, err := pods.Create(t.Context(), mine, metav1.CreateOptions{})
 	require.NoError(t, err)
-	dec, err := wire.NewDecoder(wire.MediaProtobuf, wire.Options{Type: wire.TypeFor[*corev1.Pod](), Kind: kindPod})
+	dec, err := wire.NewDecoder(wire.MediaProtobuf, wire.Options{Type: reflect.TypeFor[*corev1.Pod](), Kind: kindPod})
 	require.NoError(t, err)
 	sent, err := dec.Object([]byte(got.body)) // fails unless the kind is there
 	require.NoError(t, err)

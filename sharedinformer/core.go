@@ -29,9 +29,10 @@ type core struct {
 	logger    *slog.Logger
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
-	mutations mutations    // nil if off
-	goType    reflect.Type // of the objects: a pointer or an interface
-	packing   *packing     // nil if the cache has the objects themselves
+	mutations mutations                // nil if off
+	goType    reflect.Type             // of the objects: a pointer or an interface
+	objects   *Informer[object.Object] // the view of any type
+	packing   *packing                 // nil if the cache has the objects themselves
 	flight    *flight.Recorder
 	track     *flight.Track
 	snapshots *snapshots // nil if off
@@ -105,6 +106,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) *core
 		kind:     source.KindOf(from),
 		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
 	}
+	i.objects = &Informer[object.Object]{core: i}
 	i.handlers.Store(new([]*delivery))
 	if i.logger == nil {
 		i.logger = slog.New(slog.DiscardHandler)
@@ -124,7 +126,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) *core
 		}
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
-	i.feeds.opts.Type = goType
+	i.feeds.opts.Type, i.feeds.opts.Packed = goType, packs != nil
 	i.divide(opts.Shard)
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)

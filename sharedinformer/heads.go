@@ -53,7 +53,11 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.DeepCopyObject().(object.Object), nil
+	copied, ok := o.DeepCopyObject().(object.Object)
+	if !ok || !reflect.TypeOf(copied).AssignableTo(i.goType) {
+		return nil, fmt.Errorf("DeepCopyObject of a %T, of %s, returns a %T: a type that embeds another needs its own", o, i.Name(), copied)
+	}
+	return copied, nil
 }
 
 // OpenEvent returns an event of heads with the objects themselves. It fails as Open does.

@@ -15,7 +15,10 @@ import (
 
 // Informer keeps a cache of one resource in step with the server and tells
 // handlers of every change. Make it with New.
-type Informer[T object.Object] struct{ core *core }
+type Informer[T object.Object] struct {
+	_    [0]*T // so that no informer converts to one of another type
+	core *core
+}
 
 // New returns an informer that is not running. It reports contradicting
 // options in Status and from Run and WaitForSync. Where from is a
@@ -25,7 +28,16 @@ func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] 
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
 	}
-	return &Informer[T]{newCore(from, opts, reflect.TypeFor[T]())}
+	return &Informer[T]{core: newCore(from, opts, reflect.TypeFor[T]())}
+}
+
+// Objects returns the same informer as one whose objects may be of any type: the same pointer each
+// time, and nil for nil.
+func (i *Informer[T]) Objects() *Informer[object.Object] {
+	if i == nil {
+		return nil
+	}
+	return i.core.objects
 }
 
 // Name is what messages call the resource.
@@ -35,7 +47,7 @@ func (i *Informer[T]) Name() string { return i.core.Name() }
 // after Run.
 func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core, i.core.cache) }
 
-// readerOf returns the read side of a cache of what an informer has.
+// readerOf returns the read side of a cache of an informer.
 func readerOf[T object.Object](i *core, cache *indexer.Indexer) indexer.Reader[T] {
 	if i.packing != nil {
 		return indexer.Opened[T](cache)

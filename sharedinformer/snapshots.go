@@ -93,6 +93,8 @@ func newSnapshots(i *core, opts Options, f form) *snapshots {
 	switch {
 	case i.shards != nil:
 		s.status.Off = "the informer has a share of the objects, and another one when it starts again"
+	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):
+		s.status.Off = fmt.Sprintf("the source reads objects of type %v, and the informer is one of %v", origin.Type, i.goType)
 	case !traced || origin.Cluster == nil || origin.Type == nil:
 		s.status.Off = "the source does not say whose objects it reads: it is no source.Traced"
 	case i.Altered() && opts.TransformVersion == "":

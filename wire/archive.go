@@ -114,7 +114,7 @@ func appendLength(dst []byte, n int, none bool) []byte {
 }
 
 // Extract returns the objects that an Archive wrote, n of them, which must be all of raw. They
-// are of a Go type, a pointer that is a T. Nothing is decoded, and nothing of raw is kept. It
+// are of a Go type, a pointer that is an object.Object. Nothing is decoded, and nothing of raw is kept. It
 // fails with an *Error that wraps ErrDamaged where raw is not what an Archive wrote; what is
 // inside of an object shows only when that is opened.
 func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, error) {

@@ -4,7 +4,7 @@
 // # Usage
 //
 //	dec, err := wire.NewDecoder(resp.Header.Get("Content-Type"), wire.Options{
-//		Type: wire.TypeFor[*corev1.Pod](),
+//		Type: reflect.TypeFor[*corev1.Pod](),
 //		Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
 //	})
 //	var meta metav1.ListMeta
@@ -21,7 +21,7 @@
 // and shared. With a Known function, an object the caller already has in the same
 // version is not decoded at all.
 //
-// The TypeMeta of an object depends on T. API types have none, as with every
+// The TypeMeta of an object depends on Options.Type. API types have none, as with every
 // typed client. Unstructured objects have their own. Metadata-only objects have
 // the real kind, not "PartialObjectMetadata".
 //

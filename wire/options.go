@@ -52,16 +52,17 @@ const (
 // Options says what a Decoder decodes and what it refuses.
 type Options struct {
 	// Scheme names the kind of Type if Kind is empty, and the Go type of Kind if Type
-	// is nil. If neither is needed, it may be nil.
+	// is an interface. If neither is needed, it may be nil.
 	Scheme *runtime.Scheme
 
 	// Kind is the kind of the objects. Any other kind in a body is ErrKind. Kind
 	// may be empty if Type points to a type that Scheme knows under one kind.
 	Kind object.GVK
 
-	// Type is what objects are in Go: a pointer to a struct, such as *corev1.Pod,
-	// *unstructured.Unstructured or *metav1.PartialObjectMetadata (see TypeFor). Nil
-	// means that Scheme tells, and that what it does not know is unstructured.
+	// Type is what a program calls the objects: a pointer to a struct, such as *corev1.Pod,
+	// *unstructured.Unstructured or *metav1.PartialObjectMetadata, or an interface that they
+	// implement. For an interface, Scheme tells the struct, and a kind that it does not know is
+	// unstructured. Nil means object.Object.
 	Type reflect.Type
 
 	// MaxObjectBytes is the size of the largest object, in bytes, without what is
@@ -89,14 +90,6 @@ type Options struct {
 	// Reference decodes every object with apimachinery's own code only. It is
 	// slower, shares nothing, and is what the compiled decoders are measured by.
 	Reference bool
-}
-
-// TypeFor returns Options.Type for objects of type T: T itself, or nil if that is an interface.
-func TypeFor[T object.Object]() reflect.Type {
-	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
-		return t
-	}
-	return nil
 }
 
 func (o Options) withDefaults() Options {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -253,7 +254,7 @@ func TestSharedQuantitiesAreNotWritten(t *testing.T) {
 	}
 	var all []*corev1.Pod
 	for n := range 6 {
-		dec, err := wire.NewDecoder(wire.MediaJSON, wire.Options{Type: wire.TypeFor[*corev1.Pod](), Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Pool: pool})
+		dec, err := wire.NewDecoder(wire.MediaJSON, wire.Options{Type: reflect.TypeFor[*corev1.Pod](), Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Pool: pool})
 		require.NoError(t, err)
 		var meta metav1.ListMeta
 		for o, err := range dec.List(strings.NewReader(`{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`+item(n)+`]}`), &meta, nil) {

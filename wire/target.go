@@ -39,11 +39,15 @@ type target struct {
 
 func newTarget(opts Options) (*target, error) {
 	t := &target{kind: opts.Kind, goType: reflect.TypeFor[unstructured.Unstructured]()}
+	declared := opts.Type
+	if declared == nil {
+		declared = reflect.TypeFor[object.Object]()
+	}
 	switch {
-	case opts.Type != nil && opts.Type.Kind() != reflect.Pointer:
-		return nil, fmt.Errorf("%w: Options.Type %v is no pointer", ErrKind, opts.Type)
-	case opts.Type != nil:
-		t.goType = opts.Type.Elem()
+	case declared.Kind() == reflect.Pointer:
+		t.goType = declared.Elem()
+	case declared.Kind() != reflect.Interface:
+		return nil, fmt.Errorf("%w: %v is neither a pointer nor an interface", ErrKind, declared)
 	case opts.Scheme != nil && opts.Scheme.Recognizes(opts.Kind):
 		obj, err := opts.Scheme.New(opts.Kind)
 		if err != nil {
@@ -51,8 +55,9 @@ func newTarget(opts Options) (*target, error) {
 		}
 		t.goType = reflect.TypeOf(obj).Elem()
 	}
-	if _, ok := reflect.New(t.goType).Interface().(object.Object); !ok {
-		return nil, fmt.Errorf("%w: *%v, the Go type of %s, is not an object.Object", ErrKind, t.goType, opts.Kind)
+	made := reflect.PointerTo(t.goType)
+	if !made.AssignableTo(declared) || !made.Implements(reflect.TypeFor[object.Object]()) {
+		return nil, fmt.Errorf("%w: %v, the Go type of %s, is not a %v", ErrKind, made, opts.Kind, declared)
 	}
 	switch t.goType {
 	case reflect.TypeFor[unstructured.Unstructured]():

@@ -3,6 +3,7 @@ package wire
 import (
 	"io"
 	"iter"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,7 +30,7 @@ func (k typedKnown[T]) plain() Known {
 
 func newTyped[T object.Object](contentType string, opts Options) (typedDecoder[T], error) {
 	if opts.Type == nil {
-		opts.Type = TypeFor[T]()
+		opts.Type = reflect.TypeFor[T]()
 	}
 	d, err := NewDecoder(contentType, opts)
 	if err != nil {
@@ -84,6 +85,6 @@ func packedOf(o object.Head, err error) (*Packed, error) {
 
 // typedAs returns the options of objects of one type.
 func typedAs[T object.Object](opts Options) Options {
-	opts.Type = TypeFor[T]()
+	opts.Type = reflect.TypeFor[T]()
 	return opts
 }

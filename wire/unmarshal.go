@@ -21,7 +21,7 @@ import (
 // io.ErrUnexpectedEOF. Of the content, which may be a secret, they hold apiVersion and kind
 // alone. It is safe for concurrent use.
 func UnmarshalJSON[T object.Object](raw []byte, kind object.GVK) (T, error) {
-	o, err := unmarshalJSON(raw, Options{Kind: kind, Type: TypeFor[T]()})
+	o, err := unmarshalJSON(raw, Options{Kind: kind, Type: reflect.TypeFor[T]()})
 	made, _ := o.(T)
 	return made, err
 }

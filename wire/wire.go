@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// A Decoder turns bodies of one media type into objects of type T. It separates
+// A Decoder turns bodies of one media type into objects. It separates
 // the transport from the bytes: rest uses it and knows nothing of encodings. A
 // Decoder is safe for concurrent use. Each iterator it returns belongs to one
 // goroutine and can be ranged over once.

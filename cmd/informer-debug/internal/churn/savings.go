@@ -2,6 +2,7 @@ package churn
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func newSavings(kind object.GVK, chosen []string) (savings, error) {
 		fields = append(fields, wire.Only(paths))
 	}
 	decoder := func(keep wire.Fields) (wire.Decoder, error) {
-		return wire.NewDecoder(wire.MediaJSON, wire.Options{Type: wire.TypeFor[untyped](), Kind: kind, Keep: keep})
+		return wire.NewDecoder(wire.MediaJSON, wire.Options{Type: reflect.TypeFor[untyped](), Kind: kind, Keep: keep})
 	}
 	var err error
 	// All fields, said explicitly, go the same way as some of them do.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"reflect"
 	"runtime"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +96,7 @@ type reader func(media string) (wire.Decoder, error)
 func reading[T object.Object](opts func() wire.Options) func() reader {
 	return func() reader {
 		o := opts()
-		o.Type = wire.TypeFor[T]()
+		o.Type = reflect.TypeFor[T]()
 		return func(media string) (wire.Decoder, error) { return wire.NewDecoder(media, o) }
 	}
 }
@@ -104,7 +105,7 @@ func reading[T object.Object](opts func() wire.Options) func() reader {
 func packing[T object.Object](opts wire.Options) func() reader {
 	return func() reader {
 		by := wire.NewPacker(wire.NewPool())
-		opts.Type = wire.TypeFor[T]()
+		opts.Type = reflect.TypeFor[T]()
 		return func(media string) (wire.Decoder, error) { return by.Decoder(media, opts) }
 	}
 }

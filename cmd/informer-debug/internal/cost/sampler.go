@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -178,7 +179,7 @@ func (s *sample) skip(ctx context.Context, n int) error {
 
 // pass reads a list and remembers how to go on behind it.
 func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
-	d, err := wire.NewDecoder(contentType, wire.Options{Type: wire.TypeFor[*metav1.PartialObjectMetadata](), Kind: s.at.Mapping.Kind, Keep: wire.Only()})
+	d, err := wire.NewDecoder(contentType, wire.Options{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), Kind: s.at.Mapping.Kind, Keep: wire.Only()})
 	if err != nil {
 		return 0, fmt.Errorf("the answer is not from the Kubernetes API; is a proxy or a login page in the way? %w", err)
 	}

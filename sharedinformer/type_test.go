@@ -1,0 +1,68 @@
+package sharedinformer
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// An object of another Go type than the informer's is a failure that names both, from a list and from a
+// watch, and no handler meets it.
+func TestL21_AnObjectOfAnotherTypeIsAFailure(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			called := 0
+			i := New[*corev1.Pod](listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List})
+			i.AddHandler(HandlerFunc[*corev1.Pod](func(context.Context, Event[*corev1.Pod]) error { called++; return nil }))
+			refuses(t, i, "a/0")
+			require.Zero(t, called)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}
+			called := 0
+			i := New[*corev1.Pod](from, Options{Store: of, Initial: reflector.List})
+			i.AddHandler(HandlerFunc[*corev1.Pod](func(context.Context, Event[*corev1.Pod]) error { called++; return nil }))
+			go func() {
+				other := drawn()
+				other.ResourceVersion = "11"
+				for {
+					select {
+					case from.events <- wire.Event[object.Head]{Type: watch.Added, Object: other}:
+					case <-t.Context().Done():
+						return
+					}
+				}
+			}()
+			refuses(t, i, "a/0")
+			require.Equal(t, 1, called, "the Pod of the list")
+		})
+	})
+}
+
+// refuses runs an informer of Pods whose source yields drawings.
+func refuses(t *testing.T, i *Informer[*corev1.Pod], key string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	wait, err := i.Start(ctx)
+	require.NoError(t, err)
+	time.Sleep(5 * time.Second)
+	f := i.Status().Reflector.Failure
+	cancel()
+	require.NoError(t, wait())
+	var mistyped *source.TypeError
+	require.ErrorAs(t, f, &mistyped)
+	require.Equal(t, reflect.TypeFor[*drawing](), mistyped.Have)
+	require.Equal(t, reflect.TypeFor[*corev1.Pod](), mistyped.Want)
+	require.ErrorContains(t, f, key)
+}
