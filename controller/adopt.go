@@ -13,13 +13,17 @@ import (
 //
 // owner is not changed. It may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
+	return clientOf(c.informer, c.resource, c.of.ownedBy(owner))
+}
+
+func (c *client) ownedBy(owner object.Object) *client {
 	owned := *c
 	owned.owner, owned.owned = owner, true
 	return &owned
 }
 
 // adopt returns o with the client's owner, in a copy where that changes it.
-func (c *Client[T]) adopt(o T) (T, error) {
+func (c *client) adopt(o object.Object) (object.Object, error) {
 	if !c.owned || absent(o) || !absent(c.owner) && Controls(c.owner, o) {
 		return o, nil // to write nothing is refused elsewhere
 	}

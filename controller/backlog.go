@@ -30,11 +30,11 @@ type cache interface {
 }
 
 // cacheOf is the cache of an informer.
-type cacheOf[T object.Object] struct {
-	informer *sharedinformer.Informer[T]
+type cacheOf struct {
+	informer *sharedinformer.Informer[object.Object]
 }
 
-func (c cacheOf[T]) reached(namespace, rv string) bool {
+func (c cacheOf) reached(namespace, rv string) bool {
 	have := c.informer.Cache().NamespaceRV(namespace)
 	if have == "" {
 		return !c.informer.Watches(namespace) // by now: its namespaces may change
@@ -42,22 +42,22 @@ func (c cacheOf[T]) reached(namespace, rv string) bool {
 	return object.ReachedRV(have, rv)
 }
 
-func (c cacheOf[T]) wait(ctx context.Context, done func() bool) error {
+func (c cacheOf) wait(ctx context.Context, done func() bool) error {
 	return c.informer.WaitUntil(ctx, done)
 }
 
-func (c cacheOf[T]) heard() uint64 { return heardBy(c.informer.Status().Reflector) }
+func (c cacheOf) heard() uint64 { return heardBy(c.informer.Status().Reflector) }
 
 func heardBy(s reflector.Status) uint64 { return s.Events + s.Bookmarks + s.Passed + s.Duplicates }
 
-func (c cacheOf[T]) reconnect(heard uint64, d time.Duration, why error) {
+func (c cacheOf) reconnect(heard uint64, d time.Duration, why error) {
 	s := c.informer.Status().Reflector
 	if s.State == reflector.Watching && time.Since(s.Since) >= d && heardBy(s) == heard {
 		c.informer.Reconnect(why)
 	}
 }
 
-func (c cacheOf[T]) name() string { return c.informer.Name() }
+func (c cacheOf) name() string { return c.informer.Name() }
 
 // write is something that a reconcile wrote, and how to tell that a cache has it.
 type write struct {

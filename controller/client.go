@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +41,16 @@ import (
 // informer: Read, Objects and CreateOrUpdate ask the server, and nothing is waited
 // for. Get and Copy panic, and a source cannot be made of it.
 type Client[T object.Object] struct {
+	of       *client
 	informer *sharedinformer.Informer[T] // nil for a kind that bypasses the cache
 	resource *rest.Resource[T]
+}
+
+// client is a Client of objects of any type.
+type client struct {
+	informer *sharedinformer.Informer[object.Object] // nil for a kind that bypasses the cache
+	resource *rest.Resource[object.Object]
+	declared string        // what the program calls the objects
 	owned    bool          // what is written is to have owner
 	owner    object.Object // may be nil all the same, by mistake
 
@@ -57,7 +66,11 @@ func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[
 	if i != nil && !i.Kept().IsZero() {
 		r = r.Keep(i.Kept()) // so that it does not write parts back either
 	}
-	return &Client[T]{informer: i, resource: r}
+	return clientOf(i, r, &client{informer: i.Objects(), resource: r.Objects(), declared: reflect.TypeFor[T]().String()})
+}
+
+func clientOf[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T], plain *client) *Client[T] {
+	return &Client[T]{of: plain, informer: i, resource: r}
 }
 
 // ClientFor returns a client for the informer that factory.Informer returns. For
@@ -99,12 +112,18 @@ type Watchable interface {
 }
 
 // Owned is the source Owns(c.Informer(), owner).
-func (c *Client[T]) Owned(owner Kind) Source { return Owns(c.Informer(), owner) }
+func (c *Client[T]) Owned(owner Kind) Source { return c.of.ownedSource(owner) }
+
+func (c *client) ownedSource(owner Kind) Source {
+	return ownersSource(c.informer, c.declared, owner, controls, gate{})
+}
 
 // Awaited returns a source that asks for nothing and is waited for all the same: of a
 // kind that reconciles read, and whose changes lead to none.
-func (c *Client[T]) Awaited() Source {
-	return handleSource(c.Informer(), func(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }, nil)
+func (c *Client[T]) Awaited() Source { return c.of.awaited() }
+
+func (c *client) awaited() Source {
+	return handleSource(c.informer, c.declared, func(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }, gate{})
 }
 
 // Mapping returns where the kind is served.
@@ -113,15 +132,22 @@ func (c *Client[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 }
 
 // String names the kind for messages.
-func (c *Client[T]) String() string { return c.resource.String() }
+func (c *Client[T]) String() string { return c.of.String() }
+
+// String implements fmt.Stringer; see Client.String.
+func (c *client) String() string { return c.resource.String() }
 
 // Cache returns the cache; for its ways to read see indexer.Reader. It panics for a
 // kind that bypasses the cache.
 func (c *Client[T]) Cache() indexer.Reader[T] {
+	c.of.mustBeCached()
+	return c.informer.Cache()
+}
+
+func (c *client) mustBeCached() {
 	if c.informer == nil {
 		panic(fmt.Sprintf("%s: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource", c))
 	}
-	return c.informer.Cache()
 }
 
 // Read returns the object under key: the cached one, which is shared and must not be
@@ -136,6 +162,17 @@ func (c *Client[T]) Cache() indexer.Reader[T] {
 //
 // A kind that the server does not serve has no objects.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
+	return as[T](c.of.readWhole(ctx, key))
+}
+
+// as returns an object as one of type T.
+func as[T object.Object](o object.Object, err error) (T, error) {
+	typed, _ := o.(T)
+	return typed, err
+}
+
+// readWhole is Client.Read.
+func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, error) {
 	var why error
 	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
 		why = c.informer.Unsynced() // before the look: it may sync at any moment
@@ -154,7 +191,7 @@ func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 
 // unknown says why what a read in ctx did not find may be there all the same, nil if it is not. It
 // is asked after the read: what the cache lets go of it has let go of before.
-func (c *Client[T]) unknown(ctx context.Context, key object.Key) error {
+func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
 		return Terminal(sharedinformer.ErrNotWatched)
 	}
@@ -165,18 +202,19 @@ func (c *Client[T]) unknown(ctx context.Context, key object.Key) error {
 	return w.lacks(ctx, c.informer, c.informer.Scope(), c.informer.Holds, key)
 }
 
-// read is Read from a cache that may be taken as it is.
-func (c *Client[T]) read(ctx context.Context, key object.Key) (T, error) {
+// read is Client.Read from a cache that may be taken as it is.
+func (c *client) read(ctx context.Context, key object.Key) (object.Object, error) {
 	if c.informer == nil {
 		return c.resource.Get(ctx, key, metav1.GetOptions{})
 	}
-	o, ok := c.Cache().Get(key)
+	c.mustBeCached()
+	o, ok := c.informer.Cache().Get(key)
 	if !ok {
 		if head, is := c.informer.Heads().Get(key); is { // and cannot be opened
 			return c.informer.Open(head)
 		}
 		kind := c.resource.Kind()
-		return o, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(key))
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(key))
 	}
 	return o, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -37,11 +38,26 @@ const (
 // conflict or "already exists", which is to be returned: the next try sees more.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
+	return did[T](c.of.createOrUpdate(ctx, o, onObjects(change)))
+}
+
+// onObjects returns a function that changes objects of any type.
+func onObjects[T object.Object](change func(T) error) func(object.Object) error {
+	return func(o object.Object) error { return change(o.(T)) }
+}
+
+// did returns what was done with an object as one of type T.
+func did[T object.Object](o object.Object, outcome Outcome, err error) (T, Outcome, error) {
+	typed, _ := o.(T)
+	return typed, outcome, err
+}
+
+func (c *client) createOrUpdate(ctx context.Context, o object.Object, change func(object.Object) error) (object.Object, Outcome, error) {
 	if err := c.whole("create or update", o); err != nil {
 		return o, Unchanged, err
 	}
 	key := object.KeyOf(o)
-	there, err := c.Read(ctx, key)
+	there, err := c.readWhole(ctx, key)
 	exists := err == nil
 	switch {
 	case exists:
@@ -60,16 +76,16 @@ func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, cha
 	case object.KeyOf(wanted) != key:
 		return o, Unchanged, fmt.Errorf("%s %s: change made %s of its key", c.resource, object.FormatKey(key), object.FormatKey(object.KeyOf(wanted)))
 	case !exists:
-		created, err := c.Create(ctx, wanted)
+		created, err := c.create(ctx, wanted, metav1.CreateOptions{})
 		return outcome(o, created, DidCreate, err)
 	case equality.Semantic.DeepEqual(there, wanted):
 		return there, Unchanged, nil
 	}
-	updated, err := c.Update(ctx, wanted)
+	updated, err := c.update(ctx, wanted, metav1.UpdateOptions{})
 	return outcome(o, updated, DidUpdate, err)
 }
 
-func outcome[T object.Object](before, after T, did Outcome, err error) (T, Outcome, error) {
+func outcome(before, after object.Object, did Outcome, err error) (object.Object, Outcome, error) {
 	if err != nil {
 		return before, Unchanged, err
 	}

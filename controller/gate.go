@@ -6,22 +6,40 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// gate is the predicates of a source. It is told of heads, and opens them if it must.
-type gate[T object.Object] struct {
-	heads []HeadPredicate[T]
-	rest  []Predicate[T]
-	open  func(sharedinformer.Event[object.Head]) (sharedinformer.Event[T], error)
+// gate is the predicates of a source, which are asked about heads. The zero gate admits all.
+type gate struct {
+	heads  []func(sharedinformer.Event[object.Head]) bool
+	rest   func(sharedinformer.Event[object.Head]) (bool, error) // those that need the objects; nil for none
+	misuse error                                                 // why it cannot be used
 }
 
-func newGate[T object.Object](i *sharedinformer.Informer[T], predicates []Predicate[T]) *gate[T] {
+func newGate[T object.Object](i *sharedinformer.Informer[T], predicates []Predicate[T]) gate {
 	heads, rest := sorted(predicates)
-	return &gate[T]{heads, rest, i.OpenEvent}
+	g := gate{misuse: nilAmong(predicates)}
+	for _, p := range heads {
+		g.heads = append(g.heads, p)
+	}
+	if len(rest) > 0 {
+		g.rest = func(e sharedinformer.Event[object.Head]) (bool, error) { return passAll(i, e, rest) }
+	}
+	return g
+}
+
+// passAll asks predicates about the objects of an event.
+func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Event[object.Head], predicates []Predicate[T]) (bool, error) {
+	told, err := i.OpenEvent(e)
+	for n := 0; n < len(predicates) && err == nil; n++ {
+		if !predicates[n].Pass(told) {
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // admits reports whether an event passes. What cannot be judged passes, and is a failure of
 // the source. Where a predicate ends the goroutine, otherwise is called.
-func (g *gate[T]) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
-	if len(g.heads)+len(g.rest) == 0 {
+func (g gate) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
+	if len(g.heads) == 0 && g.rest == nil {
 		return true
 	}
 	var err error
@@ -41,23 +59,14 @@ func (g *gate[T]) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwi
 	return pass
 }
 
-func (g *gate[T]) passes(e sharedinformer.Event[object.Head]) (bool, error) {
+func (g gate) passes(e sharedinformer.Event[object.Head]) (bool, error) {
 	for _, pass := range g.heads {
 		if !pass(e) {
 			return false, nil
 		}
 	}
-	if len(g.rest) == 0 {
+	if g.rest == nil {
 		return true, nil
 	}
-	told, err := g.open(e)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range g.rest {
-		if !p.Pass(told) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return g.rest(e)
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -29,28 +30,31 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i, func(ctx context.Context, head object.Head) ([]placed, error) {
+	return mapSource(i.Objects(), reflect.TypeFor[T]().String(), func(ctx context.Context, head object.Head) ([]placed, error) {
 		o, err := i.Open(head)
 		if err != nil {
 			return nil, err
 		}
-		reqs, err := requests(ctx, o)
-		anywhere := make([]placed, len(reqs))
-		for n, req := range reqs {
-			anywhere[n].Request = req
-		}
-		return anywhere, err
-	}, predicates)
+		return anywhere(requests(ctx, o))
+	}, newGate(i, predicates))
+}
+
+// anywhere returns requests that may belong to any process.
+func anywhere(reqs []Request, err error) ([]placed, error) {
+	all := make([]placed, len(reqs))
+	for n, req := range reqs {
+		all[n].Request = req
+	}
+	return all, err
 }
 
 // mapSource is a source that maps heads.
-func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o object.Head) ([]placed, error), predicates []Predicate[T]) Source {
-	s := informerSource(i, nil, nil)
+func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placed, error), gate gate) Source {
+	s := informerSource(i, declared, nil, nil)
 	if i == nil {
 		return s
 	}
 	s.run = func(ctx context.Context, in *Inbox) error {
-		gate := newGate(i, predicates)
 		m := &mapping{
 			ctx: ctx, in: in, requests: requests, admits: gate.admits,
 			unmapped: make(map[object.Key]*unmapped),
@@ -61,9 +65,9 @@ func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx
 		defer retrying.Wait()
 		retrying.Go(func() { m.retry(&retrying) })
 		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head] { return m.handle }
-		return informerSource(i, handler, m.synced).run(ctx, in)
+		return informerSource(i, declared, handler, m.synced).run(ctx, in)
 	}
-	return s.gated(nilAmong(predicates))
+	return s.gated(gate.misuse)
 }
 
 // MapFunc is Map for a function that needs nothing but the object and cannot fail.

@@ -18,13 +18,13 @@ func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, 
 		panic(failure.Place(1) + ": the function of a reconciler is nil")
 	}
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, err := c.read(ctx, req.Key) // a source, so that the cache is synced
+		o, err := c.of.read(ctx, req.Key) // a source, so that the cache is synced
 		switch {
 		case apierrors.IsNotFound(err):
 			return Result{}, nil
 		case err != nil:
 			return Result{}, err
 		}
-		return reconcile(ctx, copyOf(o))
+		return reconcile(ctx, copyOf(o.(T)))
 	})
 }

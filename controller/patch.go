@@ -30,7 +30,7 @@ import (
 // be changed, but for lists that it has in part.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return patch(ctx, c, o, change, false)
+	return did[T](c.of.patchBy(ctx, o, onObjects(change), false))
 }
 
 // PatchLocked is Patch with the resource version of o: it fails with a conflict
@@ -39,7 +39,7 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 // by itself.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return patch(ctx, c, o, change, true)
+	return did[T](c.of.patchBy(ctx, o, onObjects(change), true))
 }
 
 // mustChange is called by what the user calls.
@@ -49,7 +49,7 @@ func mustChange[T object.Object](change func(T) error) {
 	}
 }
 
-func patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error, locked bool) (T, Outcome, error) {
+func (c *client) patchBy(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
 	if err := c.given("patch", o); err != nil {
 		return o, Unchanged, err
 	}
@@ -62,7 +62,7 @@ func patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 }
 
 // difference is what Patch sends; nil for nothing.
-func (c *Client[T]) difference(o T, change func(T) error, locked bool) ([]byte, error) {
+func (c *client) difference(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
 	wanted := copyOf(o)
 	if err := change(wanted); err != nil {
 		return nil, err

@@ -34,6 +34,10 @@ import (
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
+	return did[T](c.of.patchStatus(ctx, o, onObjects(change)))
+}
+
+func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error) (object.Object, Outcome, error) {
 	if err := c.given("patch the status of", o); err != nil {
 		return o, Unchanged, err
 	}
@@ -51,7 +55,7 @@ func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change
 }
 
 // statusPatch is what PatchStatus sends; nil for nothing.
-func statusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
+func statusPatch(o object.Object, change func(object.Object) error) ([]byte, error) {
 	wanted := copyOf(o)
 	if err := change(wanted); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type holding struct {
 }
 
 // holdingOf returns what an informer holds, nil where that is everything.
-func holdingOf[T object.Object](i *sharedinformer.Informer[T]) *holding {
+func holdingOf(i *sharedinformer.Informer[object.Object]) *holding {
 	if i == nil || i.Scope().Everything() {
 		return nil
 	}

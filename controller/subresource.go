@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"reflect"
+
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -21,24 +23,28 @@ import (
 // resource version, as that of a scale does; and for an eviction, as for Client.Delete. Of a
 // binding the answer says no more than that it is done, so that the cache may have it later.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
-	s := &Client[S]{resource: rest.SubresourceFor[S](c.resource, name)}
+	r := rest.SubresourceFor[S](c.resource, name)
+	return clientOf(nil, r, &client{resource: r.Objects(), declared: reflect.TypeFor[S]().String(), within: c.of.seen(name)})
+}
+
+// seen returns client.within of a subresource; nil if the kind bypasses the cache.
+func (c *client) seen(subresource string) func(object.Object) (w write, ok bool) {
 	if c.informer == nil {
-		return s
+		return nil
 	}
-	s.within = func(o object.Object) (w write, ok bool) {
+	return func(o object.Object) (w write, ok bool) {
 		key := object.KeyOf(o)
 		_, cached := c.informer.Heads().Get(key)
 		switch {
 		case !cached: // it may never get there
 			return w, false
 		case o.GetResourceVersion() != "":
-			return write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}, true
-		case name == "eviction" && !isDryRun(o):
-			return write{cache: cacheOf[T]{c.informer}, gone: c.gone(key, "")}, true
+			return write{cache: cacheOf{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}, true
+		case subresource == "eviction" && !isDryRun(o):
+			return write{cache: cacheOf{c.informer}, gone: c.gone(key, "")}, true
 		}
 		return w, false
 	}
-	return s
 }
 
 // isDryRun reports whether an eviction says so itself.

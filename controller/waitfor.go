@@ -46,11 +46,15 @@ import (
 //
 // A kind that bypasses the cache cannot be waited for.
 func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T) bool) (T, error) {
-	w := &waitFor[T]{client: c, key: key, reached: reached}
 	place := failure.Place(1)
 	if reached == nil {
 		panic(fmt.Sprintf("%s: the function that WaitFor of %s is to ask is nil", place, c))
 	}
+	return as[T](c.of.waitFor(ctx, key, func(o object.Object) bool { return reached(o.(T)) }, place))
+}
+
+func (c *client) waitFor(ctx context.Context, key object.Key, reached func(object.Object) bool, place string) (object.Object, error) {
+	w := &waitFor{client: c, key: key, reached: reached}
 	var err error
 	if c.informer == nil {
 		err = errNoCache
@@ -58,8 +62,7 @@ func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T)
 		err = w.err
 	}
 	if err != nil {
-		var none T
-		return none, fmt.Errorf("wait for %s %s (%s): %s: %w", c, object.FormatKey(key), place, w.state(), err)
+		return nil, fmt.Errorf("wait for %s %s (%s): %s: %w", c, object.FormatKey(key), place, w.state(), err)
 	}
 	return w.last, nil
 }
@@ -67,12 +70,12 @@ func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T)
 var errNoCache = errors.New("the kind bypasses the cache (factory.Options.DisableFor), so that nothing tells of its changes: use Read")
 
 // waitFor is one call of WaitFor.
-type waitFor[T object.Object] struct {
-	client  *Client[T]
+type waitFor struct {
+	client  *client
 	key     object.Key
-	reached func(T) bool
+	reached func(object.Object) bool
 
-	last T // what reached was asked about last
+	last object.Object // what reached was asked about last
 	seen bool
 	uid  types.UID
 	rv   string
@@ -80,7 +83,7 @@ type waitFor[T object.Object] struct {
 }
 
 // look reports whether the wait is over.
-func (w *waitFor[T]) look(ctx context.Context) bool {
+func (w *waitFor) look(ctx context.Context) bool {
 	i := w.client.informer
 	if !i.Watches(w.key.Namespace) {
 		w.err = sharedinformer.ErrNotWatched
@@ -111,7 +114,7 @@ func (w *waitFor[T]) look(ctx context.Context) bool {
 
 // unknown says why the object that was seen may live on though the cache has let go of it; nil if it
 // does not.
-func (w *waitFor[T]) unknown(ctx context.Context) error {
+func (w *waitFor) unknown(ctx context.Context) error {
 	if why := w.client.unknown(ctx, w.key); why != nil {
 		return why
 	}
@@ -124,7 +127,7 @@ func (w *waitFor[T]) unknown(ctx context.Context) error {
 
 // state says what was seen last. Of an object it shows no more than anybody may read who may
 // read that it exists.
-func (w *waitFor[T]) state() string {
+func (w *waitFor) state() string {
 	if !w.seen {
 		return "never seen"
 	}

@@ -20,7 +20,7 @@ import (
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	s := handleSource(i, addItself, predicates)
+	s := handleSource(i.Objects(), reflect.TypeFor[T]().String(), addItself, newGate(i, predicates))
 	s.role = reconciled
 	return s
 }
@@ -50,18 +50,18 @@ type Kind interface {
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
 func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(i, owner, controls, predicates)
+	return ownersSource(i.Objects(), reflect.TypeFor[T]().String(), owner, controls, newGate(i, predicates))
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or
 // not. Where the informer holds a share of the objects, an owner that does not control
 // one hears of it only if that share has both.
 func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(i, owner, func(metav1.OwnerReference) bool { return true }, predicates)
+	return ownersSource(i.Objects(), reflect.TypeFor[T]().String(), owner, func(metav1.OwnerReference) bool { return true }, newGate(i, predicates))
 }
 
-func ownersSource[T object.Object](i *sharedinformer.Informer[T], owner Kind, which func(metav1.OwnerReference) bool, predicates []Predicate[T]) Source {
-	s := mapSource(i, owners(owner, which, holdingOf(i)), predicates)
+func ownersSource(i *sharedinformer.Informer[object.Object], declared string, owner Kind, which func(metav1.OwnerReference) bool, gate gate) Source {
+	s := mapSource(i, declared, owners(owner, which, holdingOf(i)), gate)
 	s.role = owned
 	if absent(owner) {
 		return s.gated(errNoKind)
@@ -110,18 +110,17 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return handleSource(i, func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
+	return handleSource(i.Objects(), reflect.TypeFor[T]().String(), func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 		told, err := i.OpenEvent(e)
 		if err != nil {
 			return err
 		}
 		return handle(ctx, told, in)
-	}, predicates)
+	}, newGate(i, predicates))
 }
 
 // handleSource is a source that is told of heads.
-func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, predicates []Predicate[T]) Source {
-	gate := newGate(i, predicates)
+func handleSource(i *sharedinformer.Informer[object.Object], declared string, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, gate gate) Source {
 	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[object.Head] {
 		return func(_ context.Context, e sharedinformer.Event[object.Head]) error {
 			otherwise := func() {
@@ -135,14 +134,14 @@ func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ct
 			return handle(ctx, e, in)
 		}
 	}
-	return informerSource(i, handler, nil).gated(nilAmong(predicates))
+	return informerSource(i, declared, handler, nil).gated(gate.misuse)
 }
 
 // informerSource is a source whose handler is added while it runs. synced is
-// called when the handler is; nil means Inbox.Synced.
-func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head], synced func()) Source {
+// called when the handler is; nil means Inbox.Synced. Declared is what the program calls the objects.
+func informerSource(i *sharedinformer.Informer[object.Object], declared string, handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head], synced func()) Source {
 	if i == nil {
-		s := SourceFunc(reflect.TypeFor[T]().String(), func(context.Context, *Inbox) error { return errUncached })
+		s := SourceFunc(declared, func(context.Context, *Inbox) error { return errUncached })
 		s.misuse = errUncached
 		return s
 	}
@@ -175,7 +174,7 @@ const servedAgain = time.Second
 
 // awaitServed waits until i is synced, or until it is known that the server does
 // not serve its kind, and then says that the source need not be waited for.
-func awaitServed[T object.Object](ctx context.Context, i *sharedinformer.Informer[T], in *Inbox) {
+func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox) {
 	for ctx.Err() == nil {
 		err := i.WaitUntil(ctx, func() bool { return i.HasSynced() || notServed(i) })
 		if err == nil {
@@ -192,7 +191,7 @@ func awaitServed[T object.Object](ctx context.Context, i *sharedinformer.Informe
 }
 
 // notServed reports whether the last that i heard is that its kind is not served.
-func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
+func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 

@@ -18,6 +18,10 @@ func (c *Client[T]) Create(ctx context.Context, o T) (T, error) {
 
 // CreateWith is Create with options.
 func (c *Client[T]) CreateWith(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
+	return as[T](c.of.create(ctx, o, opts))
+}
+
+func (c *client) create(ctx context.Context, o object.Object, opts metav1.CreateOptions) (object.Object, error) {
 	o, err := c.adopt(o)
 	if err != nil {
 		return o, err
@@ -34,6 +38,10 @@ func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 
 // UpdateWith is Update with options.
 func (c *Client[T]) UpdateWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+	return as[T](c.of.update(ctx, o, opts))
+}
+
+func (c *client) update(ctx context.Context, o object.Object, opts metav1.UpdateOptions) (object.Object, error) {
 	if err := c.whole("update", o); err != nil {
 		return o, err
 	}
@@ -52,6 +60,10 @@ func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 
 // UpdateStatusWith is UpdateStatus with options.
 func (c *Client[T]) UpdateStatusWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+	return as[T](c.of.updateStatus(ctx, o, opts))
+}
+
+func (c *client) updateStatus(ctx context.Context, o object.Object, opts metav1.UpdateOptions) (object.Object, error) {
 	if err := c.whole("update the status of", o); err != nil {
 		return o, err
 	}
@@ -66,6 +78,10 @@ func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchTyp
 
 // PatchWith is Patch with options.
 func (c *Client[T]) PatchWith(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
+	return as[T](c.of.patch(ctx, key, pt, patch, opts))
+}
+
+func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (object.Object, error) {
 	return c.wrote(ctx, opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
 }
 
@@ -82,6 +98,10 @@ func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 // ApplyWith is Apply with options, which name the field manager. Without Force, a
 // conflict with another manager is an error (apierrors.IsConflict).
 func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
+	return as[T](c.of.apply(ctx, o, opts))
+}
+
+func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOptions) (object.Object, error) {
 	if err := c.given("apply", o); err != nil {
 		return o, err
 	}
@@ -106,6 +126,10 @@ func (c *Client[T]) Delete(ctx context.Context, o T) error {
 
 // DeleteWith is Delete with options, such as a precondition.
 func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptions) error {
+	return c.of.delete(ctx, o, opts)
+}
+
+func (c *client) delete(ctx context.Context, o object.Object, opts metav1.DeleteOptions) error {
 	if err := c.given("delete", o); err != nil {
 		return err
 	}
@@ -114,14 +138,14 @@ func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptio
 		return err
 	}
 	if a := attemptOf(ctx); a != nil && len(opts.DryRun) == 0 && c.informer != nil {
-		a.wrote(write{cache: cacheOf[T]{c.informer}, gone: c.gone(key, uid)})
+		a.wrote(write{cache: cacheOf{c.informer}, gone: c.gone(key, uid)})
 	}
 	return nil
 }
 
 // gone returns what reports whether the cache has seen a deletion. The empty UID is that of
 // any object.
-func (c *Client[T]) gone(key object.Key, uid types.UID) func() bool {
+func (c *client) gone(key object.Key, uid types.UID) func() bool {
 	cached := c.informer.Cache()
 	return func() bool {
 		o, ok := cached.Get(key)
@@ -132,8 +156,8 @@ func (c *Client[T]) gone(key object.Key, uid types.UID) func() bool {
 // wrote passes on the answer to a write, and notes what the cache has to see before
 // the request that ctx belongs to is reconciled again. What the informer does not
 // select never gets there, unless it was there before: then it is seen to go.
-func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (T, error) {
-	return func(o T, err error) (T, error) {
+func (c *client) wrote(ctx context.Context, dryRun []string) func(object.Object, error) (object.Object, error) {
+	return func(o object.Object, err error) (object.Object, error) {
 		a := attemptOf(ctx)
 		if err == nil && a != nil && len(dryRun) == 0 && c.within != nil {
 			if w, ok := c.within(o); ok {
@@ -156,8 +180,8 @@ func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (
 // answered returns what the cache has to see of a write that the server answered with o. The
 // version of an object that the write has removed is no later than the one before it, so the
 // cache has to lose the object.
-func (c *Client[T]) answered(o T) write {
-	w := write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}
+func (c *client) answered(o object.Object) write {
+	w := write{cache: cacheOf{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}
 	kind := c.resource.Kind()
 	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // which has other finalizers, in its spec
 		w.gone = lost(c.informer.Heads(), object.KeyOf(o), o.GetUID())
@@ -174,7 +198,7 @@ func lost(cached indexer.Reader[object.Head], key object.Key, uid types.UID) fun
 }
 
 // given fails where there is no object.
-func (c *Client[T]) given(verb string, o T) error {
+func (c *client) given(verb string, o object.Object) error {
 	if absent(o) {
 		return fmt.Errorf("%s %s: the object is nil", verb, c)
 	}
@@ -183,7 +207,7 @@ func (c *Client[T]) given(verb string, o T) error {
 
 // whole fails where there is no object, and where one from the cache is not what the
 // server has: to send it back would erase the rest.
-func (c *Client[T]) whole(verb string, o T) error {
+func (c *client) whole(verb string, o object.Object) error {
 	if err := c.given(verb, o); err != nil || c.informer == nil {
 		return err
 	}
