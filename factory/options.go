@@ -54,21 +54,42 @@ type Options struct {
 	// list it; see sharedinformer.Options. Nil means nowhere.
 	Snapshot *snapshot.Directory
 
-	// Initial, PageSize and Timing are those of reflector.Options.
-	Initial  reflector.Initial
+	// Initial says how the initial state is read: streamed if the server can, or listed.
+	Initial reflector.Initial
+
+	// PageSize, if not 0, reads every list in pages of that many items, consistently, and
+	// streams none.
 	PageSize int64
-	Timing   reflector.Timing
 
-	// Compact, SyncPatience, DetectMutations, OnError, OnState and Logger are those
-	// of sharedinformer.Options.
-	Compact         bool
-	SyncPatience    time.Duration
+	// Timing says how long to wait for a server and between attempts. The zero value has the
+	// defaults.
+	Timing reflector.Timing
+
+	// Compact keeps only the newest state of an object in the queue while an informer lags
+	// behind the network. Handlers then miss states in between.
+	Compact bool
+
+	// SyncPatience is how long WaitForSync watches an informer fail before it gives up.
+	// Default 1 min; negative means that only the context counts.
+	SyncPatience time.Duration
+
+	// DetectMutations, if not 0, compares each cached object with a copy that often, and
+	// reports changes (L16). It is meant for tests.
 	DetectMutations time.Duration
-	OnError         func(context.Context, *failure.Failure) failure.Verdict
-	OnState         func(reflector.Status)
-	Logger          *slog.Logger
 
-	// Flight is that of sharedinformer.Options.
+	// OnError receives each failure and decides whether to go on. It must return soon. There may
+	// be several calls at once. Nil means Retry.
+	OnError func(context.Context, *failure.Failure) failure.Verdict
+
+	// OnState receives each change of state of each reflector. Calls of several reflectors may
+	// come at once. It must return soon.
+	OnState func(reflector.Status)
+
+	// Logger receives failures at level warn or error, and states at level debug. Nil is
+	// silent.
+	Logger *slog.Logger
+
+	// Flight records the events of informers and handlers. Nil is flight.Process.
 	Flight *flight.Recorder
 }
 

@@ -50,14 +50,26 @@ func (s Store) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Options configure an Informer. The zero value works.
 type Options struct {
-	// Name, LabelSelector, FieldSelector, Initial, PageSize and Timing are those of
-	// reflector.Options.
-	Name          string
+	// Name says in messages what the informer reads. The default is the name of the source,
+	// with the selectors.
+	Name string
+
+	// LabelSelector and FieldSelector narrow what is listed and watched, on the server. Nil
+	// means everything.
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
-	Initial       reflector.Initial
-	PageSize      int64
-	Timing        reflector.Timing
+
+	// Initial says how the initial state is read: streamed if the server can, or listed.
+	Initial reflector.Initial
+
+	// PageSize, if not 0, reads every list in pages of that many items, consistently, and
+	// streams none. By default a first list comes whole from the server's cache, and a later
+	// one in pages of 500.
+	PageSize int64
+
+	// Timing says how long to wait for a server and between attempts. The zero value has the
+	// defaults.
+	Timing reflector.Timing
 
 	// Namespaces are those whose objects are wanted, each listed and watched on its
 	// own; SetNamespaces changes them. Nil means all that the source has, as does
