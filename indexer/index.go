@@ -54,6 +54,7 @@ type index struct {
 
 	// Of the writer.
 	drawn      []*bucket            // of the object at hand
+	draws      uint64               // the number of that object
 	before     []*bucket            // room for the values that it had
 	remembered map[*entry][]*bucket // the buckets of each, nil unless entries are opened
 }
@@ -236,6 +237,7 @@ type bucket struct {
 	vector
 	value any // in memory of its own
 	at    map[*entry]uint32
+	drawn uint64 // index.draws of the last object with the value
 }
 
 // bucket finds the bucket of a value, nil if no object has it.
@@ -261,7 +263,7 @@ func (i *index) update(e *entry, old object.Head) {
 		b.put(e)
 	}
 	for _, b := range before {
-		if !slices.Contains(after, b) {
+		if b.drawn != i.draws {
 			i.take(b, e)
 		}
 	}
@@ -329,6 +331,7 @@ func (i *index) drop(b *bucket) {
 // the object comes in.
 func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	i.drawn = i.drawn[:0]
+	i.draws++
 	defer i.panicked(e, report)
 	if i.opens {
 		opened, err := o.(Opener).Open()
@@ -351,6 +354,7 @@ func (i *index) panicked(e *entry, report bool) {
 		i.drop(b)
 	}
 	i.drawn = i.drawn[:0]
+	i.draws++ // no bucket is one of its
 	if !report {
 		return
 	}
@@ -368,7 +372,7 @@ func (i *index) drew(v any) bool {
 	if b == nil {
 		return false
 	}
-	i.drawn = append(i.drawn, b)
+	i.note(b)
 	return true
 }
 
@@ -381,7 +385,15 @@ func (i *index) began(v any) {
 	}
 	b := &bucket{value: apart(v), at: make(map[*entry]uint32)}
 	i.buckets.put(b.value, b)
-	i.drawn = append(i.drawn, b)
+	i.note(b)
+}
+
+// note adds a bucket to those of the object at hand.
+func (i *index) note(b *bucket) {
+	if b.drawn != i.draws {
+		b.drawn = i.draws
+		i.drawn = append(i.drawn, b)
+	}
 }
 
 // apart returns v without the memory of the object that it comes from, as far as

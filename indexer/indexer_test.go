@@ -489,6 +489,25 @@ func TestL15_ValueThatCannotBeAKeyLosesNoObject(t *testing.T) {
 	require.Equal(t, []string{"n/a@2"}, names(ReaderOf[meta](x).All()))
 }
 
+// An update that draws values again and then panics leaves the object under none of them.
+func TestL15_APanicAmidTheValuesOfAnUpdateLeavesNone(t *testing.T) {
+	x := New()
+	index, _ := AddIndex(x, "split", func(o meta) []any {
+		if o.ResourceVersion == "2" {
+			return []any{"a", "a", []string{"no key"}}
+		}
+		return []any{"a", "b", "a"}
+	})
+	set(x, obj("n", "a", 1))
+	set(x, obj("n", "b", 1))
+	require.Equal(t, []string{"n/a@1", "n/b@1"}, names(index.Get("a")))
+	set(x, obj("n", "a", 2))
+	require.Equal(t, []string{"n/b@1"}, names(index.Get("a")))
+	require.Equal(t, []string{"n/b@1"}, names(index.Get("b")))
+	set(x, obj("n", "a", 3))
+	require.Equal(t, []string{"n/a@3", "n/b@1"}, names(index.Get("b")))
+}
+
 func benchmarkCache(n int) *Indexer {
 	x := New()
 	for i := range n {
@@ -503,6 +522,25 @@ func BenchmarkUpdate(b *testing.B) {
 	versions := []object.Head{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
 	for n := 0; b.Loop(); n++ {
 		set(x, versions[n%2])
+	}
+}
+
+// The time of one value must not grow with how many an object has.
+func BenchmarkUpdateOfManyValues(b *testing.B) {
+	for _, count := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(count), func(b *testing.B) {
+			x := New()
+			values := make([]int, count)
+			for n := range values {
+				values[n] = n
+			}
+			AddIndex(x, "many", func(meta) []int { return values })
+			versions := []object.Head{obj("n", "a", 1), obj("n", "a", 2)}
+			for n := 0; b.Loop(); n++ {
+				set(x, versions[n%2])
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*count), "ns/value")
+		})
 	}
 }
 
