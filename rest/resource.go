@@ -290,9 +290,9 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // opts.FieldManager owns them, or Config.FieldManager if that is empty. One of the
 // two is required. An object that does not exist is created.
 //
-// What Go writes of a typed object although nobody has set it is not sent, so that nobody
-// owns it: null, and a struct that is empty where its tag says omitempty, such as a status
-// or the resources of a container. A zero number, text or bool without omitempty is sent,
+// Apply leaves out fields of a typed object that Go writes although nobody has set them, so
+// that nobody owns them: null, and a struct that is empty although its tag says omitempty, such
+// as a status or the resources of a container. A zero number, text or bool without omitempty is sent,
 // since it may be meant; and one with omitempty is not, since Go does not write it. To send
 // such a zero, or null, use an unstructured object, or Patch with an apply patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
@@ -333,10 +333,10 @@ func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOp
 //	if err != nil { ... }
 //	defer log.Close()
 //
-// It returns when the server has begun to answer. What comes is read as it comes, for as
-// long as the server sends and ctx lasts, whatever its size; nothing else ends it. A Read
-// fails with the cause of ctx, and says what was read. opts become the query; nil is none. A
-// stream belongs to one goroutine, and must be closed. Stream is sent again as Get is.
+// It returns when the server has begun to answer. The stream is read as it arrives, whatever
+// its size, and ends only when the server ends it or ctx is done. A Read fails with the cause
+// of ctx, and says what was read. opts become the query; nil is none. A stream belongs to one
+// goroutine, and must be closed. Stream is sent again as Get is.
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
 	return r.of.stream(ctx, key, opts)
 }
