@@ -89,7 +89,7 @@ func drawing[T object.Head, V comparable](values func(T) []V) func(*index, objec
 }
 
 func newIndex(x *Indexer, name string, draw func(*index, object.Head), values reflect.Type) *index {
-	i := &index{name: name, x: x, draw: draw}
+	i := &index{name: name, x: x, draw: draw, buckets: newTable()}
 	switch values.Kind() {
 	case reflect.Interface, reflect.Struct, reflect.Array, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
 		i.loose = true

@@ -99,7 +99,7 @@ func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name
 
 // New returns an empty cache.
 func New() *Indexer {
-	x := &Indexer{objects: make(map[object.Key]*entry)}
+	x := &Indexer{objects: make(map[object.Key]*entry), namespaces: newTable()}
 	x.shown.Store(&figures{})
 	return x
 }
