@@ -66,7 +66,7 @@ func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[
 	if i != nil && !i.Kept().IsZero() {
 		r = r.Keep(i.Kept()) // so that it does not write parts back either
 	}
-	return clientOf(i, r, &client{informer: i.Objects(), resource: r.Objects(), declared: reflect.TypeFor[T]().String()})
+	return clientOf(i, r, &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()})
 }
 
 func clientOf[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T], plain *client) *Client[T] {

@@ -30,7 +30,7 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i.Objects(), reflect.TypeFor[T]().String(), func(ctx context.Context, head object.Head) ([]placed, error) {
+	return mapSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), func(ctx context.Context, head object.Head) ([]placed, error) {
 		o, err := i.Open(head)
 		if err != nil {
 			return nil, err

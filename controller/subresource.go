@@ -24,7 +24,7 @@ import (
 // binding the answer says no more than that it is done, so that the cache may have it later.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	r := rest.SubresourceFor[S](c.resource, name)
-	return clientOf(nil, r, &client{resource: r.Objects(), declared: reflect.TypeFor[S]().String(), within: c.of.seen(name)})
+	return clientOf(nil, r, &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), within: c.of.seen(name)})
 }
 
 // seen returns client.within of a subresource; nil if the kind bypasses the cache.

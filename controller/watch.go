@@ -20,7 +20,7 @@ import (
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	s := handleSource(i.Objects(), reflect.TypeFor[T]().String(), addItself, newGate(i, predicates))
+	s := handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), addItself, newGate(i, predicates))
 	s.role = reconciled
 	return s
 }
@@ -50,14 +50,14 @@ type Kind interface {
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
 func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(i.Objects(), reflect.TypeFor[T]().String(), owner, controls, newGate(i, predicates))
+	return ownersSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), owner, controls, newGate(i, predicates))
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or
 // not. Where the informer holds a share of the objects, an owner that does not control
 // one hears of it only if that share has both.
 func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(i.Objects(), reflect.TypeFor[T]().String(), owner, func(metav1.OwnerReference) bool { return true }, newGate(i, predicates))
+	return ownersSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), owner, func(metav1.OwnerReference) bool { return true }, newGate(i, predicates))
 }
 
 func ownersSource(i *sharedinformer.Informer[object.Object], declared string, owner Kind, which func(metav1.OwnerReference) bool, gate gate) Source {
@@ -110,7 +110,7 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return handleSource(i.Objects(), reflect.TypeFor[T]().String(), func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
+	return handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 		told, err := i.OpenEvent(e)
 		if err != nil {
 			return err

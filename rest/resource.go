@@ -90,6 +90,15 @@ func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
+// Objects returns the same resource as one whose objects may be of any type; nil for nil. It is a
+// function for the reason that sharedinformer.Objects is one.
+func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
+	if r == nil {
+		return nil
+	}
+	return &Resource[object.Object]{of: r.of}
+}
+
 // kindOfObject returns the kind that an object names, or that of its Go type.
 func kindOfObject(c *Client, o object.Object) (object.GVK, error) {
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -206,14 +215,6 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 // wire.WithoutManagedFields alone it is safe, and allowed.
 func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
-}
-
-// Objects returns the same resource as one whose objects may be of any type; nil for nil.
-func (r *Resource[T]) Objects() *Resource[object.Object] {
-	if r == nil {
-		return nil
-	}
-	return &Resource[object.Object]{of: r.of}
 }
 
 // Source returns what an informer reads the resource by. It is a source.Namespacer, Reuser, Chooser,

@@ -29,10 +29,10 @@ type core struct {
 	logger    *slog.Logger
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
-	mutations mutations                // nil if off
-	goType    reflect.Type             // of the objects: a pointer or an interface
-	objects   *Informer[object.Object] // the view of any type
-	packing   *packing                 // nil if the cache has the objects themselves
+	mutations mutations    // nil if off
+	goType    reflect.Type // of the objects: a pointer or an interface
+	objects   any          // the *Informer[object.Object]: see Objects
+	packing   *packing     // nil if the cache has the objects themselves
 	flight    *flight.Recorder
 	track     *flight.Track
 	snapshots *snapshots // nil if off

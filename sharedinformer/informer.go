@@ -32,13 +32,16 @@ func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] 
 }
 
 // Objects returns the same informer as one whose objects may be of any type: the same pointer each
-// time, and nil for nil.
-func (i *Informer[T]) Objects() *Informer[object.Object] {
+// time, and nil for nil. It is a function since a method would make each package that names an
+// informer compile this one too.
+func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	if i == nil {
 		return nil
 	}
-	return i.core.objects
+	return objectsOf(i.core)
 }
+
+func objectsOf(i *core) *Informer[object.Object] { return i.objects.(*Informer[object.Object]) }
 
 // Name is what messages call the resource.
 func (i *Informer[T]) Name() string { return i.core.Name() }
