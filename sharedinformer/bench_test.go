@@ -60,7 +60,7 @@ func BenchmarkFanOut(b *testing.B) {
 				}
 				heard.Add(handlers)
 				o := versions[sent/objects%2][sent%objects]
-				i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+				i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 				sent++
 			}
 			heard.Wait()
@@ -86,7 +86,7 @@ func BenchmarkLateHandler(b *testing.B) {
 	for n := range objects {
 		d.Items = append(d.Items, thing(fmt.Sprint(n), n, 2))
 	}
-	i.core.queue.Add(d)
+	i.core.(*core).queue.Add(d)
 	if err := i.WaitForRV(ctx, "2"); err != nil {
 		b.Fatal(err)
 	}

@@ -29,10 +29,10 @@ type core struct {
 	logger    *slog.Logger
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
-	mutations mutations    // nil if off
-	goType    reflect.Type // of the objects: a pointer or an interface
-	objects   any          // the *Informer[object.Object]: see Objects
-	packing   *packing     // nil if the cache has the objects themselves
+	mutations mutations                // nil if off
+	goType    reflect.Type             // of the objects: a pointer or an interface
+	objects   *Informer[object.Object] // see Objects
+	packing   *packing                 // nil if the cache has the objects themselves
 	flight    *flight.Recorder
 	track     *flight.Track
 	snapshots *snapshots // nil if off
@@ -86,8 +86,8 @@ var (
 	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
 )
 
-// newCore returns a core that is not running, of objects of a Go type.
-func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) *core {
+// newCore returns a *core that is not running, of objects of a Go type.
+func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain {
 	pool := partsOf(from)
 	var packs *packing
 	if opts.Store == Packed {
@@ -251,6 +251,12 @@ func (i *core) begin(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
+func (i *core) cached() *indexer.Indexer { return i.cache }
+
+func (i *core) packs() bool { return i.packing != nil }
+
+func (i *core) untyped() any { return i.objects }
+
 // tell has a handler hear of every change. One of heads is not given opened objects.
 func (i *core) tell(h Handler[object.Head], opts HandlerOptions, heads bool) *Registration {
 	switch {
@@ -259,7 +265,7 @@ func (i *core) tell(h Handler[object.Head], opts HandlerOptions, heads bool) *Re
 	case opts.WithoutOld:
 		h = forgetting{h}
 	}
-	return &Registration{i.addHandler(h, opts)}
+	return &Registration{of: i.addHandler(h, opts)}
 }
 
 // addHandler makes a new delivery one of the handlers at one point of the log, with the

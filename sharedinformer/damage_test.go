@@ -65,13 +65,13 @@ func (f few) List(context.Context, metav1.ListOptions) source.List[object.Head] 
 func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.Packed) {
 	t.Helper()
 	for i := range 100 { // others take the place of those that stay in use
-		packed, err := w.core.packing.by.Pack(podOf(i, 1))
+		packed, err := w.core.(*core).packing.by.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
 		require.NoError(t, err)
 	}
 	runtime.GC()
-	head, ok := w.core.cache.Reader().Get(object.Key{Namespace: "a", Name: name})
+	head, ok := w.core.(*core).cache.Reader().Get(object.Key{Namespace: "a", Name: name})
 	require.True(t, ok)
 	o := packedOf(head)
 	_, used := o.InUse()
@@ -122,7 +122,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, heard *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
-		others, _ := i.core.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
+		others, _ := i.core.(*core).cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
 		damage(t, i, "1")
 		require.Nil(t, i.Status().Failure)
 		for range 3 {
@@ -148,7 +148,7 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "node", p.Spec.NodeName)
 		require.Equal(t, []string{"update 1 on node, was on  of web"}, *heard)
-		still, _ := i.core.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
+		still, _ := i.core.(*core).cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
 		require.Same(t, others, still)
 		require.Zero(t, i.Status().Reflector.Attempts)
 		time.Sleep(4 * time.Minute)
@@ -178,7 +178,7 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 		require.True(t, ok)
 		before := int(lists.Load())
 		for range 600 { // seconds
-			if o, ok := i.core.cache.Reader().Get(key); ok && o.GetResourceVersion() != "" {
+			if o, ok := i.core.(*core).cache.Reader().Get(key); ok && o.GetResourceVersion() != "" {
 				damage(t, i, "1")
 				_, ok := i.Cache().Get(key)
 				require.False(t, ok)

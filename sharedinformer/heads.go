@@ -13,7 +13,7 @@ import (
 // Heads returns the read side of the cache for those who need no more of an object than its
 // head: key, UID, resource version, generation, labels, owners. Of a packed cache it opens
 // nothing. Open makes the object of a head.
-func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.cache.Reader() }
+func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.cached().Reader() }
 
 // Open returns the object of a head that Heads or a handler of AddHeadHandler was given. It
 // fails where the bytes of a packed object are damaged, with an error that wraps

@@ -17,7 +17,45 @@ import (
 // handlers of every change. Make it with New.
 type Informer[T object.Object] struct {
 	_    [0]*T // so that no informer converts to one of another type
-	core *core
+	core plain
+}
+
+// plain is a *core. It is an interface so that a package that names an informer does not reach all
+// that a core is made of, some of which it would compile again; so is Registration.of.
+type plain interface {
+	Name() string
+	cached() *indexer.Indexer
+	stale() *indexer.Indexer
+	packs() bool
+	indexFailed([]*indexer.IndexError)
+	tell(h Handler[object.Head], opts HandlerOptions, heads bool) *Registration
+	tellHeads(Handler[object.Head], HandlerOptions) *Registration
+	untyped() any // the *Informer[object.Object]
+	view() View
+
+	Run(context.Context) error
+	Start(context.Context) (wait func() error, err error)
+	Reconnect(why error)
+	Status() Status
+	HasSynced() bool
+	HasSyncedIn(namespace string) bool
+	HeldUp() bool
+	Unsynced() error
+	WaitForSync(context.Context) error
+	WaitForRV(ctx context.Context, rv string) error
+	WaitForRVIn(ctx context.Context, rv, namespace string) error
+	WaitUntil(ctx context.Context, reached func() bool) error
+
+	Namespaces() []string
+	SetNamespaces([]string) error
+	Watches(namespace string) bool
+	Selects(object.Head) bool
+	Scope() shard.Scope
+	Holds(hash uint64) bool
+	Kept() wire.Fields
+	Altered() bool
+	open(object.Head) (object.Object, error)
+	copy(object.Head) (object.Object, error)
 }
 
 // New returns an informer that is not running. It reports contradicting
@@ -38,21 +76,19 @@ func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	if i == nil {
 		return nil
 	}
-	return objectsOf(i.core)
+	return i.core.untyped().(*Informer[object.Object])
 }
-
-func objectsOf(i *core) *Informer[object.Object] { return i.objects.(*Informer[object.Object]) }
 
 // Name is what messages call the resource.
 func (i *Informer[T]) Name() string { return i.core.Name() }
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
-func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core, i.core.cache) }
+func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core.cached(), i.core.packs()) }
 
 // readerOf returns the read side of a cache of an informer.
-func readerOf[T object.Object](i *core, cache *indexer.Indexer) indexer.Reader[T] {
-	if i.packing != nil {
+func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Reader[T] {
+	if packed {
 		return indexer.Opened[T](cache)
 	}
 	return indexer.ReaderOf[T](cache)
@@ -63,7 +99,7 @@ func readerOf[T object.Object](i *core, cache *indexer.Indexer) indexer.Reader[T
 // one. From then on it returns the cache, also while SetNamespaces takes effect. It is for
 // those who had rather see something old than nothing; ask again for what is newer. Without
 // a snapshot it is empty at first.
-func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core, i.core.stale()) }
+func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packs()) }
 
 // AddIndex adds a typed index to the informer's cache; the informer may be running.
 // The function must depend on nothing but the object, and return soon. The name
@@ -73,10 +109,10 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
 	}
 	add := indexer.AddIndex[T, V]
-	if i.core.packing != nil {
+	if i.core.packs() {
 		add = indexer.AddIndexOpened
 	}
-	index, failures := add(i.core.cache, name, values)
+	index, failures := add(i.core.cached(), name, values)
 	i.core.indexFailed(failures)
 	return index
 }

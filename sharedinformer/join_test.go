@@ -83,7 +83,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		}
 		for n := 0; n < changes || !enough(); n++ {
 			o := thing(fmt.Sprint(n%objects), n%objects, n+2)
-			i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+			i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 			if n%3 == 0 { // many small batches rather than a few large ones
 				require.NoError(t, i.WaitForRV(ctx, o.ResourceVersion))
 			}
@@ -91,7 +91,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		close(stop)
 		joining.Wait()
 		last := thing("last", objects, 1<<30)
-		i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(last), Object: last, RV: last.ResourceVersion})
+		i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(last), Object: last, RV: last.ResourceVersion})
 		require.NoError(t, i.WaitForRV(ctx, last.ResourceVersion))
 		for _, j := range joined {
 			<-j.last
@@ -155,7 +155,7 @@ func TestGoexitInAnIndexFunctionEndsTheRun(t *testing.T) {
 	go func() { ended <- i.Run(t.Context()) }()
 	require.NoError(t, i.WaitForSync(t.Context()))
 	o := thing("bad", 1, 5)
-	i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+	i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 	err := <-ended
 	require.ErrorContains(t, err, "an index function called runtime.Goexit")
 	i.AddHandler(HandlerFuncs[partial]{}).Close()

@@ -40,7 +40,7 @@ func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
 	for n := range changes {
 		o := thing("a", 1, n+2)
 		states = append(states, weak.Make(o))
-		i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+		i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 		require.NoError(t, i.WaitForRV(ctx, strconv.Itoa(n+2)))
 		if n == 0 {
 			<-called

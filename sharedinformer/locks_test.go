@@ -55,9 +55,9 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 		require.NoError(t, i.SetNamespaces([]string{"shop"}))
 		require.NoError(t, i.WaitForSync(t.Context()), "the kind has no namespaces")
 		require.NotZero(t, asked)
-		require.Len(t, i.core.feeds.all(), 1)
+		require.Len(t, i.core.(*core).feeds.all(), 1)
 		before := asked
-		i.core.namespaced()
+		i.core.(*core).namespaced()
 		require.Greater(t, asked, before)
 		stop()
 	})
@@ -99,7 +99,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
-				i.core.nextResync(time.Now())
+				i.core.(*core).nextResync(time.Now())
 				ended <- i.WaitForSync(ctx)
 			}()
 			select {
@@ -125,7 +125,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
 				}
 				return nil
 			})
-			i.core.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+			i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 		},
 		"by AddIndex": func(i *Informer[partial], values func(partial) []string) { go AddIndex(i, "blocking", values) },
 	} {

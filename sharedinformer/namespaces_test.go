@@ -170,7 +170,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	}
 	trim := deltafifo.Delta{Type: deltafifo.Trim}
 	apply := func(i *Informer[partial], deltas ...deltafifo.Delta) {
-		i.core.handleDeltas(deltas)
+		i.core.(*core).handleDeltas(deltas)
 	}
 	i := New[partial](stubborn{}, Options{Namespaces: []string{"shop"}})
 	require.NoError(t, i.SetNamespaces([]string{metav1.NamespaceAll}))
@@ -416,9 +416,9 @@ func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
 		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []object.Head{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), Anew: anew}
 	}
-	i.core.handleDeltas([]deltafifo.Delta{list("a", 100, false), list("b", 90, false)})
+	i.core.(*core).handleDeltas([]deltafifo.Delta{list("a", 100, false), list("b", 90, false)})
 	require.Equal(t, "90", i.Cache().RV())
-	i.core.handleDeltas([]deltafifo.Delta{list("a", 50, true)})
+	i.core.(*core).handleDeltas([]deltafifo.Delta{list("a", 50, true)})
 	require.Equal(t, "50", i.Cache().NamespaceRV("a"))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

@@ -121,10 +121,10 @@ func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 			require.NoError(t, i.WaitForSync(t.Context()))
 			require.Equal(t, 1, i.Cache().Len())
 			again := &failure.Failure{Phase: failure.PhaseCache, Err: errors.New("something has the reflector list again, such as an expired version")}
-			if i.core.packing != nil {
-				i.core.feeds.all()[0].reflector.Relist(again)
+			if i.core.(*core).packing != nil {
+				i.core.(*core).feeds.all()[0].reflector.Relist(again)
 			} else {
-				i.core.feeds.all()[0].reflector.Relist(again)
+				i.core.(*core).feeds.all()[0].reflector.Relist(again)
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()

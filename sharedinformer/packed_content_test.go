@@ -152,9 +152,9 @@ func TestDetectorForgetsWhatIsGone(t *testing.T) {
 			require.Zero(t, w.Cache().Len())
 			held := 0
 			if of == Whole {
-				held = len(w.core.mutations.(*mutationDetector).watched)
+				held = len(w.core.(*core).mutations.(*mutationDetector).watched)
 			} else {
-				held = len(w.core.mutations.(*openedMutations).watched)
+				held = len(w.core.(*core).mutations.(*openedMutations).watched)
 			}
 			cancel()
 			require.NoError(t, <-ended)
@@ -454,16 +454,16 @@ func TestAnIndexHoldsACommonValueOnce(t *testing.T) {
 func newTwinWithout(of Store) *twin {
 	w := &twin{Informer: New[*corev1.Pod](empty{}, Options{Store: of, Initial: reflector.List})}
 	if of == Whole {
-		w.apply = w.core.handleDeltas
+		w.apply = w.core.(*core).handleDeltas
 		return w
 	}
 	w.apply = func(deltas []deltafifo.Delta) {
 		for _, d := range deltas {
-			p, err := w.core.packing.by.Pack(d.Object.(*corev1.Pod))
+			p, err := w.core.(*core).packing.by.Pack(d.Object.(*corev1.Pod))
 			if err != nil {
 				panic(err)
 			}
-			w.core.handleDeltas([]deltafifo.Delta{{Type: d.Type, Key: d.Key, Object: p}})
+			w.core.(*core).handleDeltas([]deltafifo.Delta{{Type: d.Type, Key: d.Key, Object: p}})
 		}
 	}
 	return w

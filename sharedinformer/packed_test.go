@@ -70,7 +70,7 @@ func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 	of := opts.Store
 	w := &twin{Informer: New[*corev1.Pod](from, opts)}
 	if of == Whole {
-		w.apply = w.core.handleDeltas
+		w.apply = w.core.(*core).handleDeltas
 		return w
 	}
 	w.apply = func(deltas []deltafifo.Delta) {
@@ -78,7 +78,7 @@ func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 			if o == nil {
 				return nil
 			}
-			p, err := w.core.packing.by.Pack(o.(*corev1.Pod))
+			p, err := w.core.(*core).packing.by.Pack(o.(*corev1.Pod))
 			require.NoError(t, err)
 			return p
 		}
@@ -90,7 +90,7 @@ func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 			}
 			packed = append(packed, p)
 		}
-		w.core.handleDeltas(packed)
+		w.core.(*core).handleDeltas(packed)
 	}
 	return w
 }
@@ -163,7 +163,7 @@ func (w *twin) join(lag Lag, gated bool, as handlerForm) {
 // outdate has others take the place of those that stay in use since they were opened last.
 func (w *twin) outdate(t *testing.T) {
 	for i := range 100 {
-		packed, err := w.core.packing.by.Pack(podOf(i, 1))
+		packed, err := w.core.(*core).packing.by.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
 		require.NoError(t, err)
@@ -174,7 +174,7 @@ func (w *twin) outdate(t *testing.T) {
 func (w *twin) weigh(t *testing.T) {
 	t.Helper()
 	bytes, kept := 0, 0
-	for p := range w.core.cache.Reader().All() {
+	for p := range w.core.(*core).cache.Reader().All() {
 		bytes += packedOf(p).Size()
 		if packedOf(p).Kept() {
 			kept++
@@ -361,7 +361,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List, Annotations: []string{"wanted"}})
 		opened := 0
-		w.core.packing.by.OnOpen(func(*wire.Packed, object.Object) { opened++ })
+		w.core.(*core).packing.by.OnOpen(func(*wire.Packed, object.Object) { opened++ })
 		heard := 0
 		w.AddHeadHandler(HandlerFunc[object.Head](func(_ context.Context, e Event[object.Head]) error {
 			require.Equal(t, "a", e.Object.GetNamespace())
@@ -435,10 +435,10 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 			go func() { ended <- w.Run(ctx) }()
 			synctest.Wait()
 			opened := func(what string, do func()) int {
-				before := w.core.packing.by.Opened()
+				before := w.core.(*core).packing.by.Opened()
 				do()
 				synctest.Wait()
-				made := w.core.packing.by.Opened() - before
+				made := w.core.(*core).packing.by.Opened() - before
 				w.outdate(t)
 				runtime.GC()
 				return int(made)
@@ -463,7 +463,7 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 
 func TestAFilterWithoutOldSaysSo(t *testing.T) {
 	w := newTwin(t, Whole)
-	d := w.core.addHandler(forgetting{onHeads(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
+	d := w.core.(*core).addHandler(forgetting{onHeads(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
 	require.ErrorContains(t, d.handler.Handle(t.Context(), event{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
 	require.NoError(t, d.handler.Handle(t.Context(), event{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
 }

@@ -71,7 +71,17 @@ var ErrClosed = errors.New("the registration was closed")
 
 // Registration is one handler on one informer. Its methods may be called from any
 // goroutine.
-type Registration struct{ of *delivery }
+type Registration struct {
+	of interface {
+		Name() string
+		String() string
+		HasSynced() bool
+		WaitForSync(context.Context) error
+		Close()
+		CloseAndWait(context.Context) error
+		Status() HandlerStatus
+	}
+}
 
 // Name is what messages call the handler.
 func (r *Registration) Name() string { return r.of.Name() }

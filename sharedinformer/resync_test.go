@@ -23,9 +23,9 @@ func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 		}), HandlerOptions{Resync: time.Hour})
 		stop := runFor(t, i)
 		synctest.Wait()
-		r.of.resyncDue.Store(true)
+		r.of.(*delivery).resyncDue.Store(true)
 		changed := thing("a", 1, 12)
-		i.core.handleDeltas([]deltafifo.Delta{
+		i.core.(*core).handleDeltas([]deltafifo.Delta{
 			{Type: deltafifo.Updated, Key: object.KeyOf(changed), Object: changed, RV: "12"},
 			{Type: deltafifo.Sync},
 		})

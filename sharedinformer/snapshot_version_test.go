@@ -23,15 +23,15 @@ func TestC02_AFileIsAsOldAsWhatIsInIt(t *testing.T) {
 	wait, err := i.Start(ctx)
 	require.NoError(t, err)
 	require.NoError(t, i.WaitForSync(ctx))
-	f := i.core.feeds.all()[0]
+	f := i.core.(*core).feeds.all()[0]
 	early := 0
 	for n := 2; n < 50; n++ {
 		rv := strconv.Itoa(n)
-		i.core.join.Lock()
+		i.core.(*core).join.Lock()
 		from.events <- wire.Event[object.Head]{Type: watch.Modified, Object: podAt("x", rv, nil)}
 		require.Eventually(t, func() bool { return f.reflector.Status().RV == rv }, time.Minute, 100*time.Microsecond)
-		i.core.join.Unlock() // for which the change waits as well
-		objects, upTo := i.core.contentOf(f)
+		i.core.(*core).join.Unlock() // for which the change waits as well
+		objects, upTo := i.core.(*core).contentOf(f)
 		require.Equal(t, objects.At(0).GetResourceVersion(), upTo)
 		if upTo != rv {
 			early++

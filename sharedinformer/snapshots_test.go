@@ -262,7 +262,7 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 		stop := runFor(t, i)
 		require.NoError(t, i.WaitForSync(t.Context()))
 		stop()
-		s, f := i.core.snapshots, i.core.feeds.all()[0]
+		s, f := i.core.(*core).snapshots, i.core.(*core).feeds.all()[0]
 		files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 		require.NoError(t, err)
 		require.Len(t, files, 1)

@@ -24,7 +24,9 @@ type View interface {
 }
 
 // View returns the informer as one whose objects are of any type.
-func (i *Informer[T]) View() View { return view{i.core} }
+func (i *Informer[T]) View() View { return i.core.view() }
+
+func (i *core) view() View { return view{i} }
 
 type view struct{ *core }
 

@@ -13,9 +13,9 @@ import (
 // were when they were measured, for the race detector. A body behind a type parameter is compiled again
 // in each package that uses it, and shows here.
 var budgets = map[string]int64{
-	"examples/informer":  4_200_000,
-	"examples/memcached": 9_200_000,
-	"membership":         7_100_000,
+	"examples/informer":  2_100_000,
+	"examples/memcached": 8_200_000,
+	"membership":         5_100_000,
 }
 
 // A program compiles its own code, and not the stack again.
