@@ -142,7 +142,7 @@ type typed[T object.Object] struct{ next Handler[T] }
 
 // Handle implements Handler.
 func (t typed[T]) Handle(ctx context.Context, e event) error {
-	return t.next.Handle(ctx, eventOf[T](e))
+	return t.next.Handle(ctx, eventOf[T](&e))
 }
 
 // typedFuncs is typed for HandlerFuncs.
@@ -150,7 +150,7 @@ type typedFuncs[T object.Object] struct{ HandlerFuncs[T] }
 
 // Handle implements Handler.
 func (t typedFuncs[T]) Handle(ctx context.Context, e event) error {
-	return t.HandlerFuncs.Handle(ctx, eventOf[T](e))
+	return t.HandlerFuncs.Handle(ctx, eventOf[T](&e))
 }
 
 // onHeads returns a handler of objects of any type that tells h of them.
@@ -162,8 +162,9 @@ func onHeads[T object.Object](h Handler[T]) Handler[object.Head] {
 }
 
 // eventOf returns an event with its objects as those of one type.
-func eventOf[T object.Object](e event) Event[T] {
-	told := recast[T](e)
+func eventOf[T object.Object](e *event) (told Event[T]) {
+	told.Type, told.Initial, told.FinalStateUnknown, told.Moved = e.Type, e.Initial, e.FinalStateUnknown, e.Moved
+	told.Received, told.DecodedAfter, told.QueuedAfter, told.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
 	told.Object, _ = e.Object.(T)
 	told.Old, _ = e.Old.(T)
 	return told
