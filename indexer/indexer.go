@@ -194,8 +194,7 @@ func (x *Indexer) everything() *vector { return &x.all }
 // progress. It does not keep the key.
 func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	if !x.mu.TryRLock() {
-		var none object.Head
-		return none, false
+		return nil, false
 	}
 	defer x.mu.RUnlock()
 	return x.get(key)
@@ -206,8 +205,7 @@ func (x *Indexer) get(key object.Key) (object.Head, bool) {
 	if e, ok := x.objects[key]; ok {
 		return e.object, true
 	}
-	var none object.Head
-	return none, false
+	return nil, false
 }
 
 // Get returns what is under key.

@@ -69,7 +69,7 @@ func (r *Reflector) asked() source.ListerWatcher {
 	var again source.ListerWatcher // nil also where the source has no other
 	switch {
 	case ok && r.anew:
-		again = reuser.Reusing(func(object.Key) (none object.Head, ok bool) { return none, false })
+		again = reuser.Reusing(func(object.Key) (object.Head, bool) { return nil, false })
 	case ok && r.earlier != nil && r.earlier.spent:
 		again = reuser.Reusing(r.earlier.knows())
 	}

@@ -63,8 +63,7 @@ func (s *initialSet) put(o object.Head) {
 
 func (s *initialSet) remove(key object.Key) {
 	if i, ok := s.at[key]; ok {
-		var none object.Head
-		s.items[i] = none
+		s.items[i] = nil
 		s.gone++
 		delete(s.at, key)
 	}
@@ -80,8 +79,7 @@ func (s *initialSet) take() []object.Head {
 	if s.gone > 0 {
 		items = make([]object.Head, 0, len(s.items)-s.gone)
 		for _, item := range s.items {
-			var none object.Head
-			if any(item) != any(none) {
+			if item != nil {
 				items = append(items, item)
 			}
 		}

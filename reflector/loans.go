@@ -30,8 +30,7 @@ func (l *loans) lend(key object.Key) (object.Head, bool) {
 	o, ok := l.known(key)
 	at := pointer(o)
 	if !ok || at == nil {
-		var none object.Head
-		return none, false
+		return nil, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

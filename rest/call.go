@@ -32,7 +32,7 @@ type call struct {
 	stream bool // the body of the answer is read as it comes
 
 	object      object.Object // what to send, encoded as the server likes it
-	body        []byte        // or what to send as it is
+	body        []byte        // or the bytes to send
 	contentType string        // of body
 }
 

@@ -24,8 +24,7 @@ func (u unusable) String() string { return source.NameOf(u.of) }
 // List fails.
 func (u unusable) List(context.Context, metav1.ListOptions) source.List[object.Head] {
 	return source.List[object.Head]{Meta: new(metav1.ListMeta), Items: func(yield func(object.Head, error) bool) {
-		var none object.Head
-		yield(none, u.err)
+		yield(nil, u.err)
 	}}
 }
 

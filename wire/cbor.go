@@ -44,7 +44,6 @@ func (d *cborDecoder) fail(where string, raw []byte, err error) *Error {
 }
 
 func (d *cborDecoder) Object(body []byte) (object.Head, error) {
-	var none object.Head
 	s := d.scan(frame.FromBytes(body))
 	s.MaxDepth++ // the tag in front, which items of a list do not have
 	raw, err := s.Value()
@@ -52,7 +51,7 @@ func (d *cborDecoder) Object(body []byte) (object.Head, error) {
 		err = s.AtEnd()
 	}
 	if err != nil {
-		return none, d.fail("object", nil, err)
+		return nil, d.fail("object", nil, err)
 	}
 	return d.decode(raw, false)
 }
@@ -81,7 +80,6 @@ func (d *cborDecoder) tell(selector string) {
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
 func (d *cborDecoder) decode(raw []byte, named bool) (object.Head, error) {
-	var none object.Head
 	made, bare, err := d.decodeItem(raw, named)
 	switch {
 	case err == nil && !bare:
@@ -89,9 +87,9 @@ func (d *cborDecoder) decode(raw []byte, named bool) (object.Head, error) {
 	case err == nil:
 		err = d.wrongKind("", "")
 	case !d.isStatus() && claimsCBORStatus(raw):
-		return none, decodeCBORStatus(raw)
+		return nil, decodeCBORStatus(raw)
 	}
-	return none, d.fail("object", raw, err)
+	return nil, d.fail("object", raw, err)
 }
 
 // decodeItem makes what is wanted of an object. bare means that it does not fully name its

@@ -44,8 +44,7 @@ func (d *cborDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) i
 			err = l.check()
 		}
 		if err != nil && err != crew.ErrStopped {
-			var none object.Head
-			yield(none, listFailed(l.fail, l.Count(), err))
+			yield(nil, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }

@@ -69,10 +69,9 @@ func (d *jsonDecoder) fail(where string, raw []byte, err error) *Error {
 }
 
 func (d *jsonDecoder) Object(body []byte) (object.Head, error) {
-	var none object.Head
 	i, err := onlyObject(d.scan(frame.FromBytes(body)))
 	if err != nil {
-		return none, d.fail("object", nil, err)
+		return nil, d.fail("object", nil, err)
 	}
 	return d.decode(json.NewRun(nil, d.fields), i, false)
 }
@@ -114,7 +113,6 @@ func (d *jsonDecoder) tell(selector string) {
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
 func (d *jsonDecoder) decode(run *json.Run, i frame.Item, named bool) (object.Head, error) {
-	var none object.Head
 	made, bare, err := d.decodeItem(run, i, named)
 	switch {
 	case err == nil && !bare:
@@ -122,9 +120,9 @@ func (d *jsonDecoder) decode(run *json.Run, i frame.Item, named bool) (object.He
 	case err == nil:
 		err = d.wrongKind("", "")
 	case !d.isStatus() && claimsStatus(i.Raw):
-		return none, decodeStatus(i.Raw)
+		return nil, decodeStatus(i.Raw)
 	}
-	return none, d.fail("object", i.Raw, err)
+	return nil, d.fail("object", i.Raw, err)
 }
 
 // decodeItem makes what is wanted of an item: it packs the bytes as they are, if it can, or

@@ -49,8 +49,7 @@ func (d *jsonDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) i
 			err = l.check()
 		}
 		if err != nil && err != crew.ErrStopped {
-			var none object.Head
-			yield(none, listFailed(l.fail, l.Count(), err))
+			yield(nil, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }

@@ -65,8 +65,7 @@ func (d *protobufDecoder) fail(where string, raw []byte, err error) *Error {
 func (d *protobufDecoder) Object(body []byte) (object.Head, error) {
 	raw, err := d.open(body)
 	if err != nil {
-		var none object.Head
-		return none, err
+		return nil, err
 	}
 	return d.opened(new(protobuf.Run), raw, nil, false)
 }
@@ -120,8 +119,7 @@ func (d *protobufDecoder) opened(run *protobuf.Run, raw []byte, known Known, nam
 	}
 	obj, err := d.decode(run, raw, named)
 	if err != nil {
-		var none object.Head
-		return none, d.fail("object", raw, err)
+		return nil, d.fail("object", raw, err)
 	}
 	return obj, nil
 }
@@ -134,8 +132,7 @@ func (d *protobufDecoder) decode(run *protobuf.Run, raw []byte, named bool) (obj
 	}
 	obj, err := d.object(run, raw, named)
 	if err != nil {
-		var none object.Head
-		return none, err
+		return nil, err
 	}
 	return d.make.of(obj)
 }

@@ -37,8 +37,7 @@ func (d *protobufDecoder) List(body io.Reader, meta *metav1.ListMeta, known Know
 		defer p.Close()
 		l := &protobufList{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
 		if err := l.read(); err != nil && err != crew.ErrStopped {
-			var none object.Head
-			yield(none, err)
+			yield(nil, err)
 		}
 	}
 }
