@@ -37,7 +37,7 @@ type lagging[T object.Object] struct {
 	lag func() time.Duration
 }
 
-func (l lagging[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (l lagging[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := l.ListerWatcher.Watch(ctx, opts)
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
@@ -333,7 +333,7 @@ type deaf[T object.Object] struct {
 	halfOpen *atomic.Bool
 }
 
-func (d deaf[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (d deaf[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := d.ListerWatcher.Watch(ctx, opts)
 	d.halfOpen.Store(false)
 	return func(yield func(wire.Event[object.Head], error) bool) {

@@ -101,10 +101,6 @@ func TestASecretOfATypeWithoutAKind(t *testing.T) {
 			"chosen":      source.Choosing(vaults.Source(), all),
 			"transformed": reflector.Transformed(vaults.Source(), same),
 			"both":        source.Choosing(reflector.Transformed(vaults.Source(), same), all),
-			"without": source.Choosing(struct {
-				source.ListerWatcher
-				source.Kinded
-			}{vaults.Source(), vaults}, all),
 		} {
 			for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 				i := sharedinformer.New[*vault](from, sharedinformer.Options{Name: name, Store: store})

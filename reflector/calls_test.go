@@ -24,7 +24,7 @@ import (
 // was answered is "in the middle of the answer".
 type stepping struct{ *script }
 
-func (s stepping) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (s stepping) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	source.ProgressOf(ctx).Step("10.0.0.1", "in the middle of the answer")
 	return s.script.List(ctx, o)
 }
@@ -99,9 +99,9 @@ func TestAServerIsBlamedBehindATransform(t *testing.T) {
 // the request lasts, as package rest does.
 type answering struct{ items []object.Head }
 
-func (answering) String() string { return "things" }
+func (answering) Describe() source.Description { return source.Description{Name: "things"} }
 
-func (a answering) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (a answering) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
 	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		for n, item := range a.items {
@@ -120,7 +120,7 @@ func (a answering) List(ctx context.Context, o metav1.ListOptions) source.List[o
 	}}
 }
 
-func (a answering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (a answering) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		if o.SendInitialEvents != nil {
 			for _, item := range a.items {

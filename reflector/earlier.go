@@ -62,7 +62,7 @@ type earlier struct {
 
 // Resume has the next run begin with an earlier state, if the reflector has none of its
 // own. A watch from there brings it up to date; where the server does not have the history
-// any more, or contradicts the state, it is listed, and a source.Reuser takes back what has
+// any more, or contradicts the state, it is listed, and a source takes back what has
 // not changed. It must be called before Run.
 func (r *Reflector) Resume(e Earlier) {
 	if r.rv == "" {
@@ -261,7 +261,7 @@ func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, co
 	defer r.calls.stop()
 	opts := r.opts.selectors()
 	opts.Limit = 1
-	list := r.source.List(ctx, opts)
+	list := r.source.List(ctx, source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer})
 	for item, err := range list.Items {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {

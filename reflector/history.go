@@ -62,23 +62,6 @@ func (r *Reflector) backTo(rv string) bool {
 	return true
 }
 
-// asked is the source, which takes back known objects unless the history went back. Those
-// of an earlier state are known as long as there is no other.
-func (r *Reflector) asked() source.ListerWatcher {
-	reuser, ok := r.source.(source.Reuser)
-	var again source.ListerWatcher // nil also where the source has no other
-	switch {
-	case ok && r.anew:
-		again = reuser.Reusing(func(object.Key) (object.Head, bool) { return nil, false })
-	case ok && r.earlier != nil && r.earlier.spent:
-		again = reuser.Reusing(r.earlier.knows())
-	}
-	if again == nil {
-		return r.source
-	}
-	return again
-}
-
 // older reports whether a is known to be an earlier resource version than b.
 func older(a, b string) bool {
 	order, err := object.CompareRV(a, b)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -26,7 +25,7 @@ type lasting struct {
 	lifetime time.Duration
 }
 
-func (l lasting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (l lasting) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	seq, err := l.script.Watch(ctx, o)
 	if err != nil {
 		return nil, err
@@ -207,32 +206,6 @@ func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 	}
 }
 
-// reusable is a script that takes back what its caller knows.
-type reusable struct {
-	*script
-	known wire.Known
-}
-
-func (s reusable) Reusing(known wire.Known) source.ListerWatcher {
-	return reusable{s.script, known}
-}
-
-func (s reusable) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
-	list := s.script.List(ctx, o)
-	items := list.Items
-	list.Items = func(yield func(object.Head, error) bool) {
-		for item, err := range items {
-			if have, ok := s.known(object.KeyOf(item)); ok && have.GetResourceVersion() == item.GetResourceVersion() {
-				item = have
-			}
-			if !yield(item, err) {
-				return
-			}
-		}
-	}
-	return list
-}
-
 // A restored history may come to a version again with another content.
 func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 	expired := answer{broken: apierrors.NewResourceExpired("too old resource version")}
@@ -254,11 +227,11 @@ func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 				s.lists = append(s.lists, answer{rv: "60", items: item})
 			}
 			s.lists = append(s.lists, answer{rv: "80", items: item})
-			from := reusable{s, func(key object.Key) (object.Head, bool) { return cached, key.Name == "a" }}
+			known := func(key object.Key) (object.Head, bool) { return cached, key.Name == "a" }
 			var replaced []deltafifo.Delta
 			synctest.Test(t, func(t *testing.T) {
 				queue := new(taken)
-				r := New(from, queue, Options{Initial: List})
+				r := New(&keeper{s}, queue, Options{Initial: List, Known: known})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()

@@ -16,12 +16,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -210,7 +210,7 @@ func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
 // deaf is a source that has no streaming lists and does not say so.
 type deaf struct{ *script }
 
-func (d deaf) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (d deaf) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if o.SendInitialEvents != nil {
 		d.asked = append(d.asked, "stream")
 		return nil, nil
@@ -241,7 +241,7 @@ type bursting struct {
 	burst func()
 }
 
-func (b *bursting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (b *bursting) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := b.script.Watch(ctx, o)
 	if b.burst == nil || err != nil {
 		return events, err

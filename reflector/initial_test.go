@@ -24,11 +24,13 @@ type fleeting struct {
 	sent weak.Pointer[metav1.PartialObjectMetadata]
 }
 
-func (*fleeting) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (*fleeting) List(context.Context, source.Request) source.List[object.Head] {
 	panic("not asked")
 }
 
-func (f *fleeting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (*fleeting) Describe() source.Description { return source.Description{} }
+
+func (f *fleeting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		first := change(watch.Added, "a", 1)
 		f.sent = weak.Make(first.Object.(*metav1.PartialObjectMetadata))

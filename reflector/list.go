@@ -51,7 +51,7 @@ func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head
 	ctx, answered := r.ask(ctx)
 	defer answered()
 	defer r.calls.stop()
-	list := r.wanted(since).List(ctx, r.listOptions())
+	list := r.source.List(ctx, r.request(r.listOptions(), since))
 	for item, err := range list.Items {
 		if err != nil {
 			return nil, "", r.listFailed(ctx, err)
@@ -81,7 +81,7 @@ func (r *Reflector) unfit(o object.Head) *failure.Failure {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
 	}
 	have, want := reflect.TypeOf(o), r.opts.Type
-	if r.opts.Packed {
+	if r.opts.Packer != nil {
 		packed, ok := o.(*wire.Packed)
 		if !ok {
 			return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(o), Err: &source.TypeError{Have: have, Want: reflect.TypeFor[*wire.Packed]()}}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
@@ -19,11 +18,7 @@ import (
 // repeater is a source that gives each object twice.
 type repeater struct{ source.ListerWatcher }
 
-func (r repeater) Reusing(known wire.Known) source.ListerWatcher {
-	return repeater{r.ListerWatcher.(source.Reuser).Reusing(known)}
-}
-
-func (r repeater) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (r repeater) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	list := r.ListerWatcher.List(ctx, o)
 	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
 		for item, err := range list.Items {
@@ -36,20 +31,17 @@ func (r repeater) List(ctx context.Context, o metav1.ListOptions) source.List[ob
 	}}
 }
 
-func (r repeater) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	return r.ListerWatcher.Watch(ctx, o)
-}
-
 // A source may give a known object back more than once. It is in use each time.
 func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
 	have := obj("same", 1)
-	from := repeater{&keeper{script: &script{lists: []answer{{items: []object.Head{obj("same", 1)}, rv: "5"}}}}}
+	from := repeater{&keeper{&script{lists: []answer{{items: []object.Head{obj("same", 1)}, rv: "5"}}}}}
 	transformed := Transformed(from, func(o partial) (partial, error) {
 		o.Labels = map[string]string{"seen": "true"}
 		return o, nil
-	}).(source.Reuser).Reusing(func(object.Key) (object.Head, bool) { return have, true })
+	})
 	n := 0
-	for item, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
+	known := func(object.Key) (object.Head, bool) { return have, true }
+	for item, err := range transformed.List(t.Context(), source.Request{Known: known}).Items {
 		require.NoError(t, err)
 		require.Same(t, have, item)
 		require.Empty(t, item.GetLabels())
@@ -70,10 +62,10 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 		have[object.KeyOf(o)] = o
 		events = append(events, change(watch.Added, o.Name, 2))
 	}
-	from := &keeper{script: &script{watches: []answer{{events: events}}}}
-	transformed := Transformed(from, func(o partial) (partial, error) { return o, nil }).(source.Reuser).Reusing(
-		func(key object.Key) (object.Head, bool) { o, ok := have[key]; return o, ok })
-	changes, err := transformed.Watch(t.Context(), metav1.ListOptions{})
+	from := &keeper{&script{watches: []answer{{events: events}}}}
+	transformed := Transformed(from, func(o partial) (partial, error) { return o, nil })
+	known := func(key object.Key) (object.Head, bool) { o, ok := have[key]; return o, ok }
+	changes, err := transformed.Watch(t.Context(), source.Request{Known: known})
 	require.NoError(t, err)
 	next, stop := iter.Pull2(changes)
 	defer stop()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -24,11 +25,11 @@ type Narrowing interface {
 	// Turn counts the changes by which more came to be wanted.
 	Turn() uint64
 
-	// Narrow returns the source of what is wanted now, and was not at a turn: of all that is
-	// wanted where that is 0. What it returns may change with what is wanted. Away, if not
-	// nil, returns what the lists and the initial events of that source have shown of the objects
-	// that are not wanted, as far as the consumer should know.
-	Narrow(from source.ListerWatcher, since uint64) (narrow source.ListerWatcher, away func() []object.Version)
+	// Narrow has a request ask for the objects that are wanted now and were not at a turn; if that is
+	// 0, for all that are wanted. The request follows later changes. Away, if not nil, returns the
+	// objects that the list or the initial events have shown although they are not wanted, as far as
+	// the consumer should know.
+	Narrow(req *source.Request, since uint64) (away func() []object.Version)
 }
 
 // Narrow has the reflector reflect a part of its source. It must be called before Run.
@@ -60,14 +61,21 @@ func (r *Reflector) turn() uint64 {
 	return r.narrowing.Turn()
 }
 
-// wanted is what of the source is wanted now and was not at a turn.
-func (r *Reflector) wanted(since uint64) source.ListerWatcher {
-	from := r.asked()
+// request asks for the objects that are wanted now and were not at a turn. Known objects are taken back
+// unless the history went back. Those of an earlier state are known as long as there is no other.
+func (r *Reflector) request(opts metav1.ListOptions, since uint64) source.Request {
+	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
+	switch {
+	case r.anew:
+		req.Known = nil
+	case r.earlier != nil && r.earlier.spent:
+		req.Known = r.earlier.knows()
+	}
 	r.away = nil
 	if r.narrowing != nil {
-		from, r.away = r.narrowing.Narrow(from, since)
+		r.away = r.narrowing.Narrow(&req, since)
 	}
-	return from
+	return req
 }
 
 // part is what the consumer is to know of a list that began at the turn of the attempt in

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -37,17 +36,15 @@ func runOn(t *testing.T, from source.ListerWatcher, opts Options) (r *Reflector,
 	return r, d
 }
 
-func nothingIsKnown(object.Key) (object.Head, bool) { return nil, false }
-
 func not(name string) func(object.Head) bool {
 	return func(h object.Head) bool { return h.GetName() != name }
 }
 
-// "Choosing returns the same source without the objects that wanted refuses": what a source
+// "Choosing returns the source without the objects that wanted refuses, for good": what a source
 // lacks already stays away, whatever is left out besides.
 func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
-	names := func(t *testing.T, from source.ListerWatcher) (names []string) {
-		for item, err := range source.Choosing(source.Choosing(from, not("a")), not("b")).List(t.Context(), metav1.ListOptions{}).Items {
+	names := func(t *testing.T, from source.ListerWatcher, packer *wire.Packer) (names []string) {
+		for item, err := range source.Choosing(source.Choosing(from, not("a")), not("b")).List(t.Context(), source.Request{Packer: packer}).Items {
 			require.NoError(t, err)
 			names = append(names, item.GetName())
 		}
@@ -56,18 +53,12 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	plain := func() source.ListerWatcher {
 		return &script{lists: []answer{{items: []object.Head{obj("a", 1), obj("b", 2), obj("c", 3)}, rv: "5"}}}
 	}
-	t.Run("plain", func(t *testing.T) { require.Equal(t, []string{"c"}, names(t, plain())) })
+	t.Run("plain", func(t *testing.T) { require.Equal(t, []string{"c"}, names(t, plain(), nil)) })
 	t.Run("transformed", func(t *testing.T) {
-		require.Equal(t, []string{"c"}, names(t, Transformed(plain(), func(o partial) (partial, error) { return o, nil })))
+		require.Equal(t, []string{"c"}, names(t, Transformed(plain(), func(o partial) (partial, error) { return o, nil }), nil))
 	})
 	t.Run("packing", func(t *testing.T) {
-		var names []string
-		packed := source.Packing(plain(), wire.NewPacker(nil))
-		for item, err := range source.Choosing(source.Choosing(packed, not("a")), not("b")).List(t.Context(), metav1.ListOptions{}).Items {
-			require.NoError(t, err)
-			names = append(names, item.GetName())
-		}
-		require.Equal(t, []string{"c"}, names)
+		require.Equal(t, []string{"c"}, names(t, plain(), wire.NewPacker(nil)))
 	})
 }
 
@@ -93,29 +84,6 @@ func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
 	}
 }
 
-// unwilling answers Reusing with nil, as source.Packing and an informer allow.
-type unwilling struct{ *script }
-
-func (unwilling) Reusing(wire.Known) source.ListerWatcher { return nil }
-
-// What does not reuse decodes, and goes on.
-func TestASourceThatReturnsNilFromReusing(t *testing.T) {
-	t.Run("transformed", func(t *testing.T) {
-		s := &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}
-		from := Transformed(unwilling{s}, func(o partial) (partial, error) { return o, nil }).(source.Reuser).Reusing(nothingIsKnown)
-		r, d := runOn(t, from, Options{Initial: List})
-		require.NotEmpty(t, d, "%v", r.Status().Failure)
-	})
-	t.Run("after the history went back", func(t *testing.T) {
-		s := &script{
-			lists:   []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}, {items: []object.Head{obj("a", 3)}, rv: "5"}},
-			watches: []answer{{events: []wire.Event[object.Head]{change(watch.Bookmark, "", 4)}}},
-		}
-		r, d := runOn(t, unwilling{s}, Options{Initial: List})
-		require.Len(t, d, 2, "%v", r.Status().Failure)
-	})
-}
-
 // A transform may return what it returned before, such as the small object of a key where
 // nothing in it has changed. That is in the cache, and readers have it: UID and resource
 // version must not be put "back" into it (L16).
@@ -127,7 +95,7 @@ func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
 			small[o.Name] = o
 		}
 		return small[o.Name], nil
-	}).Watch(t.Context(), metav1.ListOptions{})
+	}).Watch(t.Context(), source.Request{})
 	require.NoError(t, err)
 	var first partial
 	for e, err := range events {
@@ -141,13 +109,13 @@ func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// sharing is a source whose objects share equal parts, and says so (source.Sharer).
+// sharing is a source whose objects share equal parts, and says so.
 type sharing struct {
 	*script
 	pool *wire.Pool
 }
 
-func (z sharing) SharedParts() *wire.Pool { return z.pool }
+func (z sharing) Describe() source.Description { return source.Description{Pool: z.pool} }
 
 // A transform owns its object, so that a source whose objects share parts is refused.
 func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
@@ -174,21 +142,4 @@ func TestL19_AnExpiryThatATransformReportsIsNotThatOfTheWatch(t *testing.T) {
 	})
 	runOn(t, from, Options{Initial: List})
 	require.Equal(t, 1, strings.Count(strings.Join(s.asked, "\n"), "list"), "%v", s.asked)
-}
-
-// selectable is a source that has its server select.
-type selectable struct {
-	*script
-	by string
-}
-
-func (z selectable) Selecting(s source.Selection) source.ListerWatcher {
-	return selectable{z.script, s.Selector}
-}
-
-// A transform, and packing, leave a selection alone that their source has already.
-func TestATransformedSourceKeepsTheSelectionOfItsSource(t *testing.T) {
-	selected := source.Selecting(selectable{script: &script{}}, source.Selection{Selector: "half"})
-	from, _ := Transformed(selected, func(o partial) (partial, error) { return o, nil }).(*transformed).lend()
-	require.Equal(t, "half", from.(selectable).by, "empty means everything")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/selector"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Initial says how the initial state is read.
@@ -48,8 +49,12 @@ func (i Initial) String() string {
 // source has.
 type Options struct {
 	// Name says in messages what is reflected. The default is what the
-	// source's String method says, with the selectors.
+	// source's Description says, with the selectors. A Namespace is added.
 	Name string
+
+	// Namespace is the one whose objects are reflected; metav1.NamespaceAll for all that the source
+	// has.
+	Namespace string
 
 	// LabelSelector and FieldSelector narrow what is listed and watched, on
 	// the server. Nil means everything.
@@ -60,8 +65,12 @@ type Options struct {
 	// implements. The source fails with a *source.TypeError for any other.
 	Type reflect.Type
 
-	// Packed says that objects must be a *wire.Packed, of objects of Type.
-	Packed bool
+	// Packer, if not nil, packs the objects: each is a *wire.Packed, of an object of Type.
+	Packer *wire.Packer
+
+	// Known, if not nil, has the objects that the consumer has, as the queue was given them. A source
+	// yields those themselves that have not changed (see source.Request).
+	Known wire.Known
 
 	// Initial says how the initial state is read.
 	Initial Initial

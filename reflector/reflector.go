@@ -84,7 +84,7 @@ type Queue interface {
 // other are reported by Run, and in Status at once.
 func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
-	r := &Reflector{source: from, queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.status = Status{State: Idle, Since: time.Now()}
@@ -98,10 +98,14 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 // Name is what messages call the resource. A source that finds out where its
 // kind is served only when it is used may have a better name afterwards.
 func (r *Reflector) Name() string {
-	if r.opts.Name != "" {
-		return r.opts.Name
+	from := source.Describe(r.source)
+	name := cmp.Or(r.opts.Name, from.Name)
+	if r.opts.Namespace != "" && r.opts.Namespace != from.Namespace {
+		name += " in namespace " + r.opts.Namespace
 	}
-	name := source.NameOf(r.source)
+	if r.opts.Name != "" {
+		return name
+	}
 	if !r.opts.LabelSelector.Empty() {
 		name += " with labels " + r.opts.LabelSelector.String()
 	}
@@ -199,9 +203,9 @@ func (r *Reflector) first() State {
 // there, but not at once. It has a goroutine of its own, so that neither a source nor
 // a transform that panics or calls runtime.Goexit can end the reflector.
 func (r *Reflector) step(ctx context.Context, state State) (next State, f *failure.Failure) {
-	err := failure.Apart(source.NameOf(r.source), func() error {
+	err := failure.Apart(source.Describe(r.source).Name, func() error {
 		if next, f = r.attempt(ctx, state); f != nil {
-			f.Err = failure.Sound(source.NameOf(r.source), f.Err)
+			f.Err = failure.Sound(source.Describe(r.source).Name, f.Err)
 		}
 		return nil
 	})

@@ -63,9 +63,9 @@ type answer struct {
 	block  bool          // a watch stays open after its events
 }
 
-func (s *script) String() string { return "things" }
+func (s *script) Describe() source.Description { return source.Description{Name: "things"} }
 
-func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (s *script) List(_ context.Context, o source.Request) source.List[object.Head] {
 	s.asked = append(s.asked, fmt.Sprintf("list rv=%q limit=%d", o.ResourceVersion, o.Limit))
 	if s.asking != nil {
 		s.asking()
@@ -88,7 +88,7 @@ func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[objec
 	}}
 }
 
-func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *script) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	initial := ""
 	if o.SendInitialEvents != nil {
 		initial = " initial"
@@ -364,7 +364,7 @@ func TestANilObjectIsAFailureOfTheSource(t *testing.T) {
 // nameless is a source that cannot tell its name.
 type nameless struct{ *script }
 
-func (nameless) String() string { panic("no name") }
+func (nameless) Describe() source.Description { panic("no name") }
 
 func TestASourceWithoutANameIsReflected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -374,11 +374,11 @@ func TestASourceWithoutANameIsReflected(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		synctest.Wait()
 		require.Equal(t, Watching, r.Status().State)
-		require.Contains(t, r.Status().Resource, "no name")
+		require.Equal(t, "reflector.nameless", r.Status().Resource)
 		cancel()
 		require.NoError(t, <-ended)
 	})
-	require.Equal(t, "*reflector.keeper", source.NameOf((*keeper)(nil)), "its String method panics")
+	require.Equal(t, "*reflector.keeper", source.Describe((*keeper)(nil)).Name)
 }
 
 func TestContradictingOptions(t *testing.T) {
@@ -511,14 +511,14 @@ func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {
 				lists:   []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}},
 				watches: []answer{{events: []wire.Event[object.Head]{change(watch.Bookmark, "", 5), change(watch.Modified, "a", 6)}}},
 			}
-			source := Transformed(s, c.transform)
+			from := Transformed(s, c.transform)
 			var errs []error
-			for item, err := range source.List(t.Context(), metav1.ListOptions{}).Items {
+			for item, err := range from.List(t.Context(), source.Request{}).Items {
 				if errs = append(errs, err); err == nil {
 					require.Equal(t, "a@1", string(item.GetUID())+"@"+item.GetResourceVersion())
 				}
 			}
-			events, err := source.Watch(t.Context(), metav1.ListOptions{})
+			events, err := from.Watch(t.Context(), source.Request{})
 			require.NoError(t, err)
 			for e, err := range events {
 				if e.Type == watch.Bookmark {

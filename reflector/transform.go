@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"runtime"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -48,7 +47,7 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // ends the list or watch with a *TransformError: a reflector then does not
 // count the change as seen and asks for it again after a back-off. UID and
 // resource version are put back where transform removed them. Bookmarks do not
-// pass through it, nor does what a source.Reuser takes back: that has been
+// pass through it, nor does what the source takes back as known: that has been
 // transformed before.
 func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), transform)
@@ -81,81 +80,39 @@ func newTransformed(from source.ListerWatcher, transform func(object.Object) (ob
 	if from == nil || transform == nil {
 		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
 	}
-	if sharer, ok := from.(source.Sharer); ok && sharer.SharedParts() != nil {
-		panic(failure.Place(2) + ": the objects of " + source.NameOf(from) + " share parts, and a transform of one would change others: leave out Sharing")
+	if d := source.Describe(from); d.Pool != nil {
+		panic(failure.Place(2) + ": the objects of " + d.Name + " share parts, and a transform of one would change others: leave out Sharing")
 	}
-	return &transformed{source: from, transform: transform, place: placeOf(calls)}
+	return &transformed{source: source.Complete(from), transform: transform, place: placeOf(calls)}
 }
 
+// transformed does all of a request itself but pack. It transforms wanted objects alone.
 type transformed struct {
 	source    source.ListerWatcher
 	transform func(object.Object) (object.Object, error)
-	place     string     // where transform stands
-	known     wire.Known // nil where every object is new
-
-	wanted    func(object.Head) bool // nil where every object is wanted
-	selection source.Selection
+	place     string // where transform stands
 }
 
-// String names the source.
-func (t *transformed) String() string { return source.NameOf(t.source) }
-
-// Reusing implements source.Reuser where the source does.
-func (t *transformed) Reusing(known wire.Known) source.ListerWatcher {
-	keeping := *t
-	keeping.known = known
-	return &keeping
+// Describe implements source.ListerWatcher.
+func (t *transformed) Describe() source.Description {
+	d := source.Describe(t.source)
+	d.Altered, d.Packs = true, false
+	return d
 }
 
-// Choosing implements source.Chooser: what is not wanted is not transformed.
-func (t *transformed) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
-	choosing := *t
-	choosing.wanted = source.Both(choosing.wanted, wanted)
-	return &choosing
-}
-
-// Selecting implements source.Selector where the source does.
-func (t *transformed) Selecting(s source.Selection) source.ListerWatcher {
-	selecting := *t
-	selecting.selection = s
-	return &selecting
-}
-
-// In implements source.Namespacer where the source does, and fails otherwise.
-func (t *transformed) In(namespace string) (source.ListerWatcher, error) {
-	whole, ok := t.source.(source.Namespacer)
-	if !ok {
-		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", t)
+// lend notes what a request lends to the source.
+func lend(req *source.Request) *loans {
+	lent := &loans{known: req.Known}
+	if req.Known != nil {
+		req.Known = lent.lend
 	}
-	from, err := whole.In(namespace)
-	if err != nil || from == nil {
-		return nil, err
-	}
-	in := *t
-	in.source = from
-	return &in, nil
-}
-
-// lend returns the source for one request, and what is lent to it meanwhile.
-func (t *transformed) lend() (source.ListerWatcher, *loans) {
-	lent := &loans{known: t.known}
-	from := t.source
-	if reuser, ok := from.(source.Reuser); ok && t.known != nil {
-		if again := reuser.Reusing(lent.lend); again != nil {
-			from = again
-		}
-	}
-	from = source.Selecting(from, t.selection)
-	if t.wanted != nil {
-		from = source.Choosing(from, t.wanted)
-	}
-	return from, lent
+	return lent
 }
 
 // List lists the source and transforms each item.
-func (t *transformed) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
-	from, lent := t.lend()
-	list := from.List(ctx, opts)
+func (t *transformed) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	lent := lend(&req)
+	list := t.source.List(ctx, req)
 	items, calls := list.Items, callsOf(ctx)
 	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
@@ -171,9 +128,9 @@ func (t *transformed) List(ctx context.Context, opts metav1.ListOptions) source.
 }
 
 // Watch watches the source and transforms the object of each change.
-func (t *transformed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	from, lent := t.lend()
-	events, err := from.Watch(ctx, opts)
+func (t *transformed) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	lent := lend(&req)
+	events, err := t.source.Watch(ctx, req)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
@@ -17,40 +16,33 @@ import (
 
 // keeper is a source that asks for each object what is known of it, and gives
 // that back where the version is the same.
-type keeper struct {
-	*script
-	known wire.Known
-}
+type keeper struct{ *script }
 
-func (k *keeper) Reusing(known wire.Known) source.ListerWatcher {
-	return &keeper{k.script, known}
-}
-
-func (k *keeper) instead(o object.Head) object.Head {
-	if k.known != nil && o != nil {
-		if have, ok := k.known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.GetResourceVersion() {
+func instead(known wire.Known, o object.Head) object.Head {
+	if known != nil && o != nil {
+		if have, ok := known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.GetResourceVersion() {
 			return have
 		}
 	}
 	return o
 }
 
-func (k *keeper) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (k *keeper) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	list := k.script.List(ctx, o)
 	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
 		for item, err := range list.Items {
-			if !yield(k.instead(item), err) {
+			if !yield(instead(o.Known, item), err) {
 				return
 			}
 		}
 	}}
 }
 
-func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (k *keeper) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := k.script.Watch(ctx, o)
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
-			e.Object = k.instead(e.Object)
+			e.Object = instead(o.Known, e.Object)
 			if !yield(e, err) {
 				return
 			}
@@ -62,7 +54,7 @@ func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 // left alone, whatever becomes of the cache in the meantime.
 func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
-	from := &keeper{script: &script{
+	from := &keeper{&script{
 		lists: []answer{{items: []object.Head{obj("same", 1), obj("changed", 2), obj("new", 3), obj("same", 1)}, rv: "5"}},
 		watches: []answer{{events: []wire.Event[object.Head]{
 			change(watch.Added, "same", 1), change(watch.Bookmark, "", 5), change(watch.Added, "changed", 2)}}},
@@ -70,14 +62,15 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	transformed := Transformed(from, func(o partial) (partial, error) {
 		o.Labels = map[string]string{"seen": "true"}
 		return o, nil
-	}).(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) {
+	})
+	known := source.Request{Known: func(key object.Key) (object.Head, bool) {
 		o, ok := have[key]
 		if key.Name == "same" {
 			have[key] = obj("same", 1) // whoever asks twice is told something else
 		}
 		return o, ok
-	})
-	require.Equal(t, "things", source.NameOf(transformed))
+	}}
+	require.Equal(t, "things", transformed.Describe().Name)
 	kept := 0
 	look := func(head object.Head) {
 		switch o := head.(partial); {
@@ -88,11 +81,11 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 			require.NotEmpty(t, o.Labels, o.Name)
 		}
 	}
-	for item, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
+	for item, err := range transformed.List(t.Context(), known).Items {
 		require.NoError(t, err)
 		look(item)
 	}
-	events, err := transformed.Watch(t.Context(), metav1.ListOptions{})
+	events, err := transformed.Watch(t.Context(), known)
 	require.NoError(t, err)
 	for e, err := range events {
 		require.NoError(t, err)
@@ -107,9 +100,9 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
 	from := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	seen := 0
-	transformed := Transformed(from, func(o partial) (partial, error) { seen++; return o, nil }).(source.Reuser).Reusing(
-		func(object.Key) (object.Head, bool) { return obj("a", 1), true })
-	for _, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
+	transformed := Transformed(from, func(o partial) (partial, error) { seen++; return o, nil })
+	known := func(object.Key) (object.Head, bool) { return obj("a", 1), true }
+	for _, err := range transformed.List(t.Context(), source.Request{Known: known}).Items {
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, seen)
@@ -121,7 +114,7 @@ func slim(o partial) (partial, error) { return nil, errors.New("no") }
 func TestAWrappedTransformIsNamedByWhatItCalls(t *testing.T) {
 	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	from := TransformedBy(s, func(o partial) (partial, error) { return slim(o) }, slim)
-	for _, err := range from.List(t.Context(), metav1.ListOptions{}).Items {
+	for _, err := range from.List(t.Context(), source.Request{}).Items {
 		var failed *TransformError
 		require.ErrorAs(t, err, &failed)
 		require.Regexp(t, `reflector\.slim \(reflector/transform_test\.go:\d+\)`, failed.Transform)

@@ -155,7 +155,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, initial
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)
 	defer answered() // also if the source panics
-	events, err := r.wanted(0).Watch(ctx, opts)
+	events, err := r.source.Watch(ctx, r.request(opts, 0))
 	answered()
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)

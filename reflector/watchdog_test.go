@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -57,7 +56,7 @@ func TestTheServerIsNotBlamedForASlowConsumer(t *testing.T) {
 // frozen is a source that accepts connections and does not answer.
 type frozen struct{ script }
 
-func (f *frozen) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (f *frozen) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if o.SendInitialEvents != nil && len(f.watches) > 0 {
 		return f.script.Watch(ctx, o)
 	}
@@ -92,7 +91,7 @@ func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 // buffered is a source whose streaming list ends with what had arrived when it was given up.
 type buffered struct{ script }
 
-func (b *buffered) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (b *buffered) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := b.script.Watch(ctx, o)
 	if o.SendInitialEvents == nil {
 		return events, err
@@ -159,11 +158,13 @@ func (plugged) hang(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (p plugged) List(ctx context.Context, _ metav1.ListOptions) source.List[object.Head] {
+func (p plugged) List(ctx context.Context, _ source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Items: func(yield func(object.Head, error) bool) { yield(nil, p.hang(ctx)) }}
 }
 
-func (p plugged) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (plugged) Describe() source.Description { return source.Description{} }
+
+func (p plugged) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, p.hang(ctx)
 }
 
@@ -191,7 +192,7 @@ type resting struct {
 	pause time.Duration
 }
 
-func (s resting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s resting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	source.ProgressOf(ctx).Rest("the end of a rest")
 	select {
 	case <-time.After(s.pause):

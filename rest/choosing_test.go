@@ -21,22 +21,23 @@ func podSource(t *testing.T) *lister {
 func TestChoosingLeavesOut(t *testing.T) {
 	pods := podSource(t)
 	wanted := func(o object.Head) bool { return o.GetName() == "b" && o.GetLabels()["app"] != "" }
-	leavesOut(t, source.Choosing(pods, wanted))
-	packing := source.Packing(pods, wire.NewPacker(nil))
-	leavesOut(t, source.Choosing(packing, wanted))
-	leavesOut(t, source.Packing(pods.Choosing(wanted), wire.NewPacker(nil)))
+	leavesOut(t, pods, source.Request{Wanted: wanted})
+	leavesOut(t, pods, source.Request{Wanted: wanted, Packer: wire.NewPacker(nil)})
+	leavesOut(t, source.Choosing(pods, wanted), source.Request{Packer: wire.NewPacker(nil)})
 }
 
-func leavesOut(t *testing.T, from source.ListerWatcher) {
+func leavesOut(t *testing.T, from source.ListerWatcher, req source.Request) {
 	t.Helper()
 	var got []string
-	list := from.List(t.Context(), metav1.ListOptions{Limit: 2})
+	paged := req
+	paged.Limit = 2
+	list := from.List(t.Context(), paged)
 	for o, err := range list.Items {
 		require.NoError(t, err)
 		got = append(got, o.GetName())
 	}
 	require.Equal(t, "9", list.Meta.ResourceVersion)
-	events, err := from.Watch(t.Context(), metav1.ListOptions{})
+	events, err := from.Watch(t.Context(), req)
 	require.NoError(t, err)
 	for e, err := range events {
 		require.NoError(t, err)
@@ -52,8 +53,8 @@ func leavesOut(t *testing.T, from source.ListerWatcher) {
 // A page of which nothing is wanted is not an empty one.
 func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
 	list := &pageReader{
-		lister: podSource(t).Choosing(func(object.Head) bool { return false }).(*lister),
-		empty:  maxEmptyPages - 1,
+		reading: podSource(t).reading(source.Request{Wanted: func(object.Head) bool { return false }}),
+		empty:   maxEmptyPages - 1,
 	}
 	goOn, err := list.page(t.Context(), new(metav1.ListMeta), func(object.Head, error) bool { t.Error("an item"); return false })
 	require.NoError(t, err)
@@ -67,20 +68,12 @@ func allBut(name string) func(object.Head) bool {
 
 // What a source lacks already stays away, whatever is left out besides.
 func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
-	pods := podSource(t)
-	t.Run("whole", func(t *testing.T) {
-		for o, err := range source.Choosing(pods.Choosing(allBut("a")), allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
-			require.NoError(t, err)
-			require.NotEqual(t, "a", o.GetName())
-		}
-	})
-	t.Run("packed", func(t *testing.T) {
-		packed := source.Packing(pods.Choosing(allBut("a")), wire.NewPacker(nil))
-		for o, err := range source.Choosing(packed, allBut("b")).List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
-			require.NoError(t, err)
-			require.NotEqual(t, "a", o.GetName())
-		}
-	})
+	pods := source.Choosing(source.Choosing(podSource(t), allBut("a")), allBut("y"))
+	for name, packer := range map[string]*wire.Packer{"whole": nil, "packed": wire.NewPacker(nil)} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, []string{"x"}, itemNames(t, pods.List(t.Context(), source.Request{Wanted: allBut("b"), Packer: packer})))
+		})
+	}
 }
 
 // "Two sources whose origins agree in all but the function yield the same objects." A source
@@ -88,15 +81,15 @@ func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 // of all believes the snapshot of some, or the other way round.
 func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
 	pods := podSource(t)
-	whole, _ := pods.Origin()
+	whole, _ := pods.Describe().Origin()
 	require.NotEmpty(t, whole.Server)
 	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
-	for name, from := range map[string]any{
-		"a resource":  pods.Choosing(allBut("a")),
-		"transformed": source.Choosing(reflector.Transformed(pods, same), allBut("a")),
-		"packed":      source.Choosing(source.Packing(reflector.Transformed(pods, same), wire.NewPacker(nil)), allBut("a")),
+	for name, from := range map[string]source.ListerWatcher{
+		"a resource":         source.Choosing(pods, allBut("a")),
+		"transformed":        source.Choosing(reflector.Transformed(pods, same), allBut("a")),
+		"chosen beneath":     reflector.Transformed(source.Choosing(pods, allBut("a")), same),
+		"completed, as well": source.Complete(reflector.Transformed(source.Choosing(pods, allBut("a")), same)),
 	} {
-		_, ok := source.OriginOf(from)
-		require.False(t, ok, name)
+		require.Nil(t, from.Describe().Origin, name)
 	}
 }

@@ -14,88 +14,75 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// lister reads a resource for an informer. It is the source of its Resource.
+// lister is the source of a Resource.
 type lister struct {
 	resource
-	packed    decoders               // of packed objects; nil for the objects themselves
-	known     wire.Known             // nil where every object is decoded
-	wanted    func(object.Head) bool // nil where every object is wanted
-	selection source.Selection
+	packing atomic.Pointer[packing] // that of the last request for packed objects
 }
 
-// In implements source.Namespacer; it does not fail.
-func (r *lister) In(namespace string) (source.ListerWatcher, error) {
-	in := *r
-	in.namespace = namespace
-	return &in, nil
+// packing is how one packer packs straight from the server's bytes.
+type packing struct {
+	by       *wire.Packer
+	decoders decoders
 }
 
-// Reusing implements source.Reuser.
-func (r *lister) Reusing(known wire.Known) source.ListerWatcher {
-	reusing := *r
-	reusing.known = known
-	return &reusing
-}
-
-// Choosing implements source.Chooser. The refused objects are not decoded.
-func (r *lister) Choosing(wanted func(object.Head) bool) source.ListerWatcher {
-	choosing := *r
-	choosing.wanted = source.Both(choosing.wanted, wanted)
-	return &choosing
-}
-
-// Selecting implements source.Selector. A server, or a proxy, that refuses the selector is
-// asked again without it.
-func (r *lister) Selecting(s source.Selection) source.ListerWatcher {
-	selecting := *r
-	selecting.selection = s
-	return &selecting
-}
-
-// Packing implements source.Packer. Lists and watches pack objects straight from the server's
-// bytes.
-func (r *lister) Packing(p *wire.Packer) source.Namespacer {
-	packing := *r
-	packing.known = nil
+// Describe implements source.ListerWatcher. All of a request is done while the objects are decoded.
+func (r *lister) Describe() source.Description {
+	d := source.Description{
+		Name: r.String(), Kind: r.kind, Namespace: r.namespace, Kept: r.kept(), Origin: r.origin,
+		Narrows: true, Chooses: true, Packs: true,
+	}
 	if r.codec != nil {
-		opts := r.codec.opts
-		packing.packed = newDecoders(func(media string) (wire.Decoder, error) { return p.Decoder(media, opts) })
+		d.Pool = r.codec.opts.Pool
 	}
-	return &packing
+	return d
 }
 
-// SharedParts implements source.Sharer.
-func (r *lister) SharedParts() *wire.Pool {
-	if r.codec == nil {
-		return nil
-	}
-	return r.codec.opts.Pool
+// reading is a list or a watch.
+type reading struct {
+	resource
+	source.Request
+	decoders decoders
 }
 
-// Altered implements source.Limited.
-func (r *lister) Altered() bool { return false }
-
-// Reaches implements source.Limited; see Resource.Namespace.
-func (r *lister) Reaches(namespace string) bool {
-	return r.namespace == "" || namespace == "" || r.namespace == namespace
+// reading begins a request.
+func (r *lister) reading(req source.Request) *reading {
+	all := &reading{resource: r.resource, Request: req}
+	if req.Namespace != "" {
+		all.namespace = req.Namespace
+	}
+	if r.codec != nil {
+		all.decoders = r.codec.decoders
+		if req.Packer != nil {
+			all.decoders = r.packed(req.Packer)
+		}
+	}
+	return all
 }
 
-// decoder returns the decoder for the body of an answer.
-func (r *lister) decoder(resp *http.Response) (wire.Decoder, error) {
-	from := r.packed
-	if from == nil {
-		from = r.codec.decoders
+// packed returns the decoders of objects that a packer packs.
+func (r *lister) packed(by *wire.Packer) decoders {
+	if p := r.packing.Load(); p != nil && p.by == by {
+		return p.decoders
 	}
-	decoder, err := from.of(r.client, resp)
-	if err != nil || r.wanted == nil {
+	opts := r.codec.opts
+	p := &packing{by, newDecoders(func(media string) (wire.Decoder, error) { return by.Decoder(media, opts) })}
+	r.packing.Store(p)
+	return p.decoders
+}
+
+// decoder returns the decoder for the body of an answer. Refused objects are not decoded.
+func (r *reading) decoder(resp *http.Response) (wire.Decoder, error) {
+	decoder, err := r.decoders.of(r.client, resp)
+	if err != nil || r.Wanted == nil {
 		return decoder, err
 	}
-	return decoder.Choosing(r.wanted), nil
+	return decoder.Choosing(r.Wanted), nil
 }
 
 // List implements source.ListerWatcher; see Resource.List.
-func (r *lister) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
-	l := &pageReader{lister: r, opts: opts, meta: new(metav1.ListMeta)}
+func (r *lister) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	l := &pageReader{reading: r.reading(req), meta: new(metav1.ListMeta)}
 	return source.List[object.Head]{Meta: l.meta, Items: func(yield func(object.Head, error) bool) {
 		if err := l.run(ctx, yield); err != nil {
 			yield(nil, err)
@@ -109,23 +96,22 @@ const maxEmptyPages = 1000
 
 // pageReader is a list that is being read, page by page.
 type pageReader struct {
-	*lister
-	opts  metav1.ListOptions // of the next page
-	meta  *metav1.ListMeta
-	begun bool
-	pages int
-	empty int    // pages without an item, in a row
-	token string // that led to some earlier page
+	*reading // of the next page
+	meta     *metav1.ListMeta
+	begun    bool
+	pages    int
+	empty    int    // pages without an item, in a row
+	token    string // that led to some earlier page
 }
 
 // run reads all pages. It returns nil when the consumer has stopped it, too.
 func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) bool) error {
 	if l.begun {
-		return fmt.Errorf("list %s: a list can be read only once: list again", l.lister)
+		return fmt.Errorf("list %s: a list can be read only once: list again", l.reading)
 	}
 	l.begun = true
-	if err := validateList(l.opts); err != nil {
-		return fmt.Errorf("list %s: %w", l.lister, err)
+	if err := validateList(l.ListOptions); err != nil {
+		return fmt.Errorf("list %s: %w", l.reading, err)
 	}
 	for {
 		var page metav1.ListMeta
@@ -141,38 +127,36 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 			return nil
 		}
 		if l.empty >= maxEmptyPages {
-			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.lister, l.empty)
+			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.reading, l.empty)
 		}
-		if page.Continue == l.opts.Continue {
-			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.lister, l.pages)
+		if page.Continue == l.Continue {
+			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.reading, l.pages)
 		}
 		if page.Continue == l.token {
-			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.lister, l.pages)
+			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.reading, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
 			l.token = page.Continue // at powers of two: a circle is found within three rounds
 		}
 		// The token stands for the resource version of the first page.
-		l.opts.Continue = page.Continue
-		l.opts.ResourceVersion, l.opts.ResourceVersionMatch = "", ""
+		l.Continue = page.Continue
+		l.ResourceVersion, l.ResourceVersionMatch = "", ""
 	}
 }
 
 // page reads one page. It reports whether the consumer wants more.
 func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func(object.Head, error) bool) (bool, error) {
-	values, err := query(&l.opts)
+	values, err := query(&l.ListOptions)
 	if err != nil {
-		return false, fmt.Errorf("list %s: %w", l.lister, err)
+		return false, fmt.Errorf("list %s: %w", l.reading, err)
 	}
-	r := *l.lister
+	r := *l.reading
 	req, resp, selecting, err := r.ask(ctx, call{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
 	if err != nil {
 		return false, err
 	}
-	if !selecting && r.selection.Selector != "" {
-		plain := r
-		plain.selection = source.Selection{}
-		l.lister = &plain // for what follows, too
+	if !selecting && r.Selection.Selector != "" {
+		l.Selection = source.Selection{} // nor is the next page asked for with it
 	}
 	read := false
 	defer func() {
@@ -183,8 +167,8 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 		}
 	}()
 	var some atomic.Bool // items that are not wanted are items
-	if wanted := r.wanted; wanted != nil {
-		r.wanted = func(o object.Head) bool {
+	if wanted := r.Wanted; wanted != nil {
+		r.Wanted = func(o object.Head) bool {
 			if !some.Load() {
 				some.Store(true)
 			}
@@ -200,7 +184,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 		decoder = decoder.Selected(func(string) { selected = source.SelectedByServer })
 	}
 	l.empty++
-	for item, err := range decoder.List(resp.Body, meta, r.known) {
+	for item, err := range decoder.List(resp.Body, meta, r.Known) {
 		if err != nil {
 			return false, req.wrap(r.client.concealed(resp, withCause(ctx, err)))
 		}
@@ -213,7 +197,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 		l.empty = 0
 	}
 	if selecting {
-		r.selection.Tell(selected)
+		r.Selection.Tell(selected)
 	}
 	read = true
 	return true, nil

@@ -15,17 +15,16 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Origin implements source.Traced. A subresource has none, and neither has what is chosen of a
-// resource: it is not told from the whole.
-func (r *lister) Origin() (source.Origin, bool) {
-	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" || r.wanted != nil {
+// origin is that of a source.Description. A subresource has none.
+func (r *resource) origin() (source.Origin, bool) {
+	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" {
 		return source.Origin{}, false
 	}
 	made := goType(r.codec.opts)
 	if made == nil {
 		return source.Origin{}, false
 	}
-	o := source.Origin{Kind: r.kind, Type: made, Server: r.client.address(), Keep: r.Kept().String(), Cluster: r.client.Cluster}
+	o := source.Origin{Kind: r.kind, Type: made, Server: r.client.address(), Keep: r.kept().String(), Cluster: r.client.Cluster}
 	if r.namespace != "" {
 		o.Scope = "namespace " + r.namespace
 	}

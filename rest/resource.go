@@ -28,9 +28,9 @@ import (
 // out where the kind is served. The places of the built-in kinds are known; discovery
 // is asked about them only after the server answered 404.
 //
-// A Resource is immutable and safe for concurrent use. Namespace, Subresource,
-// Keep and Choosing return narrower ones, Sharing and Reusing cheaper ones; all of them share
-// what was found out.
+// A Resource is immutable and safe for concurrent use. Namespace, Subresource and
+// Keep return narrower ones, and Sharing a cheaper one; all of them share what was found
+// out.
 //
 // If the server refuses, a verb fails with apimachinery's *errors.StatusError (test
 // it with apierrors.IsNotFound and the like). If the kind is not served, it fails
@@ -217,8 +217,7 @@ func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
 }
 
-// Source returns what an informer reads the resource by. It is a source.Namespacer, Reuser, Chooser,
-// Selector, Packer, Sharer, Limited, Kinded and Traced.
+// Source returns what an informer reads the resource by. It does all of a source.Request itself.
 func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.of} }
 
 // Sharing returns the resource with lists and watches whose objects share equal
@@ -241,10 +240,10 @@ func (r *resource) decoding(change func(*wire.Options)) *resource {
 }
 
 // Kept returns the fields that the objects have; see Keep.
-func (r *Resource[T]) Kept() wire.Fields { return r.of.Kept() }
+func (r *Resource[T]) Kept() wire.Fields { return r.of.kept() }
 
-// Kept implements source.Limited; see Resource.Kept.
-func (r *resource) Kept() wire.Fields {
+// kept is Resource.Kept.
+func (r *resource) kept() wire.Fields {
 	if r.codec == nil {
 		return wire.Fields{}
 	}
@@ -352,7 +351,7 @@ func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.O
 // anew. List does not try again: its caller has a back-off and should see each
 // failure. source.RetryAfter tells how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
-	list := (&lister{resource: *r.of}).List(ctx, opts)
+	list := r.Source().List(ctx, source.Request{ListOptions: opts})
 	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
 		list.Items(func(o object.Head, err error) bool { return yield(as[T](o, err)) })
 	}}
@@ -371,7 +370,7 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 // connection is closed when the iteration ends, breaks or panics, or when ctx is
 // done; an iteration that never begins holds its connection until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
-	events, err := (&lister{resource: *r.of}).Watch(ctx, opts)
+	events, err := r.Source().Watch(ctx, source.Request{ListOptions: opts})
 	if err != nil {
 		return nil, err
 	}
@@ -394,9 +393,6 @@ func (r *Resource[T]) Client() *Client { return r.of.client }
 
 // Kind returns the kind of the objects. It is empty if the Go type does not tell.
 func (r *Resource[T]) Kind() object.GVK { return r.of.kind }
-
-// Kind implements source.Kinded.
-func (r *resource) Kind() object.GVK { return r.kind }
 
 // Mapping returns where the kind is served, and finds it out first if need be. Of a
 // built-in kind it may hold the place alone; see discovery.Builtin. It fails with a

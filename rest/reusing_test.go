@@ -44,13 +44,13 @@ func podsServer(t *testing.T) *Client {
 }
 
 // read lists and watches.
-func read(t *testing.T, source source.ListerWatcher) (listed, watched []*corev1.Pod) {
+func read(t *testing.T, from source.ListerWatcher, known wire.Known) (listed, watched []*corev1.Pod) {
 	t.Helper()
-	for p, err := range source.List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
+	for p, err := range from.List(t.Context(), source.Request{ListOptions: metav1.ListOptions{Limit: 2}, Known: known}).Items {
 		require.NoError(t, err)
 		listed = append(listed, p.(*corev1.Pod))
 	}
-	events, err := source.Watch(t.Context(), metav1.ListOptions{})
+	events, err := from.Watch(t.Context(), source.Request{Known: known})
 	require.NoError(t, err)
 	for e, err := range events {
 		require.NoError(t, err)
@@ -64,12 +64,11 @@ func read(t *testing.T, source source.ListerWatcher) (listed, watched []*corev1.
 func TestReusingGivesBackWhatIsKnown(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	have := shareable("b")
-	keeping := pods.Source().(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) { return have, key.Name == "b" })
-	listed, watched := read(t, keeping)
+	listed, watched := read(t, pods.Source(), func(key object.Key) (object.Head, bool) { return have, key.Name == "b" })
 	require.Same(t, have, listed[3], "of the second page")
 	require.Same(t, have, watched[1])
 	require.NotSame(t, have, watched[0])
-	listed, watched = read(t, pods.Source())
+	listed, watched = read(t, pods.Source(), nil)
 	require.NotSame(t, have, listed[3], "the resource itself is as it was")
 	require.NotSame(t, have, watched[1])
 }
@@ -79,8 +78,8 @@ func TestSharingIsForListsAndWatches(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	pool := wire.NewPool()
 	sharing := pods.Sharing(pool)
-	read(t, sharing.Source()) // what was met only once is not remembered
-	listed, watched := read(t, sharing.Source())
+	read(t, sharing.Source(), nil) // what was met only once is not remembered
+	listed, watched := read(t, sharing.Source(), nil)
 	require.NotZero(t, pool.Len())
 	for _, p := range append(listed, watched...) {
 		listed[0].Labels["app"] = "changed"
@@ -89,9 +88,9 @@ func TestSharingIsForListsAndWatches(t *testing.T) {
 	got, err := sharing.Get(t.Context(), object.Key{Namespace: "default", Name: "a"}, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, shareable("a"), got)
-	listed, watched = read(t, pods.Source())
+	listed, watched = read(t, pods.Source(), nil)
 	for _, p := range append(listed, watched...) {
 		require.Equal(t, shareable(p.Name), p)
 	}
-	read(t, sharing.Sharing(nil).Source())
+	read(t, sharing.Sharing(nil).Source(), nil)
 }

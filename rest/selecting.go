@@ -16,8 +16,8 @@ const shardSelector = "shardSelector"
 
 // ask sends a list or a watch with the selector, once more without it where that is refused,
 // and says whether the answer is to a request with it.
-func (r *lister) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
-	s := r.selection
+func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
+	s := r.Selection
 	if s.Selector == "" {
 		req, resp, err = r.send(ctx, c)
 		return req, resp, false, err

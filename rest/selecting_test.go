@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -43,12 +42,13 @@ func TestSelecting(t *testing.T) {
 			w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"1"` + more + `,"shardInfo":{"selector":"s"}}}`))
 		})
 		var heard []source.SelectedBy
-		pods := source.Selecting(ResourceFor[*corev1.Pod](client).Source(), source.Selection{Selector: "s", Answered: func(by source.SelectedBy) { heard = append(heard, by) }})
+		pods := ResourceFor[*corev1.Pod](client).Source()
+		req := source.Request{Selection: source.Selection{Selector: "s", Answered: func(by source.SelectedBy) { heard = append(heard, by) }}}
 		var failed error
-		for _, err := range pods.List(t.Context(), metav1.ListOptions{}).Items {
+		for _, err := range pods.List(t.Context(), req).Items {
 			failed = err
 		}
-		_, err := pods.Watch(t.Context(), metav1.ListOptions{})
+		_, err := pods.Watch(t.Context(), req)
 		switch {
 		case c.code == 200:
 			require.NoError(t, failed)

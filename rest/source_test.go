@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -28,7 +29,7 @@ func TestASourceYieldsWhatItsResourceDoes(t *testing.T) {
 	yieldsTheSame(t, ResourceForKind[*unstructured.Unstructured](c, kind).Namespace("default"), &accept, wire.MediaJSON)
 
 	partial := ResourceForKind[*metav1.PartialObjectMetadata](c, kind).Source()
-	for range partial.List(t.Context(), metav1.ListOptions{}).Items {
+	for range partial.List(t.Context(), source.Request{}).Items {
 	}
 	require.Contains(t, accept, ";as=PartialObjectMetadataList")
 }
@@ -37,17 +38,17 @@ func yieldsTheSame[T object.Object](t *testing.T, from *Resource[T], accept *str
 	t.Helper()
 	in := from.Source().(*lister)
 	require.Equal(t, "pods in namespace default", in.String())
-	origin, ok := in.Origin()
+	origin, ok := in.Describe().Origin()
 	require.True(t, ok)
 	require.Equal(t, reflect.TypeFor[T](), origin.Type)
-	for item, err := range in.List(t.Context(), metav1.ListOptions{}).Items {
+	for item, err := range in.List(t.Context(), source.Request{}).Items {
 		require.NoError(t, err)
 		require.IsType(t, *new(T), item)
 	}
 	require.Equal(t, want, *accept)
-	packed := in.Packing(wire.NewPacker(nil))
-	require.Equal(t, []string{"a", "b"}, itemNames(t, packed.List(t.Context(), metav1.ListOptions{})))
-	for item, err := range packed.List(t.Context(), metav1.ListOptions{}).Items {
+	packed := source.Request{Packer: wire.NewPacker(nil)}
+	require.Equal(t, []string{"a", "b"}, itemNames(t, in.List(t.Context(), packed)))
+	for item, err := range in.List(t.Context(), packed).Items {
 		require.NoError(t, err)
 		opened, err := item.(*wire.Packed).Open()
 		require.NoError(t, err)

@@ -6,19 +6,19 @@ import (
 	"iter"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
 // Watch implements source.ListerWatcher; see Resource.Watch.
-func (r *lister) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	opts.Watch = true
-	if err := validateWatch(opts); err != nil {
+func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	r := l.reading(want)
+	r.ListOptions.Watch = true
+	if err := validateWatch(r.ListOptions); err != nil {
 		return nil, fmt.Errorf("watch %s: %w", r, err)
 	}
-	values, err := query(&opts)
+	values, err := query(&r.ListOptions)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", r, err)
 	}
@@ -33,7 +33,7 @@ func (r *lister) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[
 	}
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		defer resp.Body.Close()
-		for ev, err := range decoder.Watch(resp.Body, r.known) {
+		for ev, err := range decoder.Watch(resp.Body, r.Known) {
 			if err != nil {
 				yield(ev, req.wrap(r.client.concealed(resp, withCause(ctx, err))))
 				return

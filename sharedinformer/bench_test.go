@@ -19,13 +19,13 @@ import (
 // quiet is a source that has nothing and of which nothing comes.
 type quiet struct{}
 
-func (quiet) String() string { return "things" }
+func (quiet) Describe() source.Description { return source.Description{Name: "things"} }
 
-func (quiet) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (quiet) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Items: func(func(object.Head, error) bool) {}, Meta: &metav1.ListMeta{ResourceVersion: "1"}}
 }
 
-func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (quiet) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		<-ctx.Done()
 		yield(wire.Event[object.Head]{}, ctx.Err())

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
@@ -35,9 +38,10 @@ type core struct {
 	packing   *packing                 // nil if the cache has the objects themselves
 	flight    *flight.Recorder
 	track     *flight.Track
-	snapshots *snapshots // nil if off
-	kind      object.GVK // of the source, which is not asked again
-	scope     scope
+	snapshots *snapshots         // nil if off
+	from      source.Description // of the source, which is not asked again
+	labels    labels.Selector    // nil for everything
+	fields    fields.Selector
 	feeds     feeds
 	shards    *shards // nil where all objects are wanted
 
@@ -88,23 +92,18 @@ var (
 
 // newCore returns a *core that is not running, of objects of a Go type.
 func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain {
-	pool := partsOf(from)
-	var packs *packing
-	if opts.Store == Packed {
-		packs = newPacking(pool, opts.Annotations)
-		from = source.Packing(from, packs.by)
-	}
+	described := source.Describe(from)
 	i := &core{
 		goType:   goType,
-		packing:  packs,
 		queue:    deltafifo.New(deltafifo.Options{Compact: opts.Compact}),
 		log:      newLog(),
 		logger:   opts.Logger,
 		onError:  opts.OnError,
 		patience: opts.SyncPatience,
 		tuned:    make(chan struct{}, 1),
-		kind:     source.KindOf(from),
-		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
+		from:     described,
+		labels:   opts.LabelSelector,
+		fields:   opts.FieldSelector,
 	}
 	i.objects = &Informer[object.Object]{core: i}
 	i.handlers.Store(new([]*delivery))
@@ -126,7 +125,13 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 		}
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
-	i.feeds.opts.Type, i.feeds.opts.Packed = goType, packs != nil
+	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // which never waits for the cache
+	var as form = wholeForm{described.Pool}
+	if opts.Store == Packed {
+		i.packing = newPacking(described.Pool, opts.Annotations)
+		i.packing.by.OnLose(i.lose)
+		i.feeds.opts.Packer, as = i.packing.by, packedForm{i.packing.by}
+	}
 	i.divide(opts.Shard)
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
@@ -137,14 +142,9 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
-	var as form = wholeForm{pool}
-	if packs != nil {
-		as = packedForm{packs.by}
-		packs.by.OnLose(i.lose)
-	}
 	i.snapshots = newSnapshots(i, opts, as)
 	if opts.DetectMutations > 0 {
-		i.detectMutations(opts.DetectMutations, pool)
+		i.detectMutations(opts.DetectMutations, described.Pool)
 	}
 	return i
 }

@@ -30,15 +30,9 @@ type few struct {
 	lists   *atomic.Int64
 	refused *atomic.Bool
 	during  *func() // called at the end of a list
-	known   wire.Known
 }
 
-func (f few) Reusing(known wire.Known) source.ListerWatcher {
-	f.known = known
-	return f
-}
-
-func (f few) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (f few) List(_ context.Context, req source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		f.lists.Add(1)
 		if f.refused.Load() {
@@ -48,7 +42,7 @@ func (f few) List(context.Context, metav1.ListOptions) source.List[object.Head] 
 		for n := range 3 {
 			p := podOf(n, 2)
 			p.Spec.NodeName, p.Labels = "node", map[string]string{"app": "web"}
-			if have, ok := f.known(object.KeyOf(p)); ok && have.GetResourceVersion() == p.ResourceVersion {
+			if have, ok := req.Known(object.KeyOf(p)); ok && have.GetResourceVersion() == p.ResourceVersion {
 				p = have.(*corev1.Pod)
 			}
 			if !yield(p, nil) {
@@ -88,7 +82,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 		var refused atomic.Bool
 		var during func()
 		var heard, reported []string
-		i := New[*corev1.Pod](few{lists: &lists, refused: &refused, during: &during, known: func(object.Key) (object.Head, bool) { return nil, false }}, Options{
+		i := New[*corev1.Pod](few{lists: &lists, refused: &refused, during: &during}, Options{
 			Store: Packed, Initial: reflector.List,
 			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				reported = append(reported, f.Error())

@@ -19,14 +19,16 @@ import (
 // letter is a source of its own: one ConfigMap, which does not change.
 type letter struct{ *corev1.ConfigMap }
 
-func (l letter) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (l letter) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{
 		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
 		Items: func(yield func(object.Head, error) bool) { yield(l.ConfigMap, nil) },
 	}
 }
 
-func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (letter) Describe() source.Description { return source.Description{Name: "letters"} }
+
+func (l letter) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 

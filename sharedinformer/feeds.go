@@ -1,7 +1,6 @@
 package sharedinformer
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -213,23 +212,4 @@ func (f *feeds) retryUnserved(s reflector.Status) {
 			one.retryNow()
 		}
 	}
-}
-
-// in returns the source of one namespace. All are those that the source has.
-func (f *feeds) in(namespace string) (source.ListerWatcher, error) {
-	if namespace == metav1.NamespaceAll {
-		return f.source, nil
-	}
-	if limited, ok := f.source.(source.Limited); ok && !limited.Reaches(namespace) {
-		return nil, fmt.Errorf("%s does not reach namespace %s: make the informer of a source of all namespaces", source.NameOf(f.source), namespace)
-	}
-	narrow, ok := f.source.(source.Namespacer)
-	if !ok {
-		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", source.NameOf(f.source))
-	}
-	from, err := narrow.In(namespace)
-	if err == nil && from == nil {
-		err = fmt.Errorf("%s in namespace %s is a nil source", source.NameOf(f.source), namespace)
-	}
-	return from, err
 }

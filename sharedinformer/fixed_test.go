@@ -27,11 +27,11 @@ func newFixed(items ...partial) *fixed {
 	return &fixed{items: items, changes: make(chan wire.Event[object.Head])}
 }
 
-func (f *fixed) String() string { return "things" }
+func (f *fixed) Describe() source.Description {
+	return source.Description{Name: "things", Narrows: true}
+}
 
-func (f *fixed) In(string) (source.ListerWatcher, error) { return f, nil }
-
-func (f *fixed) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (f *fixed) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for _, item := range f.items {
 			if !yield(item, nil) {
@@ -41,7 +41,7 @@ func (f *fixed) List(context.Context, metav1.ListOptions) source.List[object.Hea
 	}}
 }
 
-func (f *fixed) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (f *fixed) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for {
 			select {

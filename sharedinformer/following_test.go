@@ -27,12 +27,13 @@ type scripted struct {
 	lists atomic.Int64
 	tries atomic.Int64
 	list  func() ([]podPtr, string)
-	watch func(ctx context.Context, opts metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error
+	watch func(ctx context.Context, req source.Request, yield func(wire.Event[object.Head], error) bool) error
 	open  func() error
 }
 
-func (s *scripted) String() string { return "things" }
-func (s *scripted) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s *scripted) Describe() source.Description { return source.Description{Name: "things"} }
+
+func (s *scripted) List(context.Context, source.Request) source.List[object.Head] {
 	s.lists.Add(1)
 	meta := new(metav1.ListMeta)
 	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
@@ -46,7 +47,7 @@ func (s *scripted) List(context.Context, metav1.ListOptions) source.List[object.
 	}}
 }
 
-func (s *scripted) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *scripted) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.tries.Add(1)
 	if s.open != nil {
 		if err := s.open(); err != nil {
@@ -81,7 +82,7 @@ func TestAQuietKindWhoseWatchesAreCutIsNotStale(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				first := true
 				from := &scripted{list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}
-				from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
+				from.watch = func(ctx context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) error {
 					if first && bookmarkFirst {
 						first = false
 						if !yield(bookmarkAt("10"), nil) {
@@ -118,7 +119,7 @@ func TestL17_WatchesThatAreAcceptedAndBringNothingAreReplacedByLists(t *testing.
 		from := &scripted{list: func() ([]podPtr, string) {
 			return []podPtr{podAt("x", strconv.Itoa(int(rv.Load())), nil)}, strconv.Itoa(int(rv.Load()))
 		}}
-		from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
+		from.watch = func(ctx context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) error {
 			pause(ctx, 30*time.Second)
 			return io.ErrUnexpectedEOF
 		}
@@ -150,7 +151,7 @@ func TestL13_ASupersededListMakesNoServerUnordered(t *testing.T) {
 		}
 		var turn atomic.Int64
 		release, blocks := make(chan struct{}), atomic.Bool{}
-		from.watch = func(ctx context.Context, o metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
+		from.watch = func(ctx context.Context, o source.Request, yield func(wire.Event[object.Head], error) bool) error {
 			switch turn.Add(1) {
 			case 1: // blocks the index, then expires
 				pause(ctx, time.Second)
@@ -207,7 +208,7 @@ func TestL19_TheTimeBetweenTwoRunsIsNoFailure(t *testing.T) {
 			}
 			return nil
 		}
-		from.watch = func(ctx context.Context, _ metav1.ListOptions, yield func(wire.Event[object.Head], error) bool) error {
+		from.watch = func(ctx context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) error {
 			pause(ctx, 5*time.Second)
 			if ctx.Err() == nil {
 				down.Store(true)

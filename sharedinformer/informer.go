@@ -59,9 +59,9 @@ type plain interface {
 }
 
 // New returns an informer that is not running. It reports contradicting
-// options in Status and from Run and WaitForSync. Where from is a
-// source.Reuser it takes back the objects that it has cached, so that a relist
-// decodes only what has changed.
+// options in Status and from Run and WaitForSync. The source is asked
+// to take back the objects that are cached, so that a relist decodes only what has
+// changed (source.Request).
 func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] {
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")

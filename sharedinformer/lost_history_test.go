@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -20,23 +19,18 @@ import (
 
 // fedIn is a fed that can be narrowed: all that it has is in namespace a. It takes back
 // what is known, as package rest does.
-type fedIn struct {
-	*fed
-	known wire.Known
+type fedIn struct{ *fed }
+
+func (fedIn) Describe() source.Description {
+	return source.Description{Name: "things", Narrows: true}
 }
 
-func (s fedIn) In(string) (source.ListerWatcher, error) { return s, nil }
-
-func (s fedIn) Reusing(known wire.Known) source.ListerWatcher {
-	return fedIn{s.fed, known}
-}
-
-func (s fedIn) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (s fedIn) List(ctx context.Context, opts source.Request) source.List[object.Head] {
 	list := s.fed.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if have, ok := s.known(object.KeyOf(item)); ok && have.GetUID() == item.GetUID() && have.GetResourceVersion() == item.GetResourceVersion() {
+			if have, ok := known(opts.Known, object.KeyOf(item)); ok && have.GetUID() == item.GetUID() && have.GetResourceVersion() == item.GetResourceVersion() {
 				item = have
 			}
 			if !yield(item, err) {
@@ -45,6 +39,14 @@ func (s fedIn) List(ctx context.Context, opts metav1.ListOptions) source.List[ob
 		}
 	}
 	return list
+}
+
+// known is what a request says is known of a key.
+func known(by wire.Known, key object.Key) (object.Head, bool) {
+	if by == nil {
+		return nil, false
+	}
+	return by(key)
 }
 
 // A server was restored from a backup: the same UID and version stand for another content.
@@ -56,7 +58,7 @@ func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			color, rv := "red", "20"
-			from := fedIn{fed: &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) {
+			from := fedIn{&fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) {
 				mu.Lock()
 				defer mu.Unlock()
 				return []podPtr{podAt("x", "15", map[string]string{"color": color}), podAt("y", "14", nil), podAt("x", "15", map[string]string{"color": color})}, rv
@@ -117,7 +119,7 @@ func loseHistory(t *testing.T, of Store, meanwhile []string, anew bool) {
 		w.put("a", "x", color("red")) // at 11
 		fill(20)
 		begin := func(namespaces []string) (i *Informer[partial], stop func()) {
-			i = informerOf(traced{part{w, ""}}, Options{Store: of, Namespaces: namespaces, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
+			i = informerOf(traced{part{w}}, Options{Store: of, Namespaces: namespaces, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
 			stop = runFor(t, i)
 			require.NoError(t, i.WaitForSync(t.Context()))
 			return i, stop

@@ -23,11 +23,11 @@ func TestASnapshotOfAnotherTypeIsNotRead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.put("a", "x", func(partial) {})
-			stop := runFor(t, informerOf(traced{part{w, ""}}, Options{Store: of, Snapshot: snapshot.In(dir, snapshot.Options{})}))
+			stop := runFor(t, informerOf(traced{part{w}}, Options{Store: of, Snapshot: snapshot.In(dir, snapshot.Options{})}))
 			time.Sleep(2 * time.Minute)
 			stop()
 
-			i := New[*corev1.Pod](traced{part{w, ""}}, Options{Store: of, Initial: reflector.List, Snapshot: snapshot.In(dir, snapshot.Options{})})
+			i := New[*corev1.Pod](traced{part{w}}, Options{Store: of, Initial: reflector.List, Snapshot: snapshot.In(dir, snapshot.Options{})})
 			nils := 0
 			i.AddHandler(HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
 				if e.Object == nil {

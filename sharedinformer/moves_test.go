@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
@@ -53,11 +52,7 @@ func (g *given) set(slots shard.Slots) {
 // longer of what happens, as those do whose next event was read already.
 type lingering struct{ part }
 
-func (l lingering) In(namespace string) (source.ListerWatcher, error) {
-	return lingering{part{l.world, namespace}}, nil
-}
-
-func (l lingering) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (l lingering) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	list := l.part.List(ctx, o)
 	items := list.Items
 	list.Items = func(yield func(object.Head, error) bool) {
@@ -67,7 +62,7 @@ func (l lingering) List(ctx context.Context, o metav1.ListOptions) source.List[o
 	return list
 }
 
-func (l lingering) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (l lingering) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, cancel) })
 	return l.part.Watch(longer, o)
@@ -104,7 +99,7 @@ func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
 			})
 		}
 		share := &given{owned: shard.NewSlots(2, 0, 1), changed: make(chan struct{})}
-		i := informerOf(lingering{part{w, ""}}, Options{Store: of, Namespaces: sets[0], Shard: shard.Scope{Key: key, Share: share}})
+		i := informerOf(lingering{part{w}}, Options{Store: of, Namespaces: sets[0], Shard: shard.Scope{Key: key, Share: share}})
 		var heard []string
 		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
 			if e.Object.Name == mine {

@@ -33,12 +33,12 @@ func (i *core) Namespaces() []string {
 func (i *core) SetNamespaces(namespaces []string) error {
 	set := NamespaceSet(namespaces)
 	feeds := make([]*feed, len(set))
+	from := source.Describe(i.feeds.source)
 	for n, namespace := range set {
-		from, err := i.feeds.in(namespace)
-		if err != nil {
+		if err := from.CanNarrow(namespace); err != nil {
 			return fmt.Errorf("SetNamespaces: %w", err)
 		}
-		feeds[n] = i.newFeed(namespace, from, true)
+		feeds[n] = i.newFeed(namespace, true)
 	}
 	i.feedWith(func() []*feed {
 		before := i.feeds.wanted
@@ -59,7 +59,7 @@ const believeAgain = time.Minute
 
 // notNamespaced takes note that the kind has no namespaces.
 func (i *core) notNamespaced() {
-	all := i.newFeed(metav1.NamespaceAll, &scoped{i.feeds.source, i.namespaced}, false)
+	all := i.newFeedOf(&scoped{ListerWatcher: i.feeds.source, namespaced: i.namespaced}, metav1.NamespaceAll, false)
 	i.feedWith(func() []*feed {
 		if regained := i.feeds.regained; i.feeds.clusterScoped || !regained.IsZero() && time.Since(regained) < believeAgain {
 			return nil
@@ -173,33 +173,33 @@ func (i *core) withdraw(w indexer.Writer, feeds []*feed, trims int) {
 	}
 }
 
-// newFeeds returns a feed for each namespace of a set. Where the source cannot be
+// newFeeds returns a feed for each namespace of a set. If the source cannot be
 // narrowed to one, that feed fails with the reason. It is called where no lock is held,
 // as whatever calls a source.
 func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
-		from, err := i.feeds.in(namespace)
-		if err != nil {
-			from = unusable{i.feeds.source, fmt.Errorf("Options.Namespaces: %w", err)}
-		}
-		feeds[n] = i.newFeed(namespace, from, fresh)
+		feeds[n] = i.newFeed(namespace, fresh)
 	}
 	return feeds
 }
 
 // newFeed returns the feed of one namespace. Its list must be fresh where others may
 // have read the same objects before.
-func (i *core) newFeed(namespace string, from source.ListerWatcher, fresh bool) *feed {
+func (i *core) newFeed(namespace string, fresh bool) *feed {
+	if namespace == metav1.NamespaceAll {
+		return i.newFeedOf(i.feeds.source, namespace, fresh)
+	}
+	return i.newFeedOf(&scoped{ListerWatcher: i.feeds.source, notNamespaced: i.notNamespaced}, namespace, fresh)
+}
+
+// newFeedOf is newFeed of a source that learns of namespaces.
+func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool) *feed {
 	opts := i.feeds.opts
-	opts.Consistent = fresh
-	from = reusing(from, i.cache.Peek) // which never waits for the cache
+	opts.Namespace, opts.Consistent = namespace, fresh
 	var queue reflector.Queue = i.queue
 	if namespace != metav1.NamespaceAll {
-		if opts.Name != "" {
-			opts.Name += " in namespace " + namespace
-		}
-		from, queue = &narrowed{from, i.notNamespaced}, within{i.queue, namespace}
+		queue = within{i.queue, namespace}
 	}
 	f := &feed{namespace: namespace, reflector: reflector.New(from, queue, opts)}
 	if i.shards != nil {

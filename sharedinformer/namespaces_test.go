@@ -28,28 +28,19 @@ import (
 // version; the watch over all namespaces tells of an earlier one when it is let go,
 // however long ago it was cancelled.
 type stubborn struct {
-	namespace string
-	lists     *atomic.Int64
-	let       chan struct{}
+	lists *atomic.Int64
+	let   chan struct{}
 }
 
-func (s stubborn) String() string {
-	if s.namespace == metav1.NamespaceAll {
-		return "things"
-	}
-	return "things in " + s.namespace
+func (stubborn) Describe() source.Description {
+	return source.Description{Name: "things", Narrows: true}
 }
 
-func (s stubborn) In(namespace string) (source.ListerWatcher, error) {
-	s.namespace = namespace
-	return s, nil
-}
-
-func (s stubborn) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s stubborn) List(_ context.Context, req source.Request) source.List[object.Head] {
 	version := int(s.lists.Add(10))
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(object.Head, error) bool) {
 		for _, namespace := range []string{"bank", "shop"} {
-			if s.namespace == metav1.NamespaceAll || s.namespace == namespace {
+			if req.Namespace == metav1.NamespaceAll || req.Namespace == namespace {
 				if !yield(inNamespace(namespace, version), nil) {
 					return
 				}
@@ -58,9 +49,9 @@ func (s stubborn) List(context.Context, metav1.ListOptions) source.List[object.H
 	}}
 }
 
-func (s stubborn) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s stubborn) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
-		if s.namespace != metav1.NamespaceAll {
+		if req.Namespace != metav1.NamespaceAll {
 			<-ctx.Done()
 			return
 		}
@@ -104,9 +95,9 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		require.False(t, i.HasSynced())
 		require.Empty(t, heard)
 		require.EqualError(t, i.Unsynced(), strings.Join([]string{
-			"things in mail: begins when the source lets go of things, which was cancelled",
-			"things in shop: begins when the source lets go of things, which was cancelled",
-			"things in web: begins when the source lets go of things, which was cancelled"}, "\n"))
+			"things in namespace mail: begins when the source lets go of things, which was cancelled",
+			"things in namespace shop: begins when the source lets go of things, which was cancelled",
+			"things in namespace web: begins when the source lets go of things, which was cancelled"}, "\n"))
 		require.Equal(t, "things, which was cancelled", i.Status().Leaving)
 		close(source.let)
 		require.NoError(t, i.WaitForSync(ctx))
@@ -126,8 +117,8 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 		namespaces []string
 		message    string
 	}{
-		"another comes": {[]string{"bank", "web"}, "things in web: begins when"},
-		"none comes":    {[]string{"bank"}, "things in bank: is read, and synced when"},
+		"another comes": {[]string{"bank", "web"}, "things in namespace web: begins when"},
+		"none comes":    {[]string{"bank"}, "things in namespace bank: is read, and synced when"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -148,10 +139,10 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 				synctest.Wait()
 
 				s := i.Status()
-				require.Regexp(t, `^things in shop, which was cancelled \(waiting for the transform sharedinformer\.\S+ \(\S+\), called on "?shop/x"?, since 1m0s\)$`, s.Leaving)
+				require.Regexp(t, `^things in namespace shop, which was cancelled \(waiting for the transform sharedinformer\.\S+ \(\S+\), called on "?shop/x"?, since 1m0s\)$`, s.Leaving)
 				require.EqualError(t, i.Unsynced(), then.message+" the source lets go of "+s.Leaving)
 				late, stop := context.WithTimeout(ctx, time.Second)
-				require.ErrorContains(t, i.WaitForSync(late), "the source lets go of things in shop")
+				require.ErrorContains(t, i.WaitForSync(late), "the source lets go of things in namespace shop")
 				stop()
 				close(let)
 				require.NoError(t, i.WaitForSync(ctx))
@@ -194,26 +185,24 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 
 // turncoat is a source whose kind has no namespaces, until it is told that it has.
 type turncoat struct {
-	namespace  string
 	namespaced *atomic.Bool
 	turned     chan struct{}
 }
 
-func (s turncoat) In(namespace string) (source.ListerWatcher, error) {
-	s.namespace = namespace
-	return s, nil
+func (turncoat) Describe() source.Description {
+	return source.Description{Name: "things", Narrows: true}
 }
 
-func (s turncoat) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s turncoat) List(_ context.Context, req source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		switch {
-		case !s.namespaced.Load() && s.namespace != metav1.NamespaceAll:
+		case !s.namespaced.Load() && req.Namespace != metav1.NamespaceAll:
 			yield(nil, source.ErrNotNamespaced)
 		case !s.namespaced.Load():
 			yield(thing("x", 1, 4), nil)
 		default:
 			for _, namespace := range []string{"bank", "shop"} {
-				if (s.namespace == metav1.NamespaceAll || s.namespace == namespace) && !yield(inNamespace(namespace, 5), nil) {
+				if (req.Namespace == metav1.NamespaceAll || req.Namespace == namespace) && !yield(inNamespace(namespace, 5), nil) {
 					return
 				}
 			}
@@ -221,7 +210,7 @@ func (s turncoat) List(context.Context, metav1.ListOptions) source.List[object.H
 	}}
 }
 
-func (s turncoat) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s turncoat) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		if s.namespaced.Load() {
 			<-ctx.Done()
@@ -284,15 +273,10 @@ type contrary struct {
 	lists   *atomic.Int64
 }
 
-func (s contrary) In(namespace string) (source.ListerWatcher, error) {
-	s.namespace = namespace
-	return s, nil
-}
-
-func (s contrary) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (s contrary) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	s.lists.Add(1)
-	list := s.turncoat.List(ctx, opts)
-	if items := list.Items; s.refuses.Load() && s.namespace != metav1.NamespaceAll {
+	list := s.turncoat.List(ctx, req)
+	if items := list.Items; s.refuses.Load() && req.Namespace != metav1.NamespaceAll {
 		list.Items = func(yield func(object.Head, error) bool) { yield(nil, source.ErrNotNamespaced) }
 	} else {
 		list.Items = func(yield func(object.Head, error) bool) {
@@ -364,20 +348,6 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 	})
 }
 
-// hollow is a source that says that it can be narrowed, and then has nothing.
-type hollow struct{ *fixed }
-
-func (hollow) In(string) (source.ListerWatcher, error) { return nil, nil }
-
-func TestANamespaceWithoutASource(t *testing.T) {
-	for name, from := range map[string]source.ListerWatcher{
-		"plain":       hollow{newFixed()},
-		"transformed": reflector.Transformed[partial](hollow{newFixed()}, func(p partial) (partial, error) { return p, nil }),
-	} {
-		require.ErrorContains(t, New[partial](from, Options{}).SetNamespaces([]string{"shop"}), "things in namespace shop is a nil source", name)
-	}
-}
-
 // An informer of no namespaces has all that it is to have, and waits for nothing.
 func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -412,7 +382,7 @@ func in(namespace, name string, rv int) partial {
 
 // The promise of the whole is the least of the feeds', also where the history of one went back.
 func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
-	i := informerOf(part{newWorld(), ""}, Options{Namespaces: []string{"a", "b"}})
+	i := informerOf(part{newWorld()}, Options{Namespaces: []string{"a", "b"}})
 	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
 		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []object.Head{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), Anew: anew}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,23 +67,16 @@ func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 	})
 }
 
-// askingReuser is a plain source that gives known objects back, and chooses nothing itself.
-type askingReuser struct {
-	*fed
-	known wire.Known
-}
+// reusing is a plain source that gives known objects back, and chooses nothing itself.
+type reusing struct{ *fed }
 
-func (r askingReuser) Reusing(known wire.Known) source.ListerWatcher {
-	return askingReuser{r.fed, known}
-}
-
-func (r askingReuser) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (r reusing) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	list := r.fed.List(ctx, o)
 	items := list.Items
 	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if r.known != nil {
-				if have, ok := r.known(object.KeyOf(item)); ok && have.GetUID() == item.GetUID() && have.GetResourceVersion() == item.GetResourceVersion() {
+			if o.Known != nil {
+				if have, ok := o.Known(object.KeyOf(item)); ok && have.GetUID() == item.GetUID() && have.GetResourceVersion() == item.GetResourceVersion() {
 					item = have
 				}
 			}
@@ -112,7 +104,7 @@ func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 			slot := shard.SlotOf(key.Hash(pod()), 64)
 			require.NotEqual(t, slot, shard.SlotOf(shard.ByUID().Hash(pod()), 64))
 			lists := 0
-			from := askingReuser{fed: &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { lists++; return []podPtr{pod()}, "10" }}}
+			from := reusing{&fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { lists++; return []podPtr{pod()}, "10" }}}
 			i := New[podPtr](from, Options{Store: of, Initial: reflector.List, Shard: shard.Scope{Key: key, Share: shard.Ordinal(slot, 64)}})
 			heard := map[EventType]int{}
 			i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error { heard[e.Type]++; return nil }))
@@ -134,52 +126,39 @@ func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 	})
 }
 
-// moody is a source that is narrowed once, and does something else the second time.
+// moody is a source that describes itself well at first, and panics later.
 type moody struct {
 	traced
 	times *atomic.Int32
-	do    func()
 }
 
-func (m moody) In(namespace string) (source.ListerWatcher, error) {
-	if m.times.Add(1) > 1 {
-		m.do()
+func (m moody) Describe() source.Description {
+	if m.times.Add(1) > 3 {
+		panic("moody")
 	}
-	return m.traced.In(namespace)
+	return m.traced.Describe()
 }
 
-// A source that panics when it is narrowed, or its goroutine ended, in a goroutine of the
-// informer's is a failure, and not the end of the process, nor of the feed without a word.
-func TestL22_ASourceThatBreaksWhereASnapshotIsLookedFor(t *testing.T) {
-	for name, do := range map[string]func(){"panic": func() { panic("moody") }, "goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.put("a", "x", func(partial) {})
-				i := informerOf(moody{traced{part{w, ""}}, new(atomic.Int32), do}, Options{
-					Namespaces: []string{"a"}, Snapshot: snapshot.In(t.TempDir(), snapshot.Options{}),
-				})
-				defer runFor(t, i)()
-				time.Sleep(5 * time.Second)
-				s := i.Status()
-				require.True(t, i.HasSynced() || s.Failure != nil || s.Namespaces[0].Failure != nil, "not synced, and nothing is wrong: %+v", i.Unsynced())
-			})
+// A source that cannot describe itself is read all the same, or says why not.
+func TestL22_ASourceThatBreaksWhereItIsDescribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.put("a", "x", func(partial) {})
+		i := informerOf(moody{traced{part{w}}, new(atomic.Int32)}, Options{
+			Namespaces: []string{"a"}, Snapshot: snapshot.In(t.TempDir(), snapshot.Options{}),
 		})
-	}
+		defer runFor(t, i)()
+		time.Sleep(5 * time.Second)
+		s := i.Status()
+		require.True(t, i.HasSynced() || s.Failure != nil || s.Namespaces[0].Failure != nil, "not synced, and nothing is wrong: %+v", i.Unsynced())
+	})
 }
 
 // late says that the kind has no namespaces when it is read, as a list always does.
-type late struct {
-	part
-	namespace string
-}
+type late struct{ part }
 
-func (l late) In(namespace string) (source.ListerWatcher, error) {
-	return late{part{l.world, ""}, namespace}, nil
-}
-
-func (l late) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	if l.namespace == "" {
+func (l late) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	if o.Namespace == "" {
 		events, err := l.part.Watch(ctx, o)
 		return func(yield func(wire.Event[object.Head], error) bool) {
 			end := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
@@ -197,27 +176,9 @@ func (l late) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.E
 // the middle of a watch: then the kind is cached whole.
 func TestAWatchThatFailsWithNotNamespacedWhenItIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New[partial](late{part{newWorld(), ""}, ""}, Options{Namespaces: []string{"a"}, Initial: reflector.WatchList})
+		i := New[partial](late{part{newWorld()}}, Options{Namespaces: []string{"a"}, Initial: reflector.WatchList})
 		defer runFor(t, i)()
 		time.Sleep(10 * time.Minute)
-		require.True(t, i.HasSynced(), "%v", i.Unsynced())
-	})
-}
-
-// noPacker is a wrapper of a source whose own source is no Packer, and says so by nil.
-type noPacker struct{ *fed }
-
-func (noPacker) Packing(*wire.Packer) source.Namespacer { return nil }
-
-// Nil from Choosing, Selecting and Reusing means that the source cannot, and from In it is
-// said; from Packing it must not become a nil source.
-func TestASourceThatReturnsNilFromPacking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		from := noPacker{&fed{list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}}
-		i := New[podPtr](from, Options{Store: Packed, Initial: reflector.List})
-		_, err := i.Start(t.Context())
-		require.NoError(t, err)
-		time.Sleep(time.Minute)
 		require.True(t, i.HasSynced(), "%v", i.Unsynced())
 	})
 }
@@ -225,8 +186,15 @@ func TestASourceThatReturnsNilFromPacking(t *testing.T) {
 // nilItem yields a nil object, in a list or in a watch.
 type nilItem struct{ *fed }
 
-func (z nilItem) In(string) (source.ListerWatcher, error) {
-	return unusable{z, source.ErrNotNamespaced}, nil
+func (nilItem) Describe() source.Description { return source.Description{Narrows: true} }
+
+func (z nilItem) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	if req.Namespace == "" {
+		return z.fed.List(ctx, req)
+	}
+	return source.List[object.Head]{Meta: new(metav1.ListMeta), Items: func(yield func(object.Head, error) bool) {
+		yield(nil, source.ErrNotNamespaced)
+	}}
 }
 
 // "reflector.ErrNoObject" is what says that a source yielded nothing, whatever wraps it.
@@ -247,7 +215,7 @@ func TestANilObjectIsNamedInACacheOfAKindWithoutNamespaces(t *testing.T) {
 // noMeta returns a list without metadata.
 type noMeta struct{ *fed }
 
-func (z noMeta) List(ctx context.Context, o metav1.ListOptions) source.List[object.Head] {
+func (z noMeta) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	list := z.fed.List(ctx, o)
 	list.Meta = nil
 	return list
@@ -274,9 +242,9 @@ type fed struct {
 	events chan wire.Event[object.Head]
 }
 
-func (s *fed) String() string { return "things" }
+func (s *fed) Describe() source.Description { return source.Description{Name: "things"} }
 
-func (s *fed) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s *fed) List(context.Context, source.Request) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
 	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		items, rv := s.list()
@@ -289,7 +257,7 @@ func (s *fed) List(context.Context, metav1.ListOptions) source.List[object.Head]
 	}}
 }
 
-func (s *fed) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *fed) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for {
 			select {

@@ -75,8 +75,8 @@ type Options struct {
 	// own; SetNamespaces changes them. Nil means all that the source has, as does
 	// metav1.NamespaceAll among others, and an empty slice means none. The order does
 	// not matter. For a kind without namespaces they mean nothing: it is cached whole,
-	// once the source was asked for one of them. To name some, the source must be a
-	// source.Namespacer, as rest.Resource is.
+	// once the source was asked for one of them. To name some, the source must be one that
+	// Narrows, as that of a rest.Resource does (source.Description).
 	Namespaces []string
 
 	// Shard is what of the objects this process has: those in its slots, which come and go
@@ -115,7 +115,7 @@ type Options struct {
 	// or the server contradicts it, all is listed, and what has not changed is not decoded
 	// again. Until then Informer.Stale shows what was read.
 	//
-	// The source must be a source.Traced, as rest.Resource is.
+	// The source must know its Origin, as that of a rest.Resource does (source.Description).
 	Snapshot *snapshot.Directory
 
 	// TransformVersion names the transform that the source's objects go through, and its
@@ -137,7 +137,7 @@ type Options struct {
 	// compares it that often, around each call of a handler, and whenever the
 	// object leaves the cache (L16). What was changed stays so in the objects
 	// that are there; those that come after the report share nothing with them,
-	// if the source is a source.Sharer. The copies share nothing, which costs more
+	// if the source describes its Pool. The copies share nothing, which costs more
 	// memory than the cache itself; it is meant for tests.
 	DetectMutations time.Duration
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -63,12 +62,4 @@ func (i *core) lose(o *wire.Packed, err error) {
 	if of := feedOf(i.feeds.all(), o.GetNamespace()); of != nil {
 		of.reflector.Relist(f)
 	}
-}
-
-// partsOf returns the pool of the parts that a source's objects share, nil for none.
-func partsOf(from any) *wire.Pool {
-	if sharer, ok := from.(source.Sharer); ok {
-		return sharer.SharedParts()
-	}
-	return nil
 }

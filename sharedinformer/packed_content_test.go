@@ -28,9 +28,9 @@ import (
 // listing is a source that lists what it has and watches for ever.
 type listing[T object.Object] []T
 
-func (l listing[T]) String() string { return "things" }
+func (l listing[T]) Describe() source.Description { return source.Description{Name: "things"} }
 
-func (l listing[T]) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (l listing[T]) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for _, o := range l {
 			if !yield(o, nil) {
@@ -40,7 +40,7 @@ func (l listing[T]) List(context.Context, metav1.ListOptions) source.List[object
 	}}
 }
 
-func (l listing[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (l listing[T]) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
@@ -340,24 +340,18 @@ func TestPanicOfACopyLeavesNoLock(t *testing.T) {
 	}
 }
 
-// lender is a Reuser that asks for each object whether it is known, and reuses none but
+// lender is a source that asks for each object whether it is known, and reuses none but
 // those of the same version, each as often as it is told to.
 type lender struct {
 	listing[*corev1.Pod]
 	times int
-	known wire.Known
 	midst func() // called when all but the last were yielded
 }
 
-func (l lender) Reusing(known wire.Known) source.ListerWatcher {
-	l.known = known
-	return l
-}
-
-func (l lender) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (l lender) List(_ context.Context, req source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for n, o := range l.listing {
-			if have, ok := l.known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.ResourceVersion && have.GetUID() == o.UID {
+			if have, ok := req.Known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.ResourceVersion && have.GetUID() == o.UID {
 				o = have.(*corev1.Pod)
 			}
 			if n == len(l.listing)-1 && l.midst != nil {
@@ -395,11 +389,11 @@ func TestAListHoldsNoLoansOfWhatHasChanged(t *testing.T) {
 		old = append(old, podOf(n, 3))
 	}
 	before, during := heap(), 0
-	from := source.Packing(lender{listing: old, times: 1, midst: func() { during = heap() }}, packer)
-	list := from.(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) {
+	from := source.Complete(lender{listing: old, times: 1, midst: func() { during = heap() }})
+	list := from.List(t.Context(), source.Request{Packer: packer, Known: func(key object.Key) (object.Head, bool) {
 		p, ok := have[key]
 		return p, ok
-	}).List(t.Context(), metav1.ListOptions{})
+	}})
 	fresh := make([]object.Head, 0, many)
 	for p, err := range list.Items {
 		require.NoError(t, err)
@@ -419,10 +413,10 @@ func TestC01_AKnownObjectMayComeBackTwice(t *testing.T) {
 	p.Spec.NodeName = "n"
 	packed, err := packer.Pack(p)
 	require.NoError(t, err)
-	from := source.Packing(lender{listing: listing[*corev1.Pod]{podOf(0, 2)}, times: 2}, packer)
-	list := from.(source.Reuser).Reusing(func(object.Key) (object.Head, bool) {
+	from := source.Complete(lender{listing: listing[*corev1.Pod]{podOf(0, 2)}, times: 2})
+	list := from.List(t.Context(), source.Request{Packer: packer, Known: func(object.Key) (object.Head, bool) {
 		return packed, true
-	}).List(t.Context(), metav1.ListOptions{})
+	}})
 	for o, err := range list.Items {
 		require.NoError(t, err)
 		opened, err := packedOf(o).Open()

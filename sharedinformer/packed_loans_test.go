@@ -23,21 +23,15 @@ import (
 // recorded is a source whose watch brings what was recorded.
 type recorded struct {
 	listing[*corev1.Pod]
-	body  string
-	known wire.Known
+	body string
 }
 
-func (r recorded) Reusing(known wire.Known) source.ListerWatcher {
-	r.known = known
-	return r
-}
-
-func (r recorded) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (r recorded) Watch(_ context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	dec, err := wire.NewDecoder(wire.MediaJSON, wire.Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Type: reflect.TypeFor[*corev1.Pod]()})
 	if err != nil {
 		return nil, err
 	}
-	return dec.Watch(io.NopCloser(strings.NewReader(r.body)), r.known), nil
+	return dec.Watch(io.NopCloser(strings.NewReader(r.body)), req.Known), nil
 }
 
 // A decoder reads ahead: a known object may be asked for before an earlier change was told.
@@ -52,10 +46,10 @@ func TestC01_AKnownObjectMayComeBehindAChange(t *testing.T) {
 		fmt.Fprintf(&body, `{"type":"MODIFIED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"other","uid":"o","resourceVersion":"%d"}}}`+"\n", 10+n)
 		body.WriteString(`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"0","uid":"u","resourceVersion":"2"},"spec":{"nodeName":"n"},"status":{"message":"` + strings.Repeat("x", 5000) + `"}}}` + "\n")
 	}
-	from := source.Packing(recorded{body: body.String()}, packer)
-	events, err := from.(source.Reuser).Reusing(func(key object.Key) (object.Head, bool) {
+	from := source.Complete(recorded{body: body.String()})
+	events, err := from.Watch(t.Context(), source.Request{Packer: packer, Known: func(key object.Key) (object.Head, bool) {
 		return packed, key.Name == "0"
-	}).Watch(t.Context(), metav1.ListOptions{})
+	}})
 	require.NoError(t, err)
 	lost := 0
 	for e, err := range events {

@@ -29,11 +29,13 @@ import (
 // empty is a source that lists nothing and watches for ever.
 type empty struct{}
 
-func (empty) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (empty) Describe() source.Description { return source.Description{} }
+
+func (empty) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(object.Head, error) bool) {}}
 }
 
-func (empty) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (empty) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(func(wire.Event[object.Head], error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(*opts.TimeoutSeconds)*time.Second)
 		defer cancel()
@@ -48,7 +50,7 @@ type pooled struct {
 	pool *wire.Pool
 }
 
-func (p pooled) SharedParts() *wire.Pool { return p.pool }
+func (p pooled) Describe() source.Description { return source.Description{Pool: p.pool} }
 
 // twin is one of two informers to which the same happens.
 type twin struct {

@@ -32,7 +32,7 @@ type forgetful struct {
 	freed   atomic.Int64
 }
 
-func (s *forgetful) String() string { return "things" }
+func (s *forgetful) Describe() source.Description { return source.Description{Name: "things"} }
 
 // set puts an object with a UID; remove takes one away.
 func (s *forgetful) set(name, uid string) (e wire.Event[object.Head]) {
@@ -52,7 +52,7 @@ func (s *forgetful) remove(name string) {
 	delete(s.objects, name)
 }
 
-func (s *forgetful) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s *forgetful) List(context.Context, source.Request) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
 	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *forgetful) List(context.Context, metav1.ListOptions) source.List[object
 	}}
 }
 
-func (s *forgetful) Watch(_ context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *forgetful) Watch(_ context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		if yield(s.set("busy", "busy"), nil) {
 			yield(wire.Event[object.Head]{}, apierrors.NewResourceExpired("too old"))

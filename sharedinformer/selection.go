@@ -63,22 +63,13 @@ const maxUnanswered = 4
 //
 // The slots that the server is asked for are those of now, or later than the turn at
 // which the attempt began. One that comes afterwards is another turn, and listed.
-func (s *selecting) Narrow(from source.ListerWatcher, since uint64) (source.ListerWatcher, func() []object.Version) {
+func (s *selecting) Narrow(req *source.Request, since uint64) (away func() []object.Version) {
 	var mu sync.Mutex
 	var all []object.Version
-	away := func() []object.Version {
-		mu.Lock()
-		defer mu.Unlock()
-		noted := all
-		all = nil
-		return noted
-	}
 	asked := s.now.Load().after(since)
 	selection, shown := s.ask(asked)
-	if selection.Selector != "" {
-		from = source.Selecting(from, selection)
-	}
-	return source.Choosing(from, func(o object.Head) bool {
+	req.Selection = selection
+	req.Wanted = func(o object.Head) bool {
 		hash := s.Key.Hash(o)
 		if shown != nil {
 			shown(asked.HasHash(hash))
@@ -92,7 +83,14 @@ func (s *selecting) Narrow(from source.ListerWatcher, since uint64) (source.List
 			}
 		}
 		return term > since
-	}), away
+	}
+	return func() []object.Version {
+		mu.Lock()
+		defer mu.Unlock()
+		noted := all
+		all = nil
+		return noted
+	}
 }
 
 // ask returns how the server is to be asked for some slots, and what is to be called with each

@@ -24,13 +24,15 @@ func (*shallow) DeepCopyObject() apiruntime.Object { return nil }
 
 type shallows struct{}
 
-func (shallows) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (shallows) Describe() source.Description { return source.Description{} }
+
+func (shallows) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		yield(&shallow{thing("x", 1, 4)}, nil)
 	}}
 }
 
-func (shallows) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (shallows) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, errors.New("not asked")
 }
 

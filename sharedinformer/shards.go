@@ -137,9 +137,9 @@ func (i *core) divide(by shard.Scope) {
 		failed: func(err error) { i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Err: err}) },
 	}
 	i.shards.now.Store(&terms{turn: 1, changed: outset})
-	if err := i.shards.unfit(i.scope); err != nil {
+	if err := i.shards.unfit(i.from); err != nil {
 		now := time.Now()
-		i.feeds.refused = &failure.Failure{Resource: source.NameOf(i.feeds.source), Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
+		i.feeds.refused = &failure.Failure{Resource: i.from.Name, Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
 	}
 }
 
@@ -249,18 +249,18 @@ func (s *shards) Turn() uint64 {
 }
 
 // unfit says why the objects of a source cannot be divided; nil if they can.
-func (s *shards) unfit(limits scope) error {
+func (s *shards) unfit(from source.Description) error {
 	if err := s.Err(); err != nil {
 		return fmt.Errorf("Options.Shard: %w", err)
 	}
-	if s.Key.Fixed() || limits.limited == nil {
+	if s.Key.Fixed() {
 		return nil
 	}
-	if limits.limited.Altered() {
+	if from.Altered {
 		return fmt.Errorf("Options.Shard: objects go through a transform, and to divide them by %s nobody may change them: divide by UID or namespace", s.Key)
 	}
 	for _, field := range s.Key.Fields() {
-		if !limits.limited.Kept().KeepsAll(field) {
+		if !from.Kept.KeepsAll(field) {
 			return fmt.Errorf("Options.Shard: dividing by %s needs %s, which is not kept: keep it, or divide by UID or namespace", s.Key, field)
 		}
 	}

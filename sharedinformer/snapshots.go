@@ -77,9 +77,13 @@ func newSnapshots(i *core, opts Options, f form) *snapshots {
 		return nil
 	}
 	s := &snapshots{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]object.Head), saved: make(map[*feed]string), wrong: make(map[*feed]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
-	origin, traced := source.OriginOf(i.feeds.source)
+	var origin source.Origin
+	traced := false
+	if i.from.Origin != nil {
+		origin, traced = i.from.Origin()
+	}
 	s.origin = origin
-	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Keep: origin.Keep, Transform: opts.TransformVersion}
+	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Scope: origin.Scope, Keep: origin.Keep, Transform: opts.TransformVersion}
 	if origin.Type != nil {
 		s.label.Type, s.label.Shape = origin.Type.String(), wire.ShapeOf(origin.Type)
 	}
@@ -96,7 +100,7 @@ func newSnapshots(i *core, opts Options, f form) *snapshots {
 	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):
 		s.status.Off = fmt.Sprintf("the source reads objects of type %v, and the informer is one of %v", origin.Type, i.goType)
 	case !traced || origin.Cluster == nil || origin.Type == nil:
-		s.status.Off = "the source does not say whose objects it reads: it is no source.Traced"
+		s.status.Off = "the source does not say whose objects it reads: its Description has no Origin"
 	case i.Altered() && opts.TransformVersion == "":
 		s.status.Off = "the objects go through a transform, and nobody can tell whether it is still the same: set TransformVersion"
 	case origin.Kind.Group == "" && origin.Kind.Kind == "Secret" && !opts.Snapshot.Options().Secrets:
@@ -158,10 +162,7 @@ func (s *snapshots) restore(f *feed) {
 }
 
 func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
-	want, err := s.labelOf(f)
-	if err != nil {
-		return nil, nil, err
-	}
+	want := s.labelOf(f)
 	file, err := s.in.Read(want)
 	if err != nil {
 		return nil, nil, err
@@ -232,11 +233,7 @@ func (s *snapshots) discard(ctx context.Context) {
 	wrong := slices.Collect(maps.Keys(s.wrong))
 	s.mu.Unlock()
 	for _, f := range wrong {
-		label, err := s.labelOf(f)
-		if err == nil {
-			err = s.in.Remove(ctx, label)
-		}
-		if err != nil {
+		if err := s.in.Remove(ctx, s.labelOf(f)); err != nil {
 			s.note(ctx, &f.unremoved, err)
 			continue
 		}
@@ -351,20 +348,18 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	if rv == "" || f.reflector.Status().Unordered {
 		return nil
 	}
-	label, err := s.labelOf(f)
-	if err != nil {
-		return err
-	}
+	label := s.labelOf(f)
 	s.mu.Lock()
 	saved := s.saved[f]
 	s.mu.Unlock()
 	if rv == saved && s.in.Has(label) {
 		return nil
 	}
-	label.Cluster, err = s.cluster(ctx, patience)
+	cluster, err := s.cluster(ctx, patience)
 	if err != nil {
 		return err
 	}
+	label.Cluster = cluster
 	label.RV, label.Objects, label.Written = rv, objects.Len(), time.Now()
 	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return s.form.write(ctx, objects, w) })
 	if err != nil {
@@ -396,21 +391,10 @@ func (s *snapshots) cluster(ctx context.Context, patience time.Duration) (string
 }
 
 // labelOf returns what a feed is of.
-func (s *snapshots) labelOf(f *feed) (snapshot.Label, error) {
+func (s *snapshots) labelOf(f *feed) snapshot.Label {
 	l := s.label
-	var from source.ListerWatcher
-	err := failure.Apart("the source's In", func() (err error) {
-		from, err = s.informer.feeds.in(f.namespace)
-		return err
-	})
-	if err != nil {
-		return l, err
-	}
 	l.Namespace = f.namespace
-	if origin, ok := source.OriginOf(from); ok {
-		l.Scope = origin.Scope
-	}
-	return l, nil
+	return l
 }
 
 // contentOf returns what the cache has of a feed, and up to which version; an empty one where

@@ -26,11 +26,13 @@ import (
 // traced is a part of a world that says whose objects it has.
 type traced struct{ part }
 
-func (p traced) In(namespace string) (source.ListerWatcher, error) {
-	return traced{part{p.world, namespace}}, nil
+func (p traced) Describe() source.Description {
+	d := p.part.Describe()
+	d.Origin = p.origin
+	return d
 }
 
-func (traced) Origin() (source.Origin, bool) {
+func (traced) origin() (source.Origin, bool) {
 	return source.Origin{
 		Kind: object.GVK{Version: "v1", Kind: "Thing"}, Type: reflect.TypeFor[partial](), Server: "s",
 		Cluster: func(context.Context) (string, error) { return "c", nil },
@@ -43,14 +45,14 @@ type asked struct {
 	ask func() (string, error)
 }
 
-func (a asked) In(namespace string) (source.ListerWatcher, error) {
-	return asked{traced{part{a.world, namespace}}, a.ask}, nil
-}
-
-func (a asked) Origin() (source.Origin, bool) {
-	o, ok := a.traced.Origin()
-	o.Cluster = func(context.Context) (string, error) { return a.ask() }
-	return o, ok
+func (a asked) Describe() source.Description {
+	d := a.traced.Describe()
+	d.Origin = func() (source.Origin, bool) {
+		o, ok := a.origin()
+		o.Cluster = func(context.Context) (string, error) { return a.ask() }
+		return o, ok
+	}
+	return d
 }
 
 // put adds or updates an object, as change says.
@@ -77,7 +79,7 @@ func TestL22_AnObjectThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.put("a", "x", func(o partial) { o.CreationTimestamp = metav1.Time{Time: time.Unix(1, 5)} })
-		i := informerOf(traced{part{w, ""}}, Options{Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
+		i := informerOf(traced{part{w}}, Options{Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
 		defer runFor(t, i)()
 		require.NoError(t, i.WaitForSync(t.Context()))
 		time.Sleep(5 * time.Minute)
@@ -102,7 +104,7 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 		w.put("b", "x", func(partial) {})
 		run := func(opts Options) (i *Informer[partial], stop func()) {
 			opts.Snapshot = snapshot.In(dir, snapshot.Options{Interval: time.Minute})
-			i = informerOf(traced{part{w, ""}}, opts)
+			i = informerOf(traced{part{w}}, opts)
 			stop = runFor(t, i)
 			require.NoError(t, i.WaitForSync(t.Context()))
 			return i, stop
@@ -141,7 +143,7 @@ func TestL22_TheLastSnapshotFails(t *testing.T) {
 		w, d := newWorld(), snapshot.In(dir, snapshot.Options{})
 		w.put("a", "x", func(partial) {})
 		var reported []*failure.Failure
-		i := informerOf(traced{part{w, ""}}, Options{Snapshot: d, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+		i := informerOf(traced{part{w}}, Options{Snapshot: d, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			reported = append(reported, f)
 			return failure.Retry
 		}})
@@ -167,7 +169,7 @@ func TestStaleIsTheCacheOnceSynced(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.put("a", "x", func(partial) {})
-			i := informerOf(traced{part{w, ""}}, Options{Store: store, Namespaces: []string{"a"}, Snapshot: snapshot.In(dir, snapshot.Options{})})
+			i := informerOf(traced{part{w}}, Options{Store: store, Namespaces: []string{"a"}, Snapshot: snapshot.In(dir, snapshot.Options{})})
 			require.Zero(t, i.Stale().Len())
 			stop := runFor(t, i)
 			require.NoError(t, i.WaitForSync(t.Context()))
@@ -195,7 +197,7 @@ func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
 		}
 		var reported []*failure.Failure
 		namespaces := []string{"a", "b", "c"}
-		i := informerOf(asked{traced{part{w, ""}}, ask}, Options{
+		i := informerOf(asked{traced{part{w}}, ask}, Options{
 			Namespaces: namespaces, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute}),
 			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				if f.Phase == failure.PhaseSnapshot {
@@ -233,7 +235,7 @@ func TestARemovedDirectoryIsFilledAgain(t *testing.T) {
 		for _, namespace := range []string{"a", "b"} {
 			w.put(namespace, "x", func(partial) {})
 		}
-		i := informerOf(traced{part{w, ""}}, Options{Namespaces: []string{"a", "b"}, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
+		i := informerOf(traced{part{w}}, Options{Namespaces: []string{"a", "b"}, Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
 		defer runFor(t, i)()
 		require.NoError(t, i.WaitForSync(t.Context()))
 		time.Sleep(5 * time.Minute)
@@ -258,7 +260,7 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.put("a", "x", func(partial) {})
-		i := informerOf(traced{part{w, ""}}, Options{Snapshot: snapshot.In(dir, snapshot.Options{})})
+		i := informerOf(traced{part{w}}, Options{Snapshot: snapshot.In(dir, snapshot.Options{})})
 		stop := runFor(t, i)
 		require.NoError(t, i.WaitForSync(t.Context()))
 		stop()

@@ -15,7 +15,7 @@ type Status struct {
 	// known.
 	Type string
 
-	// Kind is what the source says that it reads (source.Kinded). Empty where it is not known.
+	// Kind is what the source says that it reads (source.Description). Empty where it is not known.
 	Kind object.GVK `json:",omitzero"`
 
 	// Reflector is how listing and watching are going. Where each namespace has its
@@ -94,7 +94,7 @@ func (i *core) Status() Status {
 	cache := i.cache.Reader()
 	all, each := i.feeds.status()
 	s := Status{
-		Kind: i.kind, Reflector: all, Namespaces: each,
+		Kind: i.from.Kind, Reflector: all, Namespaces: each,
 		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(), Blocked: i.blocked(),
 		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(), Selection: i.selection(),

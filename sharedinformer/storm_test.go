@@ -226,7 +226,7 @@ func (s *tempest) act() {
 func storm(t *testing.T, seed uint64) {
 	s := &tempest{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), world: newWorld(), ended: make(chan error, 1)}
 	s.world.slow = s.one(2)
-	s.i = informerOf(part{s.world, ""}, Options{Namespaces: s.anySet(), Compact: s.one(3)})
+	s.i = informerOf(part{s.world}, Options{Namespaces: s.anySet(), Compact: s.one(3)})
 	byName := AddIndex(s.i, "name", func(o partial) []string { return []string{o.Name} })
 	s.join()
 	s.toggle()

@@ -2,14 +2,12 @@ package sharedinformer
 
 import (
 	"context"
-	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -17,11 +15,18 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
+// alwaysPacked is a source that packs though nobody asks for that.
+type alwaysPacked struct{ listing[*corev1.Pod] }
+
+func (a alwaysPacked) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	req.Packer = wire.NewPacker(nil)
+	return source.Complete(a.listing).List(ctx, req)
+}
+
 // A source of packed objects is refused by an informer of whole ones.
 func TestASourceOfPackedObjectsForAWholeInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := source.Packing(listing[*corev1.Pod]{podOf(0, 5)}, wire.NewPacker(nil))
-		i := New[*corev1.Pod](from, Options{Initial: reflector.List})
+		i := New[*corev1.Pod](alwaysPacked{listing[*corev1.Pod]{podOf(0, 5)}}, Options{Initial: reflector.List})
 		nils := 0
 		i.AddHandler(HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
 			if e.Object == nil {
@@ -44,18 +49,12 @@ func TestASourceOfPackedObjectsForAWholeInformer(t *testing.T) {
 	})
 }
 
-// noPacking is a source.Packer that does not pack.
+// noPacking is a source that says that it packs, and does not.
 type noPacking struct{ listing[*corev1.Pod] }
 
-func (p noPacking) Packing(*wire.Packer) source.Namespacer { return p }
+func (noPacking) Describe() source.Description { return source.Description{Packs: true} }
 
-func (p noPacking) In(string) (source.ListerWatcher, error) { return p, nil }
-
-func (p noPacking) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	return p.listing.Watch(ctx, o)
-}
-
-func TestAPackerThatDoesNotPack(t *testing.T) {
+func TestASourceThatDoesNotPack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := New[*corev1.Pod](noPacking{listing[*corev1.Pod]{podOf(0, 5)}}, Options{Initial: reflector.List, Store: Packed})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -21,23 +21,17 @@ import (
 
 // fickle is a source whose watches begin well, and a moment later learn that the kind is
 // not served.
-type fickle struct {
-	namespace string
-	asked     *atomic.Int64
-}
+type fickle struct{ asked *atomic.Int64 }
 
-func (s fickle) In(namespace string) (source.ListerWatcher, error) {
-	s.namespace = namespace
-	return s, nil
-}
+func (fickle) Describe() source.Description { return source.Description{Narrows: true} }
 
-func (s fickle) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s fickle) List(context.Context, source.Request) source.List[object.Head] {
 	s.asked.Add(1)
 	time.Sleep(10 * time.Millisecond)
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {}}
 }
 
-func (s fickle) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s fickle) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.asked.Add(1)
 	time.Sleep(10 * time.Millisecond)
 	return func(yield func(wire.Event[object.Head], error) bool) {

@@ -67,27 +67,24 @@ func (w *world) breakWatches() {
 }
 
 // part is the world seen by one namespace.
-type part struct {
-	*world
-	namespace string
+type part struct{ *world }
+
+func (part) Describe() source.Description {
+	return source.Description{Name: "things", Narrows: true}
 }
 
-func (p part) String() string { return "things of " + p.namespace }
-
-func (p part) In(namespace string) (source.ListerWatcher, error) {
-	return part{p.world, namespace}, nil
+func (part) has(req source.Request, o partial) bool {
+	return req.Namespace == "" || o.Namespace == req.Namespace
 }
 
-func (p part) has(o partial) bool { return p.namespace == "" || o.Namespace == p.namespace }
-
-func (p part) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (p part) List(_ context.Context, req source.Request) source.List[object.Head] {
 	meta := new(metav1.ListMeta)
 	return source.List[object.Head]{Meta: meta, Items: func(yield func(object.Head, error) bool) {
 		p.mu.Lock()
 		meta.ResourceVersion = strconv.Itoa(p.rv)
 		var items []partial
 		for _, o := range p.objects {
-			if p.has(o) {
+			if p.has(req, o) {
 				items = append(items, o)
 			}
 		}
@@ -100,7 +97,7 @@ func (p part) List(context.Context, metav1.ListOptions) source.List[object.Head]
 	}}
 }
 
-func (p part) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (p part) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	from, _ := strconv.Atoi(opts.ResourceVersion)
 	p.mu.Lock()
 	cut := p.cut
@@ -112,7 +109,7 @@ func (p part) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wir
 			n = len(p.history)
 			p.mu.Unlock()
 			for _, e := range events {
-				if rv, _ := strconv.Atoi(e.Object.GetResourceVersion()); rv > from && p.has(e.Object.(partial)) && !yield(e, nil) {
+				if rv, _ := strconv.Atoi(e.Object.GetResourceVersion()); rv > from && p.has(opts, e.Object.(partial)) && !yield(e, nil) {
 					return
 				}
 			}

@@ -17,14 +17,16 @@ import (
 // letter is a source of its own: one ConfigMap, which does not change.
 type letter struct{ *corev1.ConfigMap }
 
-func (l letter) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (l letter) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{
 		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
 		Items: func(yield func(object.Head, error) bool) { yield(l.ConfigMap, nil) },
 	}
 }
 
-func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (letter) Describe() source.Description { return source.Description{Name: "the letter"} }
+
+func (l letter) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
@@ -32,7 +34,7 @@ func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire
 func Example() {
 	var from source.ListerWatcher = letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "7"}}}
 	for _, namespace := range []string{"shop", "bank"} {
-		list := source.Choosing(from, func(o object.Head) bool { return o.GetNamespace() == namespace }).List(context.Background(), metav1.ListOptions{})
+		list := source.Choosing(from, func(o object.Head) bool { return o.GetNamespace() == namespace }).List(context.Background(), source.Request{})
 		n := 0
 		for o, err := range list.Items {
 			if err != nil {

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"reflect"
 
@@ -27,69 +26,86 @@ type List[T object.Head] struct {
 }
 
 // ListerWatcher is what a reflector needs of a resource: to list it and to
-// watch it. rest.Resource implements it; so can a test, in a few lines. A source
-// that implements fmt.Stringer is named so in messages.
+// watch it. rest.Resource has one; a test makes its own in a few lines.
+//
+// A wrapper embeds its source, passes the Request on, and changes as little of the Description as it must. If
+// it looks at the objects, it says that it neither Chooses nor Packs: then it sees each of them, and whole.
 type ListerWatcher interface {
 	// List returns a list that is yet to be read.
-	List(ctx context.Context, opts metav1.ListOptions) List[object.Head]
+	List(context.Context, Request) List[object.Head]
 
 	// Watch opens a watch and returns when the server has accepted it. The
 	// connection is held until the iteration ends or ctx is done; the
 	// iteration must be begun or ctx cancelled.
-	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error)
+	Watch(context.Context, Request) (iter.Seq2[wire.Event[object.Head], error], error)
+
+	// Describe says what the source reads. It must return at once. All but the Name stays the same.
+	Describe() Description
 }
 
-// NameOf is what messages call a source. A String method that panics, as on a nil pointer,
-// names it badly and does no other harm.
-func NameOf(from any) string {
-	if named, ok := from.(fmt.Stringer); ok {
-		if name := fmt.Sprint(named); name != "<nil>" {
-			return name
-		}
-	}
-	return fmt.Sprintf("%T", from)
+// Request asks a source for a list or a watch. The zero value asks for everything. The fields besides the
+// options of the API are for sources that say in their Description that they do them; Complete does them for
+// all others.
+type Request struct {
+	metav1.ListOptions
+
+	// Namespace is the one whose objects are asked for; metav1.NamespaceAll for all that the source has.
+	// Where the kind has no namespaces, the request fails with ErrNotNamespaced.
+	Namespace string
+
+	// Known, if not nil, has the objects that the caller has already, in the form that it asks for: the
+	// items of a list and the initial events of a watch are these objects themselves where UID and
+	// resource version are the same. To ignore it costs time and memory, and no more.
+	Known wire.Known
+
+	// Wanted, if not nil, chooses objects: a list lacks those that it refuses, and in a watch their
+	// events have no object but its name (see wire.Event.Passed). It is asked for every object of a
+	// list, and for the object of every event but a bookmark, with the head of the object as the server
+	// has it, which it must not keep. It may be called from several goroutines at once, must not block,
+	// and may answer differently later.
+	Wanted func(object.Head) bool
+
+	// Selection is what the server is asked to leave out. It may be ignored.
+	Selection Selection
+
+	// Packer, if not nil, packs: the objects are each a *wire.Packed that it has made.
+	Packer *wire.Packer
 }
+
+// Selection asks an API server to select objects by ranges of hashes (KEP-5866). Servers that do not know
+// such selectors ignore them, and so may a source: a caller that wants only the selected objects must choose
+// them as well (see Request.Wanted).
+type Selection struct {
+	// Selector is what the server is asked with; empty for everything.
+	Selector string
+
+	// Answered, if not nil, is called when the server has accepted a request. Its argument is
+	// SelectedByServer or NotSelected where the answer tells which: a list does at its end, and a
+	// refusal of the selector, after which the source asks without it. It must return soon.
+	Answered func(SelectedBy)
+}
+
+// Tell calls Answered, if there is one.
+func (s Selection) Tell(by SelectedBy) {
+	if s.Answered != nil {
+		s.Answered(by)
+	}
+}
+
+// SelectedBy is what an answer says of its selection.
+type SelectedBy uint8
+
+const (
+	// SelectionNotTold: the answer says nothing, as that to a watch.
+	SelectionNotTold SelectedBy = iota
+	// SelectedByServer: a list says that the server has selected what is in it.
+	SelectedByServer
+	// NotSelected: the server does not select, or not by this selector.
+	NotSelected
+)
 
 // IsNil reports whether o is nil, or holds a nil pointer. A source must yield no such object.
 func IsNil(o object.Head) bool {
 	v := reflect.ValueOf(o)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// Sharer is a ListerWatcher whose objects may share equal parts (W03).
-type Sharer interface {
-	// SharedParts returns the pool of the parts, nil where nothing is shared. What is made of
-	// the objects later shares parts by way of it too. Where a part was found to be changed,
-	// against L16, it is told to forget all.
-	SharedParts() *wire.Pool
-}
-
-// Reuser is a ListerWatcher that need not decode again what its caller has.
-type Reuser interface {
-	ListerWatcher
-
-	// Reusing returns the same source for a caller that has objects already:
-	// the items of its lists and the initial events of its watches are the
-	// known objects themselves where UID and resource version are the same. It may
-	// be called on a source that was returned by it, and then counts alone.
-	Reusing(known wire.Known) ListerWatcher
-}
-
-// Packer is a ListerWatcher that can pack its objects itself, without making them first.
-type Packer interface {
-	ListerWatcher
-
-	// Packing returns the source of the same objects, packed by p. It should be a
-	// Reuser if the source is one.
-	Packing(p *wire.Packer) Namespacer
-}
-
-// Namespacer is a ListerWatcher that can be narrowed to a namespace.
-type Namespacer interface {
-	ListerWatcher
-
-	// In returns the source of the objects of one namespace; the empty one means
-	// all (metav1.NamespaceAll). It fails where that cannot be done. What it
-	// returns fails with ErrNotNamespaced where the kind has no namespaces.
-	In(namespace string) (ListerWatcher, error)
 }

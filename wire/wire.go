@@ -66,7 +66,7 @@ type Event[T object.Head] struct {
 	Received time.Time // when the frame's last byte had been read
 	Decoded  time.Time // when Object was ready
 
-	// Passed, if not nil, names an object that is not wanted (see source.Chooser), and there
+	// Passed, if not nil, names an object that is not wanted (see source.Request), and there
 	// is no Object.
 	Passed *object.Version
 }

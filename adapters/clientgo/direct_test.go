@@ -15,21 +15,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A tweak takes nothing from a source: it still packs what the server sends as it comes,
-// takes objects back, and says where equal parts are.
+// A tweak takes nothing from a source, and changes nothing of a request but the options.
 func TestTweakedSourcesOfferTheSame(t *testing.T) {
 	client, err := FromConfig(&clientrest.Config{Host: "http://localhost:1"})
 	require.NoError(t, err)
 	pods := discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
-	pool := wire.NewPool()
-	s := narrowed(rest.ResourceForMapping[object.Object](client, pods).Sharing(pool).Source(), func(*metav1.ListOptions) {})
-	require.Implements(t, (*source.ListerWatcher)(nil), s)
-	require.Same(t, pool, s.(source.Sharer).SharedParts())
-	require.Equal(t, "pods", source.NameOf(s))
-	packed := s.(source.Packer).Packing(wire.NewPacker(pool))
-	require.Implements(t, (*source.Reuser)(nil), packed)
-	in, err := packed.In("shop")
-	require.NoError(t, err)
-	require.Equal(t, "pods in namespace shop", source.NameOf(in))
-	require.Implements(t, (*source.Reuser)(nil), in)
+	from := rest.ResourceForMapping[object.Object](client, pods).Sharing(wire.NewPool()).Source()
+	tweaked := narrowed(from, func(opts *metav1.ListOptions) { opts.LabelSelector = "app" })
+	whole, d := from.Describe(), tweaked.Describe()
+	of, _ := d.Origin()
+	require.Equal(t, " labels app", of.Scope)
+	whole.Origin, d.Origin = nil, nil
+	require.Equal(t, whole, d)
+	require.Equal(t, tweaked, source.Complete(tweaked), "it does all of a request")
 }

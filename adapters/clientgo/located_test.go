@@ -37,7 +37,7 @@ func configMaps(t *testing.T, keep wire.Fields) *located[*unstructured.Unstructu
 // needs that to ask for one item and the version, when a watch was silent for two minutes:
 // else it reads all objects, in one request each.
 func TestAListOfADynamicInformerSaysItsVersionAfterTheFirstPage(t *testing.T) {
-	list := configMaps(t, wire.Fields{}).List(t.Context(), metav1.ListOptions{Limit: 1})
+	list := configMaps(t, wire.Fields{}).List(t.Context(), source.Request{ListOptions: metav1.ListOptions{Limit: 1}})
 	n := 0
 	for _, err := range list.Items {
 		require.NoError(t, err)
@@ -51,10 +51,10 @@ func TestAListOfADynamicInformerSaysItsVersionAfterTheFirstPage(t *testing.T) {
 // A dynamic or metadata informer that keeps some fields says so, and whose parts are shared.
 func TestADynamicInformerSaysWhatItKeepsAndShares(t *testing.T) {
 	from := configMaps(t, wire.Only("metadata.name"))
-	require.Equal(t, "only metadata.name", source.Limited(from).Kept().String())
-	require.False(t, source.Limited(from).Altered())
-	require.True(t, source.Limited(from).Reaches("shop"))
-	require.NotNil(t, source.Sharer(from).SharedParts())
+	require.Equal(t, "only metadata.name", from.Describe().Kept.String())
+	require.False(t, from.Describe().Altered)
+	require.NoError(t, from.Describe().CanNarrow("shop"))
+	require.NotNil(t, from.Describe().Pool)
 }
 
 // Half of the objects are chosen, twice: none is left that either refused. The choice is
@@ -64,9 +64,8 @@ func TestADynamicInformerChoosesBeforeItDecodes(t *testing.T) {
 	made := 0
 	even := func(o object.Head) bool { made++; return len(o.GetName()) == 2 }
 	chosen := source.Choosing(source.Choosing(from, even), func(o object.Head) bool { return o.GetName() < "c5" })
-	require.IsType(t, from, chosen)
 	var names []string
-	for o, err := range chosen.List(t.Context(), metav1.ListOptions{}).Items {
+	for o, err := range chosen.List(t.Context(), source.Request{}).Items {
 		require.NoError(t, err)
 		names = append(names, o.GetName())
 	}

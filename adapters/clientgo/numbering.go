@@ -2,7 +2,6 @@ package clientgo
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"strconv"
 
@@ -57,8 +56,12 @@ func bare(o object.Object) object.Object {
 	return o
 }
 
-// String names the source.
-func (n *numbering) String() string { return fmt.Sprint(n.ListerWatcher) }
+// Describe implements source.ListerWatcher. Objects are numbered before they are chosen or packed.
+func (n *numbering) Describe() source.Description {
+	d := n.ListerWatcher.Describe()
+	d.Chooses, d.Packs = false, false
+	return d
+}
 
 // see looks at a version of the source's, and begins to number where it is of
 // no use.
@@ -84,7 +87,7 @@ func (n *numbering) number(o object.Head) object.Head {
 }
 
 // List implements source.ListerWatcher.
-func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (n *numbering) List(ctx context.Context, opts source.Request) source.List[object.Head] {
 	list := n.ListerWatcher.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(object.Head, error) bool) {
@@ -124,7 +127,7 @@ func (n *numbering) remember(number, own string) {
 // Watch implements source.ListerWatcher. It goes on from the version that it is asked for, and
 // not from the last that was seen: a list that was only looked at was not taken. All other
 // versions are forgotten, since nobody goes back to them.
-func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (n *numbering) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if own, ok := n.own[opts.ResourceVersion]; ok {
 		clear(n.own)
 		n.remember(opts.ResourceVersion, own)

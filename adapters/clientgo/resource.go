@@ -59,7 +59,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	if origin, ok := source.OriginOf(objects.Source()); ok { // it knows what an interface holds
+	if origin, ok := objects.Source().Describe().Origin(); ok { // it knows what an interface holds
 		i.holds = origin.Type.String()
 	}
 	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard

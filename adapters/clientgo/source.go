@@ -43,14 +43,15 @@ func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *ups
 	return s
 }
 
-// String names the source in messages.
-func (s *upstream) String() string { return s.name }
+// Describe implements source.ListerWatcher.
+func (s *upstream) Describe() source.Description { return source.Description{Name: s.name} }
 
 // maxEmptyPages is how many pages without an item a list may have in a row, as in package rest.
 const maxEmptyPages = 1000
 
 // List implements source.ListerWatcher.
-func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (s *upstream) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	opts := req.ListOptions
 	list := source.List[object.Head]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Head, error) bool) {
 		empty := 0
@@ -73,14 +74,14 @@ func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.Lis
 			case "":
 				return
 			case opts.Continue:
-				yield(nil, fmt.Errorf("list %s: page %d leads to itself: the source gave the continue token that it was asked with", s, pages))
+				yield(nil, fmt.Errorf("list %s: page %d leads to itself: the source gave the continue token that it was asked with", s.name, pages))
 				return
 			case token:
-				yield(nil, fmt.Errorf("list %s: page %d leads back to an earlier one: the source gave a continue token again", s, pages))
+				yield(nil, fmt.Errorf("list %s: page %d leads back to an earlier one: the source gave a continue token again", s.name, pages))
 				return
 			}
 			if empty >= maxEmptyPages {
-				yield(nil, fmt.Errorf("list %s: %d pages in a row held nothing, and the source promises more", s, empty))
+				yield(nil, fmt.Errorf("list %s: %d pages in a row held nothing, and the source promises more", s.name, empty))
 				return
 			}
 			if pages&(pages-1) == 0 {
@@ -103,14 +104,14 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 	}
 	page, err = meta.ListAccessor(list)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list %s: %T: %w", s, list, err)
+		return nil, 0, fmt.Errorf("list %s: %T: %w", s.name, list, err)
 	}
 	more := true
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
 		items++
 		o, ok := item.(object.Object)
 		if !ok {
-			return fmt.Errorf("list %s: a %T has no metadata", s, item)
+			return fmt.Errorf("list %s: a %T has no metadata", s.name, item)
 		}
 		if err := s.check(o); err != nil {
 			return &wire.Error{Where: "item", Key: object.KeyOf(o), Err: err}
@@ -125,9 +126,9 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 }
 
 // Watch implements source.ListerWatcher.
-func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	request, cancel := context.WithCancel(traced(ctx))
-	w, err := s.lw.WatchWithContext(request, opts)
+	w, err := s.lw.WatchWithContext(request, req.ListOptions)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -38,11 +37,11 @@ type deaf struct {
 	key      object.Key // of the object that no changes are told of
 }
 
-// String implements fmt.Stringer.
-func (d *deaf) String() string { return d.resource.String() }
+// Describe implements source.ListerWatcher.
+func (d *deaf) Describe() source.Description { return d.resource.Source().Describe() }
 
 // List implements source.ListerWatcher.
-func (d *deaf) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (d *deaf) List(ctx context.Context, opts source.Request) source.List[object.Head] {
 	return d.resource.Source().List(ctx, opts)
 }
 
@@ -53,7 +52,7 @@ func (d *deaf) ignore(key object.Key) {
 }
 
 // Watch implements source.ListerWatcher.
-func (d *deaf) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (d *deaf) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := d.resource.Source().Watch(ctx, opts)
 	if err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func podsInCBOR(r *rig) source.ListerWatcher {
 	return rest.ResourceFor[*corev1.Pod](r.client).Source()
 }
 
-func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) source.ListerWatcher) {
+func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, from func(r *rig) source.ListerWatcher) {
 	// A garbled JSON frame may have no end of its own, so that the silence after
 	// it is what is noticed.
 	silence := func(f *failure.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
@@ -93,7 +93,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 				r.fill(3)
 				r.fault("", do)
 				reported := &failures{}
-				i := newInformer[T](source(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
+				i := newInformer[T](from(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
 				defer r.run(i)()
 				settle(time.Minute)
 				require.False(r, i.HasSynced())
@@ -110,7 +110,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 		inBubble(t, apiserver.Options{}, func(r *rig) {
 			r.fill(3)
 			reported := &failures{}
-			i := newInformer[T](source(r), sharedinformer.Options{OnError: reported.handle})
+			i := newInformer[T](from(r), sharedinformer.Options{OnError: reported.handle})
 			var heard []string
 			i.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
 				heard = append(heard, e.Type.String()+" "+e.Object.GetName())
@@ -171,14 +171,14 @@ func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
 	})
 }
 
-func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) source.ListerWatcher) {
+func oversized[T object.Object](t *testing.T, verb string, from func(r *rig) source.ListerWatcher) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
 		r.once(verb, apiserver.Oversize{Size: wire.DefaultMaxObjectBytes + 1<<20})
 		reported := &failures{}
 		opts := listing()
 		opts.OnError = reported.handle
-		i := newInformer[T](source(r), opts)
+		i := newInformer[T](from(r), opts)
 		defer r.run(i)()
 		settle(100 * time.Millisecond)
 		last := r.put(pod("pc")) // the first frame of a watch
@@ -196,9 +196,9 @@ type script struct {
 	frames atomic.Pointer[[]wire.Event[object.Head]]
 }
 
-func (s *script) String() string { return "pods" }
+func (s *script) Describe() source.Description { return source.Description{Name: "pods"} }
 
-func (s *script) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s *script) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "7"}, Items: func(yield func(object.Head, error) bool) {
 		p := pod("a")
 		p.ResourceVersion = "7"
@@ -206,7 +206,7 @@ func (s *script) List(context.Context, metav1.ListOptions) source.List[object.He
 	}}
 }
 
-func (s *script) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *script) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		if frames := s.frames.Load(); frames != nil {
 			for _, e := range *frames {
@@ -276,7 +276,7 @@ func TestL21_AListWithoutAVersionIsAFailure(t *testing.T) {
 
 type unversioned struct{ script }
 
-func (u *unversioned) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (u *unversioned) List(ctx context.Context, opts source.Request) source.List[object.Head] {
 	list := u.script.List(ctx, opts)
 	list.Meta = &metav1.ListMeta{}
 	return list

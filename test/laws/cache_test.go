@@ -40,9 +40,9 @@ type generations struct{ lists atomic.Int64 }
 
 const generationSize = 11
 
-func (g *generations) String() string { return "pods" }
+func (g *generations) Describe() source.Description { return source.Description{Name: "pods"} }
 
-func (g *generations) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (g *generations) List(context.Context, source.Request) source.List[object.Head] {
 	n := strconv.FormatInt(g.lists.Add(1), 10)
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: n}, Items: func(yield func(object.Head, error) bool) {
 		for k := range generationSize {
@@ -58,7 +58,7 @@ func (g *generations) List(context.Context, metav1.ListOptions) source.List[obje
 	}}
 }
 
-func (g *generations) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (g *generations) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return nil, apierrors.NewResourceExpired("too old")
 }
 

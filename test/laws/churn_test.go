@@ -31,13 +31,13 @@ type piped struct {
 	body    io.Reader
 }
 
-func (p *piped) String() string { return "pods" }
+func (p *piped) Describe() source.Description { return source.Description{Name: "pods"} }
 
-func (p *piped) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (p *piped) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(object.Head, error) bool) {}}
 }
 
-func (p *piped) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (p *piped) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return p.decoder.Watch(p.body, nil), nil
 }
 

@@ -1,9 +1,7 @@
 package laws
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -25,7 +23,6 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 // in are options for an informer of some namespaces.
@@ -120,7 +117,7 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 		source := &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}
 		opts := listing()
 		opts.Namespaces = []string{metav1.NamespaceAll}
-		i := newInformer[*corev1.Pod](spiedIn{source, r.source()}, opts)
+		i := newInformer[*corev1.Pod](source, opts)
 		h := record(r, i)
 		i.AddHandler(h)
 		defer r.run(i)()
@@ -142,33 +139,6 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 		require.Equal(r, []string{"add bank-1 initial"}, h.heard())
 		r.inStep(i)
 	})
-}
-
-// spiedIn is a source whose narrowed ones are spied on, too.
-type spiedIn struct {
-	*spy[*corev1.Pod]
-	source *rest.Resource[*corev1.Pod]
-}
-
-func (s spiedIn) In(namespace string) (source.ListerWatcher, error) {
-	return spiedOn{s.spy, s.source.Namespace(namespace)}, nil
-}
-
-type spiedOn struct {
-	spy    *spy[*corev1.Pod]
-	source *rest.Resource[*corev1.Pod]
-}
-
-func (s spiedOn) String() string { return s.source.String() }
-
-func (s spiedOn) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
-	s.spy.note("list", opts)
-	return s.source.Source().List(ctx, opts)
-}
-
-func (s spiedOn) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	s.spy.note("watch", opts)
-	return s.source.Source().Watch(ctx, opts)
 }
 
 // A namespace is there whole or not at all, whatever the others do.
@@ -413,13 +383,18 @@ func TestL17_NamespacesFindAKindTogether(t *testing.T) {
 	})
 }
 
+// wide is a source that reads all namespaces, and cannot be asked for one.
+type wide struct{ source.ListerWatcher }
+
+func (wide) Describe() source.Description { return source.Description{Name: "pods"} }
+
 func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
-		i := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source().Source()}, in("shop"))
+		i := sharedinformer.New[*corev1.Pod](wide{r.source().Source()}, in("shop"))
 		defer r.run(i)()
-		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no source.Namespacer")
-		whole := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source().Source()}, sharedinformer.Options{})
-		require.ErrorContains(r, whole.SetNamespaces([]string{"shop"}), "SetNamespaces: pods cannot be narrowed to a namespace: it is no source.Namespacer")
+		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: its Description does not say that it Narrows")
+		whole := sharedinformer.New[*corev1.Pod](wide{r.source().Source()}, sharedinformer.Options{})
+		require.ErrorContains(r, whole.SetNamespaces([]string{"shop"}), "SetNamespaces: pods cannot be narrowed to a namespace: its Description does not say that it Narrows")
 		require.Equal(r, []string{metav1.NamespaceAll}, whole.Namespaces())
 	})
 }

@@ -61,21 +61,19 @@ type spy[T object.Object] struct {
 	log []asked
 }
 
-func (s *spy[T]) String() string { return "pods" }
-
 func (s *spy[T]) note(verb string, opts metav1.ListOptions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = append(s.log, asked{verb, opts, time.Now()})
 }
 
-func (s *spy[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
-	s.note("list", opts)
+func (s *spy[T]) List(ctx context.Context, opts source.Request) source.List[object.Head] {
+	s.note("list", opts.ListOptions)
 	return s.ListerWatcher.List(ctx, opts)
 }
 
-func (s *spy[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	s.note("watch", opts)
+func (s *spy[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	s.note("watch", opts.ListOptions)
 	return s.ListerWatcher.Watch(ctx, opts)
 }
 

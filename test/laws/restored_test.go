@@ -6,33 +6,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 // reusingTeller is a teller that takes back what its caller knows.
-type reusingTeller struct {
-	*teller
-	known wire.Known
-}
+type reusingTeller struct{ *teller }
 
-func (s reusingTeller) Reusing(known wire.Known) source.ListerWatcher {
-	return reusingTeller{s.teller, known}
-}
+func (reusingTeller) Describe() source.Description { return source.Description{Narrows: true} }
 
-func (s reusingTeller) In(string) (source.ListerWatcher, error) { return s, nil }
-
-func (s reusingTeller) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
+func (s reusingTeller) List(ctx context.Context, opts source.Request) source.List[object.Head] {
 	list := s.teller.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if have, ok := s.known(object.KeyOf(item)); ok && version(have) == version(item) {
-				item = have
+			if opts.Known != nil {
+				if have, ok := opts.Known(object.KeyOf(item)); ok && version(have) == version(item) {
+					item = have
+				}
 			}
 			if !yield(item, err) {
 				return
@@ -48,7 +41,7 @@ func TestL17_ARestoredHistoryMayHaveTheSameVersions(t *testing.T) {
 	for name, namespaces := range map[string][]string{"all": nil, "of one namespace": {"shop"}} {
 		t.Run(name, func(t *testing.T) {
 			s := newTeller(100, podAt("a/1@50"), podAt("b/2@20"), podAt("c/3@90"))
-			told(t, s, reusingTeller{teller: s}, sharedinformer.Options{Namespaces: namespaces}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+			told(t, s, reusingTeller{s}, sharedinformer.Options{Namespaces: namespaces}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
 				h.heard()
 				same, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "b"})
 				other := podAt("a/1@50")

@@ -453,12 +453,14 @@ type closing struct {
 	watches atomic.Int64
 }
 
-func (c *closing) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (c *closing) Describe() source.Description { return source.Description{} }
+
+func (c *closing) List(context.Context, source.Request) source.List[object.Head] {
 	none := func(func(object.Head, error) bool) {}
 	return source.List[object.Head]{Items: none, Meta: &metav1.ListMeta{ResourceVersion: "7"}}
 }
 
-func (c *closing) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (c *closing) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if c.watches.Add(1) > 1000 {
 		return nil, errors.New("too many watches")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -192,7 +193,7 @@ type streamed struct {
 	frames []wire.Event[object.Head]
 }
 
-func (s *streamed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *streamed) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if opts.SendInitialEvents != nil {
 		s.script.frames.Store(&s.frames)
 	}

@@ -38,7 +38,9 @@ func newTeller(rv int, items ...*corev1.Pod) *teller {
 	return &teller{items: items, rv: rv}
 }
 
-func (s *teller) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (s *teller) Describe() source.Description { return source.Description{Name: "pods"} }
+
+func (s *teller) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(s.rv)}, Items: func(yield func(object.Head, error) bool) {
 		for _, item := range s.items {
 			if !yield(item, nil) {
@@ -48,7 +50,7 @@ func (s *teller) List(context.Context, metav1.ListOptions) source.List[object.He
 	}}
 }
 
-func (s *teller) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *teller) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	s.asked = append(s.asked, opts.ResourceVersion)
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for {

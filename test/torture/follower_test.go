@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -219,7 +218,7 @@ func (f *follower[T]) differs(ctx context.Context) string {
 
 // fresh lists what the informer ought to have.
 func (f *follower[T]) fresh(ctx context.Context) (map[object.Key]T, error) {
-	opts := metav1.ListOptions{}
+	var opts source.Request
 	if f.opts.LabelSelector != nil {
 		opts.LabelSelector = f.opts.LabelSelector.String()
 	}

@@ -19,9 +19,9 @@ import (
 // local makes a feed the source of an informer.
 type local[T object.Object] struct{ feed *scenario.Feed[T] }
 
-func (l local[T]) String() string { return "feed" }
+func (l local[T]) Describe() source.Description { return source.Description{Name: "feed"} }
 
-func (l local[T]) List(context.Context, metav1.ListOptions) source.List[object.Head] {
+func (l local[T]) List(context.Context, source.Request) source.List[object.Head] {
 	return source.List[object.Head]{
 		Meta: &metav1.ListMeta{ResourceVersion: l.feed.ListRV()},
 		Items: func(yield func(object.Head, error) bool) {
@@ -34,7 +34,7 @@ func (l local[T]) List(context.Context, metav1.ListOptions) source.List[object.H
 	}
 }
 
-func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (l local[T]) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for o := range l.feed.Events(ctx) {
 			now := time.Now()

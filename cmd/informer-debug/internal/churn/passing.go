@@ -25,6 +25,7 @@ import (
 type passing struct {
 	*churning
 	from source.ListerWatcher
+	by   *wire.Packer // with which from packs; nil if it does not
 	pack func(object.Head) (packedUntyped, error)
 }
 
@@ -37,19 +38,19 @@ func (nowhere) WaitForRoom(context.Context) error { return nil }
 // ListWaits implements reflector.Queue: nothing waits.
 func (nowhere) ListWaits(string) (waits, anew bool) { return false, false }
 
-// String names the source.
-func (p *passing) String() string { return p.at.String() }
+// Describe implements source.ListerWatcher.
+func (p *passing) Describe() source.Description { return source.Description{Name: p.at.String()} }
 
 // passPacked is what passes of a server.
 func (c *churning) passPacked() *passing {
 	from := rest.ResourceForMapping[untyped](c.at.Client, c.at.Mapping).Namespace(c.at.Namespace).Source()
-	return &passing{c, source.Packing(from, c.by), func(o object.Head) (packedUntyped, error) { return o.(packedUntyped), nil }}
+	return &passing{c, from, c.by, func(o object.Head) (packedUntyped, error) { return o.(packedUntyped), nil }}
 }
 
 // passAny is what passes of a recording, in whichever form it was received. Which namespace is
 // counted is c's, and may be one of those that were recorded.
 func passAny[T object.Object](c *churning, recorded cluster.Target) *passing {
-	return &passing{c, cluster.Source[T](recorded), func(o object.Head) (packedUntyped, error) {
+	return &passing{c, cluster.Source[T](recorded), nil, func(o object.Head) (packedUntyped, error) {
 		tree, err := diff.Content(o.(object.Object))
 		if err != nil {
 			return nil, err
@@ -74,8 +75,9 @@ func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(
 
 // List implements source.ListerWatcher. It passes on no more objects than there is room for;
 // of the others the watch tells all the same.
-func (p *passing) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Head] {
-	list := p.from.List(ctx, opts)
+func (p *passing) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	req.Packer = p.by
+	list := p.from.List(ctx, req)
 	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
 		all := p.beginList()
 		for o, err := range list.Items {
@@ -96,14 +98,15 @@ func (p *passing) List(ctx context.Context, opts metav1.ListOptions) source.List
 }
 
 // Watch implements source.ListerWatcher. A watch may begin with a list.
-func (p *passing) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Head], error], error) {
-	events, err := p.from.Watch(ctx, opts)
+func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	req.Packer = p.by
+	events, err := p.from.Watch(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		var all *listing
-		if opts.SendInitialEvents != nil {
+		if req.SendInitialEvents != nil {
 			all = p.beginList()
 		}
 		defer func() {

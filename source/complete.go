@@ -1,0 +1,161 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Complete returns a source that does all of a Request: from itself, or a wrapper that does the parts that from
+// leaves undone. The wrapper chooses an object, and then packs it, once from has yielded it; an error of the
+// packer ends a list or a watch. A request for a namespace fails if from does not narrow.
+func Complete(from ListerWatcher) ListerWatcher {
+	d := Describe(from)
+	if d.Narrows && d.Chooses && d.Packs {
+		return from
+	}
+	return &completed{from, d}
+}
+
+// completed is the wrapper of a source.
+type completed struct {
+	from ListerWatcher
+	does Description
+}
+
+// Describe describes the source.
+func (c *completed) Describe() Description {
+	d := Describe(c.from)
+	d.Chooses, d.Packs = true, true
+	return d
+}
+
+// List lists the source.
+func (c *completed) List(ctx context.Context, req Request) List[object.Head] {
+	below, rest, err := divide(c.does, req)
+	if err != nil {
+		return List[object.Head]{Meta: new(metav1.ListMeta), Items: func(yield func(object.Head, error) bool) { yield(nil, err) }}
+	}
+	list := c.from.List(ctx, below)
+	return List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
+		for item, err := range list.Items {
+			if err == nil {
+				if !rest.wants(item) {
+					continue
+				}
+				item, err = rest.pack(item)
+			}
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+	}}
+}
+
+// Watch watches the source.
+func (c *completed) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	below, rest, err := divide(c.does, req)
+	if err != nil {
+		return nil, err
+	}
+	events, err := c.from.Watch(ctx, below)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[object.Head], error) bool) {
+		for e, err := range events {
+			switch {
+			case err != nil || e.Passed != nil:
+			case e.Type != watch.Bookmark && !rest.wants(e.Object):
+				passed := object.VersionOf(e.Object)
+				e.Object, e.Passed = nil, &passed
+			default:
+				e.Object, err = rest.pack(e.Object)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}, nil
+}
+
+// remainder is the part of a Request that the wrapper does.
+type remainder struct {
+	name   string
+	wanted func(object.Head) bool // nil if nothing is left to choose
+	packer *wire.Packer           // nil if nothing is left to pack
+}
+
+// divide divides a Request between the source and the wrapper. If the wrapper packs, the source is lent the
+// bare objects behind the packed ones that the caller knows.
+func divide(d Description, req Request) (below Request, rest remainder, err error) {
+	if err := d.CanNarrow(req.Namespace); err != nil {
+		return req, rest, err
+	}
+	below, rest = req, remainder{name: d.Name}
+	if !d.Packs && req.Packer != nil {
+		below.Packer, rest.packer = nil, req.Packer
+		if req.Known != nil {
+			below.Known = func(key object.Key) (object.Head, bool) { return lend(req.Known, key) }
+		}
+		if req.Wanted != nil {
+			below.Wanted = func(o object.Head) bool { return req.Wanted(rest.whole(o)) }
+		}
+	}
+	if !d.Chooses {
+		rest.wanted, below.Wanted = below.Wanted, nil
+	}
+	return below, rest, nil
+}
+
+// lend returns what is known of a key as a bare object.
+func lend(known wire.Known, key object.Key) (bare object.Head, ok bool) {
+	have, ok := known(key)
+	if packed, is := have.(*wire.Packed); ok && is {
+		return packed.Bare()
+	}
+	return nil, false
+}
+
+// whole is the head of an object. That of a bare object, which was lent and has come back, is the
+// packed object behind it.
+func (r *remainder) whole(o object.Head) object.Head {
+	if bare, ok := o.(object.Object); ok {
+		if have, ok := r.packer.Behind(bare); ok {
+			return have
+		}
+	}
+	return o
+}
+
+// wants reports whether an object is wanted. Of one that is nil others complain.
+func (r *remainder) wants(o object.Head) bool { return r.wanted == nil || IsNil(o) || r.wanted(o) }
+
+// pack packs an object, if it is to be packed. A bare object, which was lent and has come back, is packed
+// already.
+func (r *remainder) pack(o object.Head) (object.Head, error) {
+	if r.packer == nil {
+		return o, nil
+	}
+	if IsNil(o) {
+		return nil, nil
+	}
+	whole, ok := o.(object.Object)
+	if !ok {
+		return nil, fmt.Errorf("%s yields a %T, which is no object", r.name, o)
+	}
+	if have, ok := r.packer.Behind(whole); ok {
+		return have, nil
+	}
+	packed, err := r.packer.Pack(whole)
+	if err != nil {
+		return nil, err
+	}
+	return packed, nil
+}
