@@ -65,8 +65,8 @@ type Options struct {
 	// implements. The source fails with a *source.TypeError for any other.
 	Type reflect.Type
 
-	// Packer, if not nil, packs the objects: each is a *wire.Packed, of an object of Type.
-	Packer *wire.Packer
+	// Packer, if not nil, is a *wire.Packer, which packs the objects: each is a *wire.Packed, of an object of Type.
+	Packer wire.Packing
 
 	// Known, if not nil, has the objects that the consumer has, as the queue was given them. A source
 	// yields those themselves that have not changed (see source.Request).

@@ -53,8 +53,8 @@ func (r *lister) reading(req source.Request) *reading {
 	}
 	if r.codec != nil {
 		all.decoders = r.codec.decoders
-		if req.Packer != nil {
-			all.decoders = r.packed(req.Packer)
+		if packer := wire.PackerOf(req.Packer); packer != nil {
+			all.decoders = r.packed(packer)
 		}
 	}
 	return all

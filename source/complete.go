@@ -99,8 +99,8 @@ func divide(d Description, req Request) (below Request, rest remainder, err erro
 		return req, rest, err
 	}
 	below, rest = req, remainder{name: d.Name}
-	if !d.Packs && req.Packer != nil {
-		below.Packer, rest.packer = nil, req.Packer
+	if packer := wire.PackerOf(req.Packer); packer != nil && !d.Packs {
+		below.Packer, rest.packer = nil, packer
 		if req.Known != nil {
 			below.Known = func(key object.Key) (object.Head, bool) { return lend(req.Known, key) }
 		}

@@ -68,8 +68,8 @@ type Request struct {
 	// Selection is what the server is asked to leave out. It may be ignored.
 	Selection Selection
 
-	// Packer, if not nil, packs: the objects are each a *wire.Packed that it has made.
-	Packer *wire.Packer
+	// Packer, if not nil, is a *wire.Packer: each object is a *wire.Packed that it has made.
+	Packer wire.Packing
 }
 
 // Selection asks an API server to select objects by ranges of hashes (KEP-5866). Servers that do not know

@@ -48,6 +48,19 @@ type Packer struct {
 	next   int                       // in recent
 }
 
+// Packing is a *Packer to those that pass it on; PackerOf returns it. A package that names a source reaches
+// a Packing, and so does not compile again the generic types that packed objects are made of
+// (docs/design/types.md).
+type Packing interface{ packs() }
+
+func (*Packer) packs() {}
+
+// PackerOf returns the packer, nil for nil.
+func PackerOf(p Packing) *Packer {
+	packer, _ := p.(*Packer)
+	return packer
+}
+
 // lastOpened is how many objects stay in use although nobody holds them: those that were
 // opened last. So what several handlers hear of, or what is looked up again soon, is made
 // once. It is some hundred KB of Pods.
