@@ -26,16 +26,12 @@
 // Every state may go to BackingOff, which remembers where to go on, and to
 // Stopped. State says what each of them does on failure.
 //
-// # Who decides
+// # Decisions
 //
-// The function of a state runs it to its end and returns the next state, with a
-// failure if there was one; nothing else decides. So watch.go says when a relist
-// follows (the resource version has expired, or a change cannot be read) and when a
-// streaming list gives way to a list; following.go when lists take the place of watches
-// that fail; history.go whether the server went back behind
-// what it promised; earlier.go whether an earlier state is believed; list.go what a list asks for; reflector.go where a run begins and
-// what happens to every failure; backoff.go how long to wait; and watchdog.go when
-// silence is too long.
+// The function of a state runs it to its end and returns why it failed, if it did. Run asks decide.go for
+// the next state, which says when a list follows and when a streaming list gives way to one. Three
+// things have a list take the place of the next watch besides: something that was queued is lost
+// (relist.go), more is wanted (narrowing.go), and watches fail for too long (following.go).
 //
 // # Guarantees
 //

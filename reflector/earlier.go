@@ -53,11 +53,17 @@ const (
 // earlier is a state that is being confirmed.
 type earlier struct {
 	Earlier
-	set      initialSet // Items and what changed since
+	set      confirming // Items and what changed since
 	began    time.Time  // when the first request was made; zero before
 	failures int
 	spent    bool                       // a list takes its place; it serves to know objects by
 	byKey    map[object.Key]object.Head // of Items; made where it serves for that
+}
+
+// miss counts a failure. After some a list takes the place of the earlier state.
+func (e *earlier) miss() {
+	e.failures++
+	e.spent = e.failures >= confirmTries
 }
 
 // Resume has the next run begin with an earlier state, if the reflector has none of its
@@ -77,7 +83,7 @@ func (r *Reflector) Resume(e Earlier) {
 //  2. The server must be the one that the state is of.
 //  3. A watch from the state on tells what has happened. The state is complete when a
 //     change or a bookmark is at that version or above it.
-func (r *Reflector) resume(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	e := r.earlier
 	began := time.Now()
 	if e.began.IsZero() {
@@ -86,7 +92,7 @@ func (r *Reflector) resume(ctx context.Context) (State, *failure.Failure) {
 	if e.set.until == "" {
 		rv, first, count, err := r.probe(ctx)
 		if err != nil { // a list would fare no better
-			return Resuming, failed(ctx, failure.PhaseList, err)
+			return failed(ctx, failure.PhaseList, err)
 		}
 		if err := e.check(rv, first, count); err != nil {
 			return r.giveUp(err)
@@ -95,38 +101,39 @@ func (r *Reflector) resume(ctx context.Context) (State, *failure.Failure) {
 			if err := e.Confirm(ctx); errors.Is(err, ErrForeign) {
 				return r.giveUp(err)
 			} else if err != nil {
-				return r.tryAgain(failed(ctx, failure.PhaseList, err))
+				e.miss()
+				return failed(ctx, failure.PhaseList, err)
 			}
 		}
 		if rv == e.RV {
-			return Watching, r.replace(e.Items, rv, began, failure.PhaseList)
+			return r.replace(e.Items, rv, began, failure.PhaseList)
 		}
-		e.set = initialSet{items: e.Items, until: rv, rv: e.RV, count: count}
+		e.set = confirming{streamed: streamed{items: e.Items, lent: true}, until: rv, rv: e.RV, count: count}
 	}
 	opts := r.opts.selectors()
 	opts.ResourceVersion = e.set.rv
-	next, fail := r.follow(ctx, opts, &e.set)
-	if e.set.done {
-		return r.unlessBack(ctx, next, fail)
+	fail := r.follow(ctx, opts, confirmWatch, &e.set)
+	if r.current() {
+		return r.unlessBack(ctx, fail)
 	}
 	late := time.Since(e.began) >= r.opts.Timing.StreamIdle
 	switch {
 	case expired(fail.Err):
-		r.expired = false // which is said of what is known, and nothing is yet
 		return r.giveUp(fail.Err)
 	case errors.Is(fail.Err, ErrNoEnd), late && errors.Is(fail.Err, ErrCutShort):
 		return r.giveUp(errNotCaughtUp)
 	case errors.Is(fail.Err, errContradicted), errors.Is(fail.Err, ErrWentBack):
 		return r.giveUp(fail.Err)
 	case errors.Is(fail.Err, ErrCutShort) && time.Since(began) >= shortWatch:
-		return Resuming, nil
+		return nil
 	}
-	return r.tryAgain(fail)
+	e.miss()
+	return fail
 }
 
 // giveUp has a list take the place of an earlier state, at once. It serves to know objects
 // by, unless the server's versions mean something else than they did then.
-func (r *Reflector) giveUp(why error) (State, *failure.Failure) {
+func (r *Reflector) giveUp(why error) *failure.Failure {
 	level, refuse := slog.LevelWarn, r.earlier.Refuse
 	if r.earlier.spent = expired(why) || errors.Is(why, errNotCaughtUp); r.earlier.spent {
 		level = slog.LevelInfo
@@ -137,16 +144,7 @@ func (r *Reflector) giveUp(why error) (State, *failure.Failure) {
 	if refuse != nil {
 		refuse(why)
 	}
-	return r.first(), nil
-}
-
-// tryAgain counts a failure. After some a list takes the place of the earlier state.
-func (r *Reflector) tryAgain(f *failure.Failure) (State, *failure.Failure) {
-	e := r.earlier
-	if e.failures++; e.failures >= confirmTries {
-		e.spent = true
-	}
-	return r.first(), f
+	return nil
 }
 
 // check compares an earlier state with the version that the server has, with the first of
@@ -174,53 +172,64 @@ func (e *earlier) check(rv string, first object.Head, count int) error {
 	return errContradicted
 }
 
-// gatherSince takes one event behind an earlier state. An event at or below the version of
-// the set is an old one, sent again, and must tell what the set has.
-func (r *Reflector) gatherSince(set *initialSet, e wire.Event[object.Head], opened time.Time) *failure.Failure {
-	rv := e.Object.GetResourceVersion()
-	order, err := object.CompareRV(rv, set.rv)
-	switch {
-	case rv == "":
-		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
-	case err != nil:
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("%w: %w", errContradicted, err)}
-	case e.Type == watch.Bookmark:
-		if order < 0 {
-			return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, set.rv, ErrWentBack)}
-		}
-	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
-		return unknownEvent(e.Type)
-	case order <= 0:
-		if !set.tells(e) {
-			return contradictedBy(e)
-		}
-		return nil
-	case rv != set.until && object.ReachedRV(rv, set.until) && set.miscounts():
-		return contradictedBy(e)
-	default:
-		set.index()
-		set.apply(e.Type, e.Object)
-	}
-	if set.rv = rv; object.ReachedRV(rv, set.until) {
-		if (rv == set.until || e.Type == watch.Bookmark) && set.miscounts() {
-			return contradictedBy(e)
-		}
-		return r.replace(set.take(), rv, opened, failure.PhaseWatch)
-	}
-	return nil
+// confirming gathers an earlier state and its changes since, up to a version.
+type confirming struct {
+	streamed
+	until string // the version at which the set is whole
+	rv    string // the version up to which the items are complete
+	count int    // how many items the server has at until; negative where nobody knows
 }
 
-func contradictedBy(e wire.Event[object.Head]) *failure.Failure {
-	return &failure.Failure{Phase: failure.PhaseWatch, Key: object.KeyOf(e.Object), Err: errContradicted}
+// add implements gathering. An event at or below the version of the set is an old one, sent again, and
+// must tell what the set has.
+func (s *confirming) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
+	v := e.Passed
+	if v == nil {
+		of := object.VersionOf(e.Object)
+		v = &of
+	}
+	order, err := object.CompareRV(v.RV, s.rv)
+	contradicted := &failure.Failure{Phase: failure.PhaseWatch, Key: v.Key, Err: errContradicted}
+	switch {
+	case v.RV == "":
+		return "", &failure.Failure{Phase: failure.PhaseDecode, Key: v.Key, Err: ErrNoRV}
+	case err != nil:
+		return "", &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("%w: %w", errContradicted, err)}
+	case e.Type == watch.Bookmark && order < 0:
+		return "", &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", v.RV, s.rv, ErrWentBack)}
+	case e.Type == watch.Bookmark:
+	case order <= 0 && !s.tells(e):
+		return "", contradicted
+	case order <= 0:
+		return "", nil
+	case v.RV != s.until && object.ReachedRV(v.RV, s.until) && s.miscounts():
+		return "", contradicted
+	default:
+		s.index()
+		if _, fail := s.streamed.add(e); fail != nil {
+			return "", fail
+		}
+	}
+	if s.rv = v.RV; !object.ReachedRV(s.rv, s.until) {
+		return "", nil
+	}
+	if (s.rv == s.until || e.Type == watch.Bookmark) && s.miscounts() {
+		return "", contradicted
+	}
+	return s.rv, nil
 }
 
 // miscounts reports whether a set that is complete up to the version at which the server
 // counted its objects has another number of them.
-func (s *initialSet) miscounts() bool { return s.count >= 0 && s.len() != s.count }
+func (s *confirming) miscounts() bool { return s.count >= 0 && s.len() != s.count }
 
 // tells reports whether an event says what the set has.
-func (s *initialSet) tells(e wire.Event[object.Head]) bool {
+func (s *confirming) tells(e wire.Event[object.Head]) bool {
 	s.index()
+	if e.Passed != nil {
+		_, ok := s.at[e.Passed.Key]
+		return !ok
+	}
 	at, ok := s.at[object.KeyOf(e.Object)]
 	if e.Type == watch.Deleted {
 		return !ok || s.items[at].GetUID() != e.Object.GetUID()

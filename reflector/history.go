@@ -17,24 +17,24 @@ import (
 // a caller knows to be deaf looks so at once.
 const muteWatch = 2 * time.Minute
 
-// unlessBack says where to go on after a watch that ended. Where one was mute or deaf, it asks
-// whether the history went back. Without an answer it is not known to have gone back: whatever
+// unlessBack returns the failure of a watch that ended; nil for one that ended well. Where one was mute or
+// deaf, it asks whether the history went back. Without an answer that is not known: whatever
 // is wrong, the next watch meets it too. It must not come before the server wants it to.
-func (r *Reflector) unlessBack(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
+func (r *Reflector) unlessBack(ctx context.Context, fail *failure.Failure) *failure.Failure {
 	mute := r.mute >= muteWatch
 	if probed, known := r.pace.recall.Probed(); known {
 		mute = probed // a recording may play at another speed
 	}
 	mute = mute && fail == nil
 	deaf := fail != nil && errors.Is(fail.Err, ErrDeaf)
-	if !mute && !deaf {
-		return next, fail
+	if !mute && !deaf || !r.current() {
+		return fail
 	}
 	r.mute = 0
 	r.enter(Connecting) // no watch is open
 	rv, _, _, err := r.probe(ctx)
-	if err == nil && r.backTo(rv) {
-		return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+	if err == nil && r.wentBack(rv) {
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
 	}
 	if _, asked := source.RetryAfter(err); asked {
 		err = fmt.Errorf("ask whether the history went back: %w", err)
@@ -43,23 +43,18 @@ func (r *Reflector) unlessBack(ctx context.Context, next State, fail *failure.Fa
 		}
 		fail = failed(ctx, failure.PhaseWatch, err)
 	}
-	return next, fail
+	return fail
 }
 
 // maxBacks is how often a server whose versions are not ordered may seem to go back. A
 // restore is rare; after that, its versions are just not ordered.
 const maxBacks = 3
 
-// backTo reports whether a version that the server promises shows that its history
+// wentBack reports whether a version that the server promises shows that its history
 // went back. A list must then follow, and take back no object that is known: what
 // happens in the restored history may come to the same versions.
-func (r *Reflector) backTo(rv string) bool {
-	if !older(rv, r.rv) || r.unordered.Load() && r.backs >= maxBacks {
-		return false
-	}
-	r.backs++
-	r.expired, r.anew = true, true
-	return true
+func (r *Reflector) wentBack(rv string) bool {
+	return older(rv, r.rv) && !(r.unordered.Load() && r.backs >= maxBacks)
 }
 
 // older reports whether a is known to be an earlier resource version than b.

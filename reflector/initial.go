@@ -4,25 +4,60 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
-// initialSet gathers the initial state from a watch. As a rule every event is
+// gathering is a set of objects that a watch tells first.
+type gathering interface {
+	// add takes one event. It returns the version of the set once that is whole.
+	add(wire.Event[object.Head]) (whole string, fail *failure.Failure)
+	// take returns the objects and lets go of them: the watch goes on for minutes.
+	take() []object.Head
+}
+
+// streamed gathers a streaming list, which ends with a bookmark. As a rule every event is
 // the addition of another object; changes that happen meanwhile may be mixed
 // in, and only then is it worth knowing where each object stands. A server may also
 // send an event twice.
-type initialSet struct {
-	until string // of an earlier state, the version at which the set is whole; empty where a bookmark says so
-	rv    string // of an earlier state, the version up to which items are complete
-	count int    // of an earlier state, how many items the server has at until; negative where nobody knows
-
-	done  bool // the set is whole; it is queued unless the history went back
+type streamed struct {
 	items []object.Head
+	lent  bool               // items are not the set's to change
 	gone  int                // entries of items that were deleted or replaced
 	at    map[object.Key]int // made at the first event that is no addition
 }
 
-func (s *initialSet) apply(t watch.EventType, o object.Head) {
+func (s *streamed) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
+	switch {
+	case e.Passed != nil:
+		s.pass(e)
+	case e.Type == watch.Bookmark:
+		if !endsInitial(e.Object) {
+			return "", nil
+		}
+		if whole = e.Object.GetResourceVersion(); whole == "" {
+			return "", &failure.Failure{Phase: failure.PhaseWatch, Err: ErrNoRV}
+		}
+	case e.Type == watch.Added, e.Type == watch.Modified, e.Type == watch.Deleted:
+		s.apply(e.Type, e.Object)
+	default:
+		return "", unknownEvent(e.Type)
+	}
+	return whole, nil
+}
+
+// pass takes note that an object of the set is not wanted, or not any more.
+func (s *streamed) pass(e wire.Event[object.Head]) {
+	if e.Type != watch.Added {
+		s.index()
+	}
+	if s.at != nil {
+		s.remove(e.Passed.Key)
+	}
+}
+
+func (s *streamed) apply(t watch.EventType, o object.Head) {
 	if t != watch.Added {
 		s.index()
 	}
@@ -37,14 +72,13 @@ func (s *initialSet) apply(t watch.EventType, o object.Head) {
 	s.put(o)
 }
 
-// index notes where each object stands. The items of an earlier state are copied, since
-// they are not the set's to change.
-func (s *initialSet) index() {
+// index notes where each object stands.
+func (s *streamed) index() {
 	if s.at != nil {
 		return
 	}
 	items := s.items
-	if s.items = items[:0]; s.until != "" {
+	if s.items = items[:0]; s.lent {
 		s.items = make([]object.Head, 0, len(items))
 	}
 	s.at = make(map[object.Key]int, len(items))
@@ -54,14 +88,14 @@ func (s *initialSet) index() {
 }
 
 // put adds o, in the place of what has its key.
-func (s *initialSet) put(o object.Head) {
+func (s *streamed) put(o object.Head) {
 	key := object.KeyOf(o)
 	s.remove(key)
 	s.at[key] = len(s.items)
 	s.items = append(s.items, o)
 }
 
-func (s *initialSet) remove(key object.Key) {
+func (s *streamed) remove(key object.Key) {
 	if i, ok := s.at[key]; ok {
 		s.items[i] = nil
 		s.gone++
@@ -70,11 +104,10 @@ func (s *initialSet) remove(key object.Key) {
 }
 
 // len is how many objects the set has.
-func (s *initialSet) len() int { return len(s.items) - s.gone }
+func (s *streamed) len() int { return len(s.items) - s.gone }
 
-// take ends the set. It returns what is left, in the order of the last change of
-// each, and lets go of it: the watch goes on for minutes.
-func (s *initialSet) take() []object.Head {
+// take returns the objects in the order of the last change of each.
+func (s *streamed) take() []object.Head {
 	items := s.items
 	if s.gone > 0 {
 		items = make([]object.Head, 0, len(s.items)-s.gone)
@@ -84,7 +117,7 @@ func (s *initialSet) take() []object.Head {
 			}
 		}
 	}
-	*s = initialSet{done: true}
+	*s = streamed{}
 	return items
 }
 

@@ -20,18 +20,8 @@ import (
 // round trips and small enough for the server to answer from etcd in one go.
 const relistPage = 500
 
-// list reads a whole list and queues it as one entry. One that fails is read
-// again, unless there is a resource version to watch from meanwhile.
-func (r *Reflector) list(ctx context.Context) (State, *failure.Failure) {
-	fail := r.readList(ctx)
-	switch {
-	case fail == nil, r.rv != "" && !r.expired:
-		return Watching, fail
-	}
-	return Listing, fail
-}
-
-func (r *Reflector) readList(ctx context.Context) *failure.Failure {
+// list reads a whole list and queues it as one entry.
+func (r *Reflector) list(ctx context.Context) *failure.Failure {
 	r.countList()
 	began := time.Now()
 	items, rv, fail := r.read(ctx, 0)
@@ -54,7 +44,7 @@ func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head
 	list := r.source.List(ctx, r.request(r.listOptions(), since))
 	for item, err := range list.Items {
 		if err != nil {
-			return nil, "", r.listFailed(ctx, err)
+			return nil, "", failed(ctx, failure.PhaseList, err)
 		}
 		if fail := r.unfit(item); fail != nil {
 			return nil, "", fail
@@ -67,7 +57,7 @@ func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, "", r.listFailed(ctx, ctx.Err())
+		return nil, "", failed(ctx, failure.PhaseList, ctx.Err())
 	case list.Meta == nil || list.Meta.ResourceVersion == "":
 		return nil, "", &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
 	}
@@ -112,14 +102,6 @@ func (r *Reflector) listOptions() metav1.ListOptions {
 	return opts
 }
 
-func (r *Reflector) listFailed(ctx context.Context, err error) *failure.Failure {
-	if expired(err) {
-		r.unpaged = r.expired || r.opts.Consistent || r.opts.PageSize > 0
-		r.expired = true
-	}
-	return failed(ctx, failure.PhaseList, err)
-}
-
 // failed sorts an error into its phase. Where a watchdog ended the request,
 // its cause says more than what the connection reports.
 func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failure {
@@ -157,7 +139,7 @@ func (r *Reflector) countList() {
 // replace queues a whole set that is complete up to rv. If that shows that the history
 // went back, the set is of no use where objects were taken back, and is read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
-	if !r.anew && r.backTo(rv) {
+	if !r.anew && r.wentBack(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	now := time.Now()
@@ -165,7 +147,7 @@ func (r *Reflector) replace(items []object.Head, rv string, began time.Time, pha
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
 	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
-	r.earlier, r.listedAt = nil, r.began
+	r.earlier, r.share.listed = nil, r.share.began
 	if !resumed {
 		r.listed()
 	}

@@ -32,6 +32,15 @@ type Narrowing interface {
 	Narrow(req *source.Request, since uint64) (away func() []object.Version)
 }
 
+// share is which part of the source is reflected.
+type share struct {
+	by     Narrowing // nil where all of the source is wanted
+	began  uint64    // the turn at which the attempt in progress began
+	listed uint64    // the turn at which the last list that is queued began
+	away   func() []object.Version
+	rested time.Time // until when the lists of what has come are paid for (see restToGain)
+}
+
 // Narrow has the reflector reflect a part of its source. It must be called before Run.
 //
 // Each turn of by is followed by a list, a consistent read that begins behind it, of what
@@ -42,7 +51,7 @@ type Narrowing interface {
 // queue, all is listed. The consumer leaves out objects that are no longer wanted, also those that
 // are queued already.
 func (r *Reflector) Narrow(by Narrowing) {
-	r.narrowing = by
+	r.share.by = by
 	r.opts.Consistent = true
 }
 
@@ -55,10 +64,10 @@ func (r *Reflector) Gained() {
 
 // turn is the count of changes now; 0 where all of the source is wanted.
 func (r *Reflector) turn() uint64 {
-	if r.narrowing == nil {
+	if r.share.by == nil {
 		return 0
 	}
-	return r.narrowing.Turn()
+	return r.share.by.Turn()
 }
 
 // request asks for the objects that are wanted now and were not at a turn. Known objects are taken back
@@ -71,9 +80,9 @@ func (r *Reflector) request(opts metav1.ListOptions, since uint64) source.Reques
 	case r.earlier != nil && r.earlier.spent:
 		req.Known = r.earlier.knows()
 	}
-	r.away = nil
-	if r.narrowing != nil {
-		r.away = r.narrowing.Narrow(&req, since)
+	r.share.away = nil
+	if r.share.by != nil {
+		r.share.away = r.share.by.Narrow(&req, since)
 	}
 	return req
 }
@@ -81,12 +90,12 @@ func (r *Reflector) request(opts metav1.ListOptions, since uint64) source.Reques
 // part is what the consumer is to know of a list that began at the turn of the attempt in
 // progress; nil where all of the source is wanted.
 func (r *Reflector) part(at string) *deltafifo.Part {
-	if r.narrowing == nil {
+	if r.share.by == nil {
 		return nil
 	}
-	p := &deltafifo.Part{Turn: r.began, At: at}
-	if r.away != nil {
-		p.Away = r.away()
+	p := &deltafifo.Part{Turn: r.share.began, At: at}
+	if r.share.away != nil {
+		p.Away = r.share.away()
 	}
 	return p
 }
@@ -100,11 +109,11 @@ const (
 // restToGain waits until what has come may be listed, where that happens without end.
 func (r *Reflector) restToGain(ctx context.Context) {
 	now := time.Now()
-	if r.gains.Before(now) {
-		r.gains = now
+	if r.share.rested.Before(now) {
+		r.share.rested = now
 	}
-	r.gains = r.gains.Add(gainsEvery)
-	rest := r.gains.Sub(now) - gainsInARow*gainsEvery
+	r.share.rested = r.share.rested.Add(gainsEvery)
+	rest := r.share.rested.Sub(now) - gainsInARow*gainsEvery
 	if rest <= 0 {
 		return
 	}
@@ -121,7 +130,7 @@ func (r *Reflector) gaining(ctx context.Context, next State, fail *failure.Failu
 	if fail != nil && errors.Is(fail.Err, errGained) {
 		fail = nil
 	}
-	if next != Watching || r.turn() == r.listedAt {
+	if next != Watching || r.turn() == r.share.listed {
 		return next, fail
 	}
 	r.restToGain(ctx)
@@ -133,24 +142,21 @@ func (r *Reflector) gaining(ctx context.Context, next State, fail *failure.Failu
 }
 
 // gain lists what has come to be wanted, and queues it. The watch goes on from where it was.
-func (r *Reflector) gain(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) gain(ctx context.Context) *failure.Failure {
 	r.update(func(s *Status) { s.Lists++ })
 	began := time.Now()
-	items, rv, fail := r.read(ctx, r.listedAt)
+	items, rv, fail := r.read(ctx, r.share.listed)
 	switch {
-	case fail != nil && r.expired: // a page, since the list had no version to begin with
-		r.expired, r.unpaged = false, true
-		return Watching, fail
 	case fail != nil:
-		return Watching, fail
-	case r.backTo(rv):
-		return r.first(), &failure.Failure{Phase: failure.PhaseList, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
+		return fail
+	case r.wentBack(rv):
+		return &failure.Failure{Phase: failure.PhaseList, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	now := time.Now()
 	r.queue.Add(deltafifo.Delta{Type: deltafifo.Gained, Items: items, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
-	r.listedAt, r.unpaged = r.began, false
+	r.share.listed, r.unpaged = r.share.began, false
 	r.succeeded()
-	return Watching, nil
+	return nil
 }
 
 // pass queues that an object has changed that is not wanted. Its RV counts as seen then.
@@ -176,14 +182,4 @@ func (r *Reflector) pass(e wire.Event[object.Head]) *failure.Failure {
 		s.Passed++
 	})
 	return nil
-}
-
-// pass takes note that an object of the initial state is not wanted, or not any more.
-func (s *initialSet) pass(e wire.Event[object.Head]) {
-	if e.Type != watch.Added {
-		s.index()
-	}
-	if s.at != nil {
-		s.remove(e.Passed.Key)
-	}
 }

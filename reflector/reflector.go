@@ -30,32 +30,16 @@ type Reflector struct {
 	invalid error // what is wrong with the options
 
 	// Run's own, kept between two runs.
-	rv             string        // all changes up to here are queued; empty before the first list
-	last           string        // that of the last change or bookmark, which is below rv if versions are not ordered
-	heard          uint64        // changes and bookmarks that watches have brought
-	mute           time.Duration // for how long watches have brought none
-	anew           bool          // the history went back behind rv, or may have before the first list: a list takes back no known object
-	backs          int           // how often it did
-	expired        bool          // rv is of no use to the server: list with a consistent read
-	unpaged        bool          // a page's token expired: list in one response
-	noStream       bool          // streaming lists are not to be tried (again)
-	streamFailures int
-	watched        string       // the version from which the last watch was opened
-	following      following    // since when watches do not keep the state current
-	fits           reflect.Type // the Go type of the last object
-	unreadable     int          // watches from there, in a row, that broke at a change that cannot be read
-	pace           pacer
-	nudge          chan struct{} // holds a token when a back-off is to end
-	earlier        *earlier      // to begin with; nil where there is none, or none any more
+	history
+	watches
+	earlier *earlier // to begin with; nil where there is none, or none any more
+	share   share
+	fits    reflect.Type // the Go type of the last object
+	pace    pacer
+	losing  *failure.Failure // what lost was when the list in progress began
 
-	narrowing Narrowing // nil where all of the source is wanted
-	began     uint64    // the turn at which the attempt in progress began
-	gains     time.Time // how much of its lists of what has come it has had
-	listedAt  uint64    // the turn at which the last list that is queued began
-	away      func() []object.Version
-
+	nudge    chan struct{}                   // holds a token when a back-off is to end
 	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
-	losing   *failure.Failure                // what lost was when the list in progress began; Run's own
 	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that could be ended
 
 	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since 1970; 0 is never
@@ -66,6 +50,20 @@ type Reflector struct {
 	mu     sync.Mutex // guards status; nothing is called while it is held
 	status Status
 }
+
+// history is how far the reflector has come in the history of its source, and how the next list has to be
+// read.
+type history struct {
+	rv      string // all changes up to here are queued; empty before the first list
+	last    string // that of the last change or bookmark, which is below rv if versions are not ordered
+	expired bool   // rv is of no use to the server: list with a consistent read
+	unpaged bool   // a page's token expired: list in one response
+	anew    bool   // the history went back behind rv, or may have before the first list: a list takes back no known object
+	backs   int    // how often it did
+}
+
+// current reports whether a watch can go on from here.
+func (h *history) current() bool { return h.rv != "" && !h.expired }
 
 // Queue is told of the changes in the order in which they came. *deltafifo.DeltaFIFO
 // is one.
@@ -84,7 +82,8 @@ type Queue interface {
 // other are reported by Run, and in Status at once.
 func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
-	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, anew: opts.Consistent, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
+	r.anew = opts.Consistent
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.status = Status{State: Idle, Since: time.Now()}
@@ -146,18 +145,16 @@ func (r *Reflector) Run(ctx context.Context) error {
 	if r.earlier != nil {
 		r.earlier = &earlier{Earlier: r.earlier.Earlier}
 	}
-	state := r.first()
-	if r.lost.Load() != nil && state == Watching {
-		state = Listing
-	}
+	state, _ := r.relist(r.first(), nil)
 	state, _ = r.gaining(ctx, state, nil)
 	for ctx.Err() == nil {
 		state = r.poll(state)
 		heard := r.heard
-		next, fail := r.step(ctx, state)
+		fail := r.step(ctx, state)
 		if ctx.Err() != nil {
 			break
 		}
+		next, fail := r.decide(state, fail)
 		r.followed(state, r.heard-heard, fail)
 		next, fail = r.gaining(ctx, next, fail)
 		if next, fail = r.relist(next, fail); fail != nil {
@@ -186,54 +183,32 @@ func (r *Reflector) begin() bool {
 	return true
 }
 
-// first is the state in which a run begins.
-func (r *Reflector) first() State {
-	switch {
-	case r.rv != "" && !r.expired:
-		return Watching
-	case r.rv == "" && r.earlier != nil && !r.earlier.spent:
-		return Resuming
-	case r.opts.Initial == List || r.noStream || r.opts.PageSize > 0:
-		return Listing
-	}
-	return InitialWatch
-}
-
-// step does what state is about and says where to go on. A failure means:
-// there, but not at once. It has a goroutine of its own, so that neither a source nor
-// a transform that panics or calls runtime.Goexit can end the reflector.
-func (r *Reflector) step(ctx context.Context, state State) (next State, f *failure.Failure) {
-	err := failure.Apart(source.Describe(r.source).Name, func() error {
-		if next, f = r.attempt(ctx, state); f != nil {
-			f.Err = failure.Sound(source.Describe(r.source).Name, f.Err)
+// step does what state is about, and returns why it ended; nil if it ended well. It has a goroutine of
+// its own, so that neither a source nor a transform that panics or calls runtime.Goexit can end the
+// reflector.
+func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure) {
+	name := source.Describe(r.source).Name
+	err := failure.Apart(name, func() error {
+		if f = r.attempt(ctx, state); f != nil {
+			f.Err = failure.Sound(name, f.Err)
 		}
 		return nil
 	})
-	if err != nil {
-		return r.broken(ctx, state, err)
+	if err == nil {
+		return f
 	}
-	return next, f
-}
-
-// broken says where to go on after the source, or a transform, broke an attempt.
-func (r *Reflector) broken(ctx context.Context, state State, err error) (State, *failure.Failure) {
-	next, phase := r.first(), failure.PhaseList
-	whole := next == Watching && (state == InitialWatch || state == Resuming) // the set was, and a watch went on
-	if state == Watching || state == InitialWatch || whole {
-		phase = failure.PhaseWatch
-	}
-	fail := failed(ctx, phase, err)
+	phase := failure.PhaseList
 	switch {
-	case next == Resuming:
-		return r.tryAgain(fail)
-	case state == Watching && r.looksPast(fail), state == InitialWatch && !whole && r.stopsStreaming():
-		return Listing, fail
+	case state == Watching, state == InitialWatch, state == Resuming && r.current(): // the set was, and a watch went on
+		phase = failure.PhaseWatch
+	case state == Resuming && r.earlier != nil:
+		r.earlier.miss()
 	}
-	return next, fail
+	return failed(ctx, phase, err)
 }
 
-func (r *Reflector) attempt(ctx context.Context, state State) (State, *failure.Failure) {
-	r.losing, r.began = r.lost.Load(), r.turn()
+func (r *Reflector) attempt(ctx context.Context, state State) *failure.Failure {
+	r.losing, r.share.began = r.lost.Load(), r.turn()
 	switch state {
 	case Listing:
 		r.enter(Listing)
@@ -248,6 +223,7 @@ func (r *Reflector) attempt(ctx context.Context, state State) (State, *failure.F
 		r.enter(Gaining)
 		return r.gain(ctx)
 	default:
+		r.enter(Connecting)
 		return r.watch(ctx)
 	}
 }

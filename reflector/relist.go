@@ -30,7 +30,7 @@ func (r *Reflector) watching(end func(error)) {
 	switch {
 	case r.lost.Load() != nil:
 		end(errLost)
-	case r.turn() != r.listedAt:
+	case r.turn() != r.share.listed:
 		end(errGained)
 	}
 }

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/bits"
-	"net"
-	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -24,131 +19,93 @@ import (
 // it without anything new and be asked for the next one at once.
 const shortWatch = time.Second
 
-// streamTries is how often a streaming list is tried before a list takes its
-// place.
-const streamTries = 2
-
-// readTries is how often a change that cannot be read is asked for before a
-// list looks whether the object is still like that; it looks again after twice,
-// four times, eight times as many. The history does not change: a watch would
-// meet the same bytes again until they expire, though the object may have been
-// mended or deleted long since.
-const readTries = 3
+// watches is how the watches of a reflector have fared.
+type watches struct {
+	heard          uint64        // changes and bookmarks that they have brought
+	mute           time.Duration // for how long they have brought none
+	watched        string        // the version from which the last one was opened
+	unreadable     int           // from there, in a row, that broke at a change that cannot be read
+	following      following     // since when they do not keep the state current
+	noStream       bool          // streaming lists are not to be tried (again)
+	streamFailures int
+}
 
 // initialWatch reads the initial state from a watch and stays on it.
-func (r *Reflector) initialWatch(ctx context.Context) (State, *failure.Failure) {
+func (r *Reflector) initialWatch(ctx context.Context) *failure.Failure {
 	r.countList()
 	yes := true
 	opts := r.opts.selectors()
 	opts.SendInitialEvents = &yes
 	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	var initial initialSet
-	next, fail := r.follow(ctx, opts, &initial)
-	if initial.done {
-		return r.unlessBack(ctx, next, fail)
-	}
-	if refusesStream(fail) && r.opts.Initial == Auto {
-		// Rights may be granted and kinds installed later.
-		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
-		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", failure.Reason(fail.Err))
-		return Listing, nil
-	}
-	gives, late := r.stopsStreaming(), errors.Is(fail.Err, ErrNoEnd)
-	r.noStream = r.noStream || late
-	if gives || late || expired(fail.Err) || errors.Is(fail.Err, ErrCutShort) || errors.Is(fail.Err, ErrNoAnswer) {
-		return Listing, fail
-	}
-	return InitialWatch, fail
-}
-
-// stopsStreaming counts a streaming list that failed, and reports whether a list is to take its place.
-func (r *Reflector) stopsStreaming() bool {
-	r.streamFailures++
-	return r.opts.Initial == Auto && r.streamFailures >= streamTries
-}
-
-// refusesStream reports whether a streaming list failed to open for a reason that may
-// be about streaming. A list has to find out. It is not asked for where nobody
-// answered, or where the answer says that a list would fare no better.
-func refusesStream(f *failure.Failure) bool {
-	if f.Phase != failure.PhaseWatchOpen {
-		return false
-	}
-	var network net.Error
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(f.Err, &network), errors.Is(f.Err, io.EOF), errors.Is(f.Err, io.ErrUnexpectedEOF), errors.Is(f.Err, ErrNoAnswer):
-		return false
-	case errors.As(f.Err, &status):
-		code := status.Status().Code
-		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusUnauthorized
-	}
-	return true
+	return r.unlessBack(ctx, r.follow(ctx, opts, r.opts.watchTimeout(), new(streamed)))
 }
 
 // watch follows the changes from the last resource version.
-func (r *Reflector) watch(ctx context.Context) (State, *failure.Failure) {
-	r.enter(Connecting)
+func (r *Reflector) watch(ctx context.Context) *failure.Failure {
 	opts := r.opts.selectors()
 	r.watched = r.from()
 	opts.ResourceVersion = r.watched
 	heard, opened := r.heard, time.Now()
-	next, fail := r.follow(ctx, opts, nil)
+	fail := r.follow(ctx, opts, r.opts.watchTimeout(), nil)
 	if r.mute += time.Since(opened); r.heard != heard {
 		r.mute = 0
 	}
 	if fail == nil {
 		r.hears(time.Now())
 	}
-	next, fail = r.unlessBack(ctx, next, fail)
-	if r.looksPast(fail) {
-		return Listing, fail
-	}
-	return next, fail
+	return r.unlessBack(ctx, fail)
 }
 
-// looksPast counts a watch that has ended, if it broke at a change that cannot be read, and reports
-// whether a list is to look past that.
-func (r *Reflector) looksPast(f *failure.Failure) bool {
-	if r.watched != r.from() {
-		r.unreadable = 0
-	}
-	if f == nil || !unreadable(f) {
-		return false
-	}
-	r.unreadable++
-	rounds := r.unreadable / readTries
-	return r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1
+// stream is a watch that the server has accepted.
+type stream struct {
+	*Reflector
+	ctx      context.Context
+	dog      *watchdog
+	opened   time.Time
+	lifetime time.Duration // within which it has to end
+	before   time.Duration // in transforms and hooks, before it was opened
+	gathered bool          // a set, which is queued
 }
 
-// unreadable reports whether f is about a change that arrived whole and could
-// still not be used.
-func unreadable(f *failure.Failure) bool {
-	return f.Phase == failure.PhaseTransform || f.Phase == failure.PhaseDecode && !errors.Is(f.Err, io.ErrUnexpectedEOF)
+// open is for how long the stream has been open, without the time in transforms and hooks.
+func (s *stream) open() time.Duration {
+	return time.Since(s.opened) - (s.calls.total() - s.before)
 }
 
-// follow opens a watch and reads it to its end. With initial not nil it first
-// gathers the initial state there.
-func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet) (State, *failure.Failure) {
-	opened := time.Now()
-	lifetime := r.opts.watchTimeout()
-	if initial != nil && initial.until != "" {
-		lifetime = confirmWatch
+// gathers has the watchdog expect the next event of a set.
+func (s *stream) gathers() {
+	s.dog.expect(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()), ErrNoEnd)
+}
+
+// follows has the watchdog expect the end of the watch. Others may end it from now on.
+func (s *stream) follows() {
+	s.dog.expect(s.lifetime-s.open(), ErrStalled)
+	s.enter(Watching)
+	s.watching(s.dog.cancel)
+}
+
+// broke returns the failure of a watch that broke.
+func (s *stream) broke(err error) *failure.Failure {
+	if s.gathered && errors.Is(context.Cause(s.ctx), ErrNoEnd) {
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrLateEnd}
 	}
+	return failed(s.ctx, failure.PhaseWatch, err)
+}
+
+// follow opens a watch and reads it to its end. If there is a set, it gathers and queues that first.
+func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetime time.Duration, set gathering) *failure.Failure {
+	asked := time.Now()
 	seconds := int64(lifetime.Seconds())
-	opts.TimeoutSeconds = &seconds
-	opts.AllowWatchBookmarks = true
-	margin := r.opts.Timing.WatchMargin
-
+	opts.TimeoutSeconds, opts.AllowWatchBookmarks = &seconds, true
 	patience := r.opts.Timing.StallTimeout
-	if initial != nil {
+	if set != nil {
 		patience = min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout)
 	}
-	ctx, dog := startWatchdog(ctx, min(patience, lifetime+margin), ErrNoAnswer)
+	ctx, dog := startWatchdog(ctx, min(patience, lifetime+r.opts.Timing.WatchMargin), ErrNoAnswer)
 	defer dog.stop()
 	defer r.watching(nil)
 	dog.excuse(func() bool {
-		return r.calls.busy() || r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout
+		return r.calls.busy() || r.asking.Load().Resting() && time.Since(asked) < r.opts.Timing.StallTimeout
 	})
 	defer r.calls.stop()
 
@@ -158,64 +115,61 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, initial
 	events, err := r.source.Watch(ctx, r.request(opts, 0))
 	answered()
 	if err != nil {
-		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
+		return failed(ctx, failure.PhaseWatchOpen, err)
 	}
-	lifetime = r.opts.recalled(&r.pace.recall, lifetime) + margin
-	if initial == nil {
-		dog.expect(lifetime-time.Since(opened), ErrStalled)
-		r.accepted()
-		r.enter(Watching)
-		r.watching(dog.cancel)
+	s := &stream{Reflector: r, ctx: ctx, dog: dog, opened: asked, before: r.calls.total()}
+	s.lifetime = r.opts.recalled(&r.pace.recall, lifetime) + r.opts.Timing.WatchMargin
+	if set != nil {
+		s.opened = time.Now()
+		s.gathers()
 	} else {
-		opened = time.Now()
-		dog.expect(patience, ErrNoEnd)
+		r.accepted()
+		s.follows()
 	}
-	before := r.calls.total()
-	open := func() time.Duration { return time.Since(opened) - (r.calls.total() - before) } // without the time in transforms and hooks
 	from := r.from()
-	broke := func(err error) (State, *failure.Failure) {
-		if initial != nil && initial.done && errors.Is(context.Cause(ctx), ErrNoEnd) {
-			return Watching, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrLateEnd}
-		}
-		return r.watchFailed(ctx, failure.PhaseWatch, err)
-	}
 	for e, err := range events {
 		if err != nil {
-			return broke(err)
+			return s.broke(err)
 		}
-		var fail *failure.Failure
 		if e.Passed == nil {
-			fail = r.unfit(e.Object)
-		}
-		if fail != nil {
-			return r.first(), fail
-		}
-		if initial == nil || initial.done {
-			if err := r.waitForRoom(ctx, dog); err != nil {
-				return broke(err)
+			if fail := r.unfit(e.Object); fail != nil {
+				return fail
 			}
-			fail = r.apply(e)
-		} else if fail = r.gather(initial, e, opened); fail == nil && initial.done {
-			dog.expect(lifetime-open(), ErrStalled)
-			r.enter(Watching)
-			r.watching(dog.cancel)
-		} else {
-			dog.feed(min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout-open()))
 		}
-		if fail != nil {
-			return r.first(), fail
+		if set == nil {
+			if err := r.waitForRoom(ctx, dog); err != nil {
+				return s.broke(err)
+			}
+			if fail := r.apply(e); fail != nil {
+				return fail
+			}
+			continue
+		}
+		whole, fail := set.add(e)
+		switch {
+		case fail != nil:
+			return fail
+		case whole == "":
+			s.gathers()
+		default:
+			items := set.take()
+			set, s.gathered = nil, true
+			if fail := r.replace(items, whole, s.opened, failure.PhaseWatch); fail != nil {
+				return fail
+			}
+			s.follows()
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return broke(ctx.Err())
-	case initial != nil && !initial.done:
-		return InitialWatch, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrCutShort}
-	case r.from() == from && time.Since(opened) < shortWatch:
-		return Watching, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
+		return s.broke(ctx.Err())
+	case set != nil:
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrCutShort}
+	case r.from() == from && time.Since(s.opened) < shortWatch:
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
 	}
 	r.succeeded()
-	return Watching, nil
+	return nil
 }
 
 // waitForRoom waits until the queue has room. Meanwhile the server is not to blame for
@@ -224,16 +178,6 @@ func (r *Reflector) waitForRoom(ctx context.Context, dog *watchdog) error {
 	dog.busy.Store(true)
 	defer dog.busy.Store(false)
 	return r.queue.WaitForRoom(ctx)
-}
-
-// watchFailed says where to go on after a watch failed to open or broke.
-func (r *Reflector) watchFailed(ctx context.Context, phase failure.Phase, err error) (State, *failure.Failure) {
-	next := Watching
-	if _, users := errors.AsType[*TransformError](err); expired(err) && !users {
-		r.expired = true
-		next = r.first()
-	}
-	return next, failed(ctx, phase, err)
 }
 
 // hear notes that a watch has brought a change or a bookmark.
@@ -259,32 +203,6 @@ func (r *Reflector) accepted() {
 			s.Attempts = 0
 		}
 	})
-}
-
-// gather takes one event of a streaming list. Its end queues the set.
-func (r *Reflector) gather(initial *initialSet, e wire.Event[object.Head], opened time.Time) *failure.Failure {
-	if initial.until != "" {
-		return r.gatherSince(initial, e, opened)
-	}
-	if e.Passed != nil {
-		initial.pass(e)
-		return nil
-	}
-	switch e.Type {
-	case watch.Bookmark:
-		if !endsInitial(e.Object) {
-			return nil
-		}
-		rv := e.Object.GetResourceVersion()
-		if rv == "" {
-			return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrNoRV}
-		}
-		return r.replace(initial.take(), rv, opened, failure.PhaseWatch)
-	case watch.Added, watch.Modified, watch.Deleted:
-		initial.apply(e.Type, e.Object)
-		return nil
-	}
-	return unknownEvent(e.Type)
 }
 
 // apply queues one change. Its RV counts as seen only then.
@@ -327,7 +245,7 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 
 // bookmark queues one. A quiet server repeats its last one.
 func (r *Reflector) bookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
-	if r.backTo(rv) {
+	if r.wentBack(rv) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	if r.ahead(rv) {
