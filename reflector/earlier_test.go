@@ -53,6 +53,13 @@ func TestAnEarlierState(t *testing.T) {
 			watches: []answer{{events: events{change(watch.Bookmark, "", 11), change(watch.Bookmark, "", 14)}}},
 			queued:  []string{"replaced @14 a@5 b@7 c@9"}, asked: []string{probe, resumed},
 		},
+		"has an object that the source does not choose any more": {
+			lists: at("12", obj("a", 5)),
+			watches: []answer{{events: events{
+				{Type: watch.Modified, Passed: &object.Version{Key: object.Key{Name: "b"}, RV: "11"}}, change(watch.Bookmark, "", 12),
+			}}},
+			queued: []string{"replaced @12 a@5 c@9"}, asked: []string{probe, resumed},
+		},
 		"goes on where the watch ended": {
 			lists:   at("12", obj("a", 5)),
 			watches: []answer{{events: events{change(watch.Modified, "c", 11)}, after: 2 * time.Second, broken: io.ErrUnexpectedEOF}, {block: true, events: events{change(watch.Bookmark, "", 12)}}},
