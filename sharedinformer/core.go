@@ -32,7 +32,7 @@ type core struct {
 	logger    *slog.Logger
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
-	mutations mutations                // nil if off
+	mutations *mutationDetector        // nil if off
 	goType    reflect.Type             // of the objects: a pointer or an interface
 	objects   *Informer[object.Object] // see Objects
 	packing   *packing                 // nil if the cache has the objects themselves

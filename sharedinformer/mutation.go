@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
@@ -33,33 +35,60 @@ func (e *MutationError) Error() string {
 
 // mutationDetector keeps a copy of each cached object and compares the two: all
 // of them now and then, one when it leaves the cache, and one before and after
-// each call of a handler. Where one differs, all are compared at once, since
+// each call of a handler. If one differs, all are compared at once, since
 // what was altered may be a part that many share: each altered part is reported
-// once.
+// once. The bytes of a packed object cannot be changed: it is its head that is compared, and the object
+// once that is opened.
 type mutationDetector struct {
 	every  time.Duration
-	typeOf func(object.Object) string // the Go type of a cached object
 	report func(*failure.Failure)
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
 
 	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
-	watched map[object.Key]*original
-	left    []*original // changed ones that are no longer cached
+	watched map[object.Key]watched
+	early   map[*wire.Packed]*original // opened by an index, before they are cached, or when they have left
+	left    []*original                // changed ones that are no longer cached
+}
+
+// watched is what could be changed of a cached object.
+type watched struct {
+	cached object.Head
+	head   *original // of a packed object; nil for a whole one
+	object *original // nil for a packed object that is not opened
+}
+
+// originals are those of the two that are there.
+func (w watched) originals() []*original {
+	return slices.DeleteFunc([]*original{w.head, w.object}, func(o *original) bool { return o == nil })
 }
 
 // original is a shared object and what it looked like when it was cached.
 type original struct {
 	shared, copy object.Object
 	key          object.Key
+	goType       string
 
 	noticed  bool   // it is known to have changed
 	handler  string // whose call it was that changed it; empty where that is not known
 	reported bool
 }
 
+// newOriginal copies an object that nobody else can reach yet.
 func newOriginal(key object.Key, o object.Object) *original {
-	return &original{shared: o, copy: o.DeepCopyObject().(object.Object), key: key}
+	return &original{shared: o, copy: o.DeepCopyObject().(object.Object), key: key, goType: fmt.Sprintf("%T", inside(o))}
+}
+
+// newOriginalHead copies what of the head of a packed object could be changed. If the object is kept as
+// it is, the head is a part of it.
+func newOriginalHead(key object.Key, o *wire.Packed) *original {
+	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	if !o.Kept() {
+		head.Labels, head.OwnerReferences, head.DeletionTimestamp = o.GetLabels(), o.GetOwnerReferences(), o.GetDeletionTimestamp()
+	}
+	original := newOriginal(key, head)
+	original.goType = o.Type().String()
+	return original
 }
 
 // altered finds where the object has changed.
@@ -79,44 +108,40 @@ func inside(o any) any {
 // detectMutations has the informer look for changed objects now and then. Pool is of their parts, nil
 // if they share none.
 func (i *core) detectMutations(every time.Duration, pool *wire.Pool) {
-	var forget func()
+	i.mutations = newMutationDetector(every, i.reportNow)
 	if pool != nil {
-		forget = pool.Forget
+		i.mutations.forget = pool.Forget
 	}
-	if i.packing == nil {
-		detector := newMutationDetector(every, i.reportNow)
-		detector.forget = forget
-		i.mutations = detector
-		return
+	if i.packing != nil {
+		i.packing.by.OnOpen(i.mutations.opened)
 	}
-	detector := newOpenedMutations(every, i.reportNow, i.goType)
-	detector.forget = forget
-	i.packing.by.OnOpen(detector.opened)
-	i.mutations = detector
 }
 
 func newMutationDetector(every time.Duration, report func(*failure.Failure)) *mutationDetector {
-	typeOf := func(o object.Object) string { return fmt.Sprintf("%T", inside(o)) }
-	return &mutationDetector{every: every, typeOf: typeOf, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original)}
+	return &mutationDetector{
+		every: every, report: report, wake: make(chan struct{}, 1),
+		watched: make(map[object.Key]watched), early: make(map[*wire.Packed]*original),
+	}
 }
 
-// mutations is what a core asks of a detector.
-type mutations interface {
-	// learn is told of what is put into the cache, and what leaves it. It returns a
-	// function that looks at what left, to be called where no lock is held. It must be
-	// called while nobody else can reach the new objects, because a handler may change one
-	// as soon as it hears of it.
-	learn(events []event) (look func())
-
-	// look looks at one object, before a call of a handler, which is not to blame for what
-	// is found then, and after it.
-	look(shared object.Head, handler string)
-
-	// run looks at all now and then, when something was found, and once more when ctx is
-	// done.
-	run(ctx context.Context)
+// opened is called with each object of a packed one before anybody else has it.
+func (m *mutationDetector) opened(p *wire.Packed, o object.Object) {
+	key := object.KeyOf(p)
+	made := newOriginal(key, o)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if have := m.watched[key]; have.cached == object.Head(p) {
+		have.object = made
+		m.watched[key] = have
+	} else {
+		m.early[p] = made
+	}
 }
 
+// learn takes note of the objects that come into the cache and of those that leave it. It returns a
+// function that looks at those that left, to be called while no lock is held. It must be
+// called while nobody else can reach the new objects, because a handler may change one
+// as soon as it hears of it.
 func (m *mutationDetector) learn(events []event) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,21 +149,29 @@ func (m *mutationDetector) learn(events []event) (look func()) {
 	for i := range events {
 		e := &events[i]
 		key := object.KeyOf(e.Object)
-		if before, ok := m.watched[key]; ok {
-			left = append(left, before)
-		}
+		left = append(left, m.watched[key].originals()...)
 		if e.Type == Delete {
 			delete(m.watched, key)
-			continue
+		} else {
+			m.watched[key] = m.watch(key, e.Object)
 		}
-		m.watch(key, e.Object.(object.Object))
 	}
+	clear(m.early)
 	return func() { m.checkLeft(left) }
 }
 
-// watch copies an object that nobody else can reach yet. It is called under mu.
-func (m *mutationDetector) watch(key object.Key, o object.Object) {
-	m.watched[key] = newOriginal(key, o)
+// watch returns what could be changed of an object that comes into the cache. It is called under mu.
+func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
+	packed, ok := o.(*wire.Packed)
+	if !ok {
+		return watched{cached: o, object: newOriginal(key, o.(object.Object))}
+	}
+	made := watched{cached: o, head: newOriginalHead(key, packed), object: m.early[packed]}
+	if made.object == nil && packed.Kept() {
+		kept, _ := packed.InUse()
+		made.object = newOriginal(key, kept)
+	}
+	return made
 }
 
 // checkLeft looks for what was changed while it was in the cache.
@@ -153,22 +186,27 @@ func (m *mutationDetector) checkLeft(left []*original) {
 	}
 }
 
-func (m *mutationDetector) look(shared object.Head, handler string) {
+// look looks at one object before a call of a handler, which is not to blame for a change
+// that is found then, and after it.
+func (m *mutationDetector) look(cached object.Head, handler string) {
 	m.mu.Lock()
-	o, ok := m.watched[object.KeyOf(shared)]
-	ok = ok && o.shared == shared && !o.noticed
+	var changed []*original
+	if have := m.watched[object.KeyOf(cached)]; have.cached == cached {
+		changed = slices.DeleteFunc(have.originals(), func(o *original) bool { return o.noticed })
+	}
 	m.mu.Unlock()
-	if !ok {
+	changed = slices.DeleteFunc(changed, func(o *original) bool { _, differ := o.altered(); return !differ })
+	if len(changed) == 0 {
 		return
 	}
-	if _, differ := o.altered(); differ {
-		m.mu.Lock()
+	m.mu.Lock()
+	for _, o := range changed {
 		if !o.noticed {
 			o.noticed, o.handler = true, handler
 		}
-		m.mu.Unlock()
-		m.signal()
 	}
+	m.mu.Unlock()
+	m.signal()
 }
 
 func (m *mutationDetector) signal() {
@@ -178,6 +216,8 @@ func (m *mutationDetector) signal() {
 	}
 }
 
+// run looks at all now and then, when something was found, and once more when ctx is
+// done.
 func (m *mutationDetector) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -225,7 +265,7 @@ func (m *mutationDetector) checkAll() {
 		}
 		m.report(&failure.Failure{
 			Phase: failure.PhaseCache, Key: c.key, Handler: c.handler,
-			Err: &MutationError{Type: m.typeOf(c.shared), Path: c.path, Others: n - 1},
+			Err: &MutationError{Type: c.goType, Path: c.path, Others: n - 1},
 		})
 	}
 }
@@ -236,8 +276,8 @@ func (m *mutationDetector) unreported() []*original {
 	defer m.mu.Unlock()
 	all := m.left
 	m.left = nil
-	for _, o := range m.watched {
-		all = append(all, o)
+	for _, w := range m.watched {
+		all = append(all, w.originals()...)
 	}
 	return slices.DeleteFunc(all, func(o *original) bool { return o.reported })
 }

@@ -150,12 +150,7 @@ func TestDetectorForgetsWhatIsGone(t *testing.T) {
 			time.Sleep(61 * time.Minute)
 			synctest.Wait()
 			require.Zero(t, w.Cache().Len())
-			held := 0
-			if of == Whole {
-				held = len(w.core.(*core).mutations.(*mutationDetector).watched)
-			} else {
-				held = len(w.core.(*core).mutations.(*openedMutations).watched)
-			}
+			held := len(w.core.(*core).mutations.watched)
 			cancel()
 			require.NoError(t, <-ended)
 			require.Zero(t, held)
