@@ -71,7 +71,7 @@ func (r *Reflector) unfit(o object.Head) *failure.Failure {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
 	}
 	have, want := reflect.TypeOf(o), r.opts.Type
-	if r.opts.Packer != nil {
+	if wire.PackerOf(r.opts.Packer) != nil {
 		packed, ok := o.(*wire.Packed)
 		if !ok {
 			return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(o), Err: &source.TypeError{Have: have, Want: reflect.TypeFor[*wire.Packed]()}}

@@ -143,3 +143,10 @@ func TestL19_AnExpiryThatATransformReportsIsNotThatOfTheWatch(t *testing.T) {
 	runOn(t, from, Options{Initial: List})
 	require.Equal(t, 1, strings.Count(strings.Join(s.asked, "\n"), "list"), "%v", s.asked)
 }
+
+// A nil *wire.Packer packs nothing, as in a Request (see wire.PackerOf).
+func TestANilPackerPacksNothing(t *testing.T) {
+	var none *wire.Packer
+	r, d := runOn(t, &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}, Options{Initial: List, Packer: none})
+	require.Len(t, d, 1, "%v", r.Status().Failure)
+}

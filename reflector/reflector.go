@@ -99,7 +99,7 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 func (r *Reflector) Name() string {
 	from := source.Describe(r.source)
 	name := cmp.Or(r.opts.Name, from.Name)
-	if r.opts.Namespace != "" && r.opts.Namespace != from.Namespace {
+	if r.opts.Namespace != "" && (r.opts.Name != "" || from.Namespace == "") {
 		name += " in namespace " + r.opts.Namespace
 	}
 	if r.opts.Name != "" {

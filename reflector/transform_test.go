@@ -18,6 +18,12 @@ import (
 // that back where the version is the same.
 type keeper struct{ *script }
 
+func (k *keeper) Describe() source.Description {
+	d := k.script.Describe()
+	d.Reuses = true
+	return d
+}
+
 func instead(known wire.Known, o object.Head) object.Head {
 	if known != nil && o != nil {
 		if have, ok := known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.GetResourceVersion() {

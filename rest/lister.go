@@ -15,22 +15,13 @@ import (
 )
 
 // lister is the source of a Resource.
-type lister struct {
-	resource
-	packing atomic.Pointer[packing] // that of the last request for packed objects
-}
-
-// packing is how one packer packs straight from the server's bytes.
-type packing struct {
-	by       *wire.Packer
-	decoders decoders
-}
+type lister struct{ resource }
 
 // Describe implements source.ListerWatcher. All of a request is done while the objects are decoded.
 func (r *lister) Describe() source.Description {
 	d := source.Description{
 		Name: r.String(), Kind: r.kind, Namespace: r.namespace, Kept: r.kept(), Origin: r.origin,
-		Narrows: true, Chooses: true, Packs: true,
+		Narrows: true, Reuses: true, Chooses: true, Packs: true,
 	}
 	if r.codec != nil {
 		d.Pool = r.codec.opts.Pool
@@ -54,21 +45,10 @@ func (r *lister) reading(req source.Request) *reading {
 	if r.codec != nil {
 		all.decoders = r.codec.decoders
 		if packer := wire.PackerOf(req.Packer); packer != nil {
-			all.decoders = r.packed(packer)
+			all.decoders = newDecoders(func(media string) (wire.Decoder, error) { return packer.Decoder(media, &r.codec.opts) })
 		}
 	}
 	return all
-}
-
-// packed returns the decoders of objects that a packer packs.
-func (r *lister) packed(by *wire.Packer) decoders {
-	if p := r.packing.Load(); p != nil && p.by == by {
-		return p.decoders
-	}
-	opts := r.codec.opts
-	p := &packing{by, newDecoders(func(media string) (wire.Decoder, error) { return by.Decoder(media, opts) })}
-	r.packing.Store(p)
-	return p.decoders
 }
 
 // decoder returns the decoder for the body of an answer. Refused objects are not decoded.

@@ -227,16 +227,17 @@ func (i *core) live(r *run) error {
 
 // begin claims the informer for one run and starts its handlers.
 func (i *core) begin(ctx context.Context) (*run, error) {
+	name, invalid := i.Name(), i.feeds.invalid() // which asks the source, and so under no lock
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != nil {
-		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
+		return nil, fmt.Errorf("%s: %w", name, reflector.ErrRunning)
 	}
 	if f := i.broken.Load(); f != nil {
 		return nil, f
 	}
-	if f := i.feeds.invalid(); f != nil {
-		return nil, f
+	if invalid != nil {
+		return nil, invalid
 	}
 	r := &run{began: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)

@@ -32,6 +32,8 @@ type few struct {
 	during  *func() // called at the end of a list
 }
 
+func (few) Describe() source.Description { return source.Description{Reuses: true} }
+
 func (f few) List(_ context.Context, req source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
 		f.lists.Add(1)

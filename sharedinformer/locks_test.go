@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,15 +32,12 @@ func (a curious) Describe() source.Description {
 func TestASourceMayAskItsInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var i *Informer[partial]
-		var asking sync.Mutex // for its name, it is asked to describe itself
-		asked := 0
+		var asked atomic.Int64
 		namespaced := new(atomic.Bool)
 		i = informerOf(curious{turncoat{namespaced: namespaced, turned: make(chan struct{})}, func() {
-			if i == nil || !asking.TryLock() {
+			if i == nil || asked.Add(1) > 20 { // each handler asks for the name
 				return
 			}
-			defer asking.Unlock()
-			asked++
 			i.Namespaces()
 			i.AddHandler(HandlerFuncs[partial]{}).Close()
 			i.Status()
@@ -49,7 +45,7 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 		stop := runFor(t, i)
 		require.NoError(t, i.SetNamespaces([]string{"shop"}))
 		require.NoError(t, i.WaitForSync(t.Context()), "the kind has no namespaces")
-		require.NotZero(t, asked)
+		require.NotZero(t, asked.Load())
 		require.Len(t, i.core.(*core).feeds.all(), 1)
 		stop()
 	})
@@ -140,4 +136,21 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor is one held when the informer begins to run.
+func TestASourceMayAskItsInformerThatBegins(t *testing.T) {
+	var i *Informer[partial]
+	i = informerOf(curious{newFixed(things(1)...), func() {
+		if i != nil {
+			i.Namespaces()
+		}
+	}}, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	go func() { _ = i.Run(ctx) }()
+	for ctx.Err() == nil && !i.HasSynced() {
+		time.Sleep(time.Millisecond)
+	}
+	require.True(t, i.HasSynced(), "Run waits for ever: the source was asked under a lock")
 }

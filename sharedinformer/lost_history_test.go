@@ -22,7 +22,7 @@ import (
 type fedIn struct{ *fed }
 
 func (fedIn) Describe() source.Description {
-	return source.Description{Name: "things", Narrows: true}
+	return source.Description{Name: "things", Narrows: true, Reuses: true}
 }
 
 func (s fedIn) List(ctx context.Context, opts source.Request) source.List[object.Head] {

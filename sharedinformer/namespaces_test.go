@@ -395,3 +395,55 @@ func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	require.Error(t, i.WaitForRV(ctx, "60"), "which was written after the restore into a, whose cache is at 50")
 	require.Equal(t, "50", i.Cache().RV())
 }
+
+// ofBank is a source of one namespace that does all of a request itself, as that of a rest.Resource. It goes
+// where it is sent.
+type ofBank struct{ asked *atomic.Int64 }
+
+func (ofBank) Describe() source.Description {
+	return source.Description{Name: "things in namespace bank", Namespace: "bank", Narrows: true, Reuses: true, Chooses: true, Packs: true}
+}
+
+func (s ofBank) List(_ context.Context, req source.Request) source.List[object.Head] {
+	s.asked.Add(1)
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
+		yield(inNamespace(req.Namespace, 5), nil)
+	}}
+}
+
+func (s ofBank) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
+}
+
+// A source of one namespace is not asked for another one, whoever would do the narrowing.
+func TestAnInformerOfANamespaceThatTheSourceDoesNotReach(t *testing.T) {
+	for name, from := range map[string]func(source.ListerWatcher) source.ListerWatcher{
+		"plain": func(s source.ListerWatcher) source.ListerWatcher { return s },
+		"transformed": func(s source.ListerWatcher) source.ListerWatcher {
+			return reflector.Transformed(s, func(p partial) (partial, error) { return p, nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := new(atomic.Int64)
+				i := New[partial](from(ofBank{asked}), Options{Initial: reflector.List, Namespaces: []string{"shop"}, SyncPatience: time.Second})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				defer func() { cancel(); <-ended }()
+				require.ErrorContains(t, i.WaitForSync(ctx), "does not reach namespace shop")
+				require.Zero(t, asked.Load())
+				require.False(t, i.Watches("shop"))
+				require.Zero(t, i.Cache().Len())
+			})
+		})
+	}
+}
+
+// A name says one namespace, and says it also where the options have a name.
+func TestANameSaysOneNamespace(t *testing.T) {
+	same := func(p partial) (partial, error) { return p, nil }
+	from := reflector.Transformed[partial](ofBank{new(atomic.Int64)}, same)
+	require.NotContains(t, New[partial](from, Options{Namespaces: []string{"shop"}}).Name(), "in namespace bank in namespace")
+	require.Equal(t, "orders in namespace bank", New[partial](ofBank{new(atomic.Int64)}, Options{Name: "orders", Namespaces: []string{"bank"}}).Name())
+}

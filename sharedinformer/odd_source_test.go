@@ -70,6 +70,8 @@ func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 // reusing is a plain source that gives known objects back, and chooses nothing itself.
 type reusing struct{ *fed }
 
+func (reusing) Describe() source.Description { return source.Description{Reuses: true} }
+
 func (r reusing) List(ctx context.Context, o source.Request) source.List[object.Head] {
 	list := r.fed.List(ctx, o)
 	items := list.Items
@@ -274,4 +276,153 @@ func (s *fed) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event
 
 func podAt(name, rv string, labels map[string]string) podPtr {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID("u-" + name), ResourceVersion: rv, Labels: labels}}
+}
+
+// labelled is a wrapper as source.ListerWatcher describes it: it embeds its source, passes the request on,
+// looks at the objects, and says so. It leaves out those without a label.
+type labelled struct{ source.ListerWatcher }
+
+func (l labelled) Describe() source.Description {
+	return l.ListerWatcher.Describe().Plain()
+}
+
+func (l labelled) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	list := l.ListerWatcher.List(ctx, req)
+	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
+		for o, err := range list.Items {
+			if err == nil && o.GetLabels()["app"] == "" {
+				continue
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}}
+}
+
+func (l labelled) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	events, err := l.ListerWatcher.Watch(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[object.Head], error) bool) {
+		for e, err := range events {
+			if err == nil && e.Type != watch.Bookmark && e.Object.GetLabels()["app"] == "" {
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// A relist that finds nothing changed changes nothing, also where a wrapper in between looks at the objects:
+// it sees each of them, and whole.
+func TestC01_AWrapperSeesEachObjectWhole(t *testing.T) {
+	stripped := func(from source.ListerWatcher) source.ListerWatcher {
+		return reflector.Transformed(from, func(p podPtr) (podPtr, error) {
+			p.Labels = nil
+			return p, nil
+		})
+	}
+	for name, over := range map[string]func(source.ListerWatcher) source.ListerWatcher{
+		"alone":             func(from source.ListerWatcher) source.ListerWatcher { return from },
+		"below a transform": stripped,
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, of Store) {
+				synctest.Test(t, func(t *testing.T) {
+					lists := 0
+					from := reusing{&fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) {
+						lists++
+						return []podPtr{podAt("x", "5", map[string]string{"app": "shop"}), podAt("y", "5", nil)}, "10"
+					}}}
+					i := New[podPtr](over(labelled{from}), Options{Store: of, Initial: reflector.List})
+					heard := map[EventType]int{}
+					i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error { heard[e.Type]++; return nil }))
+					_, err := i.Start(t.Context())
+					require.NoError(t, err)
+					require.NoError(t, i.WaitForSync(t.Context()))
+					require.Equal(t, 1, i.Cache().Len())
+					i.core.(*core).feeds.all()[0].reflector.Relist(&failure.Failure{Phase: failure.PhaseCache, Err: errors.New("something has the reflector list again")})
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					require.Greater(t, lists, 1, "it listed again")
+					require.Equal(t, map[EventType]int{Add: 1}, heard)
+					require.Equal(t, 1, i.Cache().Len())
+				})
+			})
+		})
+	}
+}
+
+// marking is a wrapper that writes into the objects, as Transformed does: what its source makes is its own.
+type marking struct{ source.ListerWatcher }
+
+func (m marking) Describe() source.Description {
+	return m.ListerWatcher.Describe().Plain()
+}
+
+func (m marking) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	list := m.ListerWatcher.List(ctx, req)
+	return source.List[object.Head]{Meta: list.Meta, Items: func(yield func(object.Head, error) bool) {
+		for o, err := range list.Items {
+			if err == nil {
+				p := o.(podPtr)
+				p.Finalizers = append(p.Finalizers, "marked")
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}}
+}
+
+// A wrapper changes an object once, and none of the cache (L16).
+func TestL16_AWrapperThatAltersObjectsAltersNoneOfTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		from := reusing{&fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) {
+			lists++
+			return []podPtr{podAt("x", "5", nil)}, "10"
+		}}}
+		i := New[podPtr](marking{from}, Options{Initial: reflector.List})
+		_, err := i.Start(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		cached, _ := i.Cache().Get(object.Key{Namespace: "a", Name: "x"})
+		i.core.(*core).feeds.all()[0].reflector.Relist(&failure.Failure{Phase: failure.PhaseCache, Err: errors.New("something has the reflector list again")})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Greater(t, lists, 1, "it listed again")
+		require.Equal(t, []string{"marked"}, cached.Finalizers)
+	})
+}
+
+// "Wanted ... is asked ... with the head of the object as the server has it", also if a transform has
+// taken from the object the label by which it is chosen.
+func TestC01_AKnownObjectIsChosenAsTheServerHasIt(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			lists := 0
+			from := reusing{&fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) {
+				lists++
+				return []podPtr{podAt("x", "5", map[string]string{"app": "shop"})}, "10"
+			}}}
+			slim := reflector.Transformed(from, func(p podPtr) (podPtr, error) { p.Labels = nil; return p, nil })
+			i := New[podPtr](source.Choosing(slim, func(o object.Head) bool { return o.GetLabels()["app"] == "shop" }), Options{Store: of, Initial: reflector.List})
+			heard := map[EventType]int{}
+			i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error { heard[e.Type]++; return nil }))
+			_, err := i.Start(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, i.WaitForSync(t.Context()))
+			require.Equal(t, 1, i.Cache().Len())
+			i.core.(*core).feeds.all()[0].reflector.Relist(&failure.Failure{Phase: failure.PhaseCache, Err: errors.New("something has the reflector list again")})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Greater(t, lists, 1, "it listed again")
+			require.Equal(t, map[EventType]int{Add: 1}, heard)
+		})
+	})
 }

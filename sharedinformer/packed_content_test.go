@@ -343,6 +343,8 @@ type lender struct {
 	midst func() // called when all but the last were yielded
 }
 
+func (lender) Describe() source.Description { return source.Description{Reuses: true} }
+
 func (l lender) List(_ context.Context, req source.Request) source.List[object.Head] {
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(object.Head, error) bool) {
 		for n, o := range l.listing {

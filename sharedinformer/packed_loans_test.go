@@ -26,6 +26,8 @@ type recorded struct {
 	body string
 }
 
+func (recorded) Describe() source.Description { return source.Description{Reuses: true} }
+
 func (r recorded) Watch(_ context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	dec, err := wire.NewDecoder(wire.MediaJSON, wire.Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Type: reflect.TypeFor[*corev1.Pod]()})
 	if err != nil {

@@ -1,7 +1,9 @@
 package sharedinformer_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -31,4 +33,14 @@ func TestANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	err = i.SetNamespaces([]string{"default"})
 	require.ErrorContains(t, err, "configmaps in namespace shop does not reach namespace default: make the informer of a source of all namespaces")
 	require.False(t, i.Watches("default"))
+	i = sharedinformer.New[*corev1.ConfigMap](rest.ResourceFor[*corev1.ConfigMap](client).Namespace("shop").Source(), sharedinformer.Options{
+		Namespaces: []string{"default"}, SyncPatience: time.Millisecond,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	wait, err := i.Start(ctx)
+	require.NoError(t, err)
+	require.ErrorContains(t, i.WaitForSync(ctx), "configmaps in namespace shop does not reach namespace default")
+	require.Zero(t, i.Cache().Len())
+	cancel()
+	require.NoError(t, wait())
 }

@@ -14,10 +14,11 @@ import (
 
 // Complete returns a source that does all of a Request: from itself, or a wrapper that does the parts that from
 // leaves undone. The wrapper chooses an object, and then packs it, once from has yielded it; an error of the
-// packer ends a list or a watch. A request for a namespace fails if from does not narrow.
+// packer ends a list or a watch. A request for a namespace fails if from does not narrow, or is one of
+// another namespace. Objects that are known are decoded again if from does not reuse them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
-	if d.Narrows && d.Chooses && d.Packs {
+	if d.Narrows && d.Namespace == "" && d.Reuses && d.Chooses && d.Packs {
 		return from
 	}
 	return &completed{from, d}
@@ -38,7 +39,7 @@ func (c *completed) Describe() Description {
 
 // List lists the source.
 func (c *completed) List(ctx context.Context, req Request) List[object.Head] {
-	below, rest, err := divide(c.does, req)
+	below, rest, err := c.divide(req)
 	if err != nil {
 		return List[object.Head]{Meta: new(metav1.ListMeta), Items: func(yield func(object.Head, error) bool) { yield(nil, err) }}
 	}
@@ -60,7 +61,7 @@ func (c *completed) List(ctx context.Context, req Request) List[object.Head] {
 
 // Watch watches the source.
 func (c *completed) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Event[object.Head], error], error) {
-	below, rest, err := divide(c.does, req)
+	below, rest, err := c.divide(req)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,9 @@ type remainder struct {
 
 // divide divides a Request between the source and the wrapper. If the wrapper packs, the source is lent the
 // bare objects behind the packed ones that the caller knows.
-func divide(d Description, req Request) (below Request, rest remainder, err error) {
+func (c *completed) divide(req Request) (below Request, rest remainder, err error) {
+	d := c.does
+	d.Name = Describe(c.from).Name // by which it may be known better now
 	if err := d.CanNarrow(req.Namespace); err != nil {
 		return req, rest, err
 	}
@@ -110,6 +113,9 @@ func divide(d Description, req Request) (below Request, rest remainder, err erro
 	}
 	if !d.Chooses {
 		rest.wanted, below.Wanted = below.Wanted, nil
+	}
+	if !d.Reuses || rest.wanted != nil { // a known object does not show all that it is chosen by
+		below.Known = nil
 	}
 	return below, rest, nil
 }

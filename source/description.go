@@ -34,8 +34,17 @@ type Description struct {
 	// The parts of a Request that the source does itself.
 
 	Narrows bool // Namespace
+	Reuses  bool // Known
 	Chooses bool // Wanted
 	Packs   bool // Packer
+}
+
+// Plain returns the description of a wrapper that looks at the objects of its source or changes them. It
+// does nothing of a Request but the namespace, so that it sees each object, as the source makes it, and has
+// no Origin, since in another process nobody can tell it from the source.
+func (d Description) Plain() Description {
+	d.Reuses, d.Chooses, d.Packs, d.Origin = false, false, false, nil
+	return d
 }
 
 // Describe returns what a source says of itself, under a name that is not empty. One that panics, as a

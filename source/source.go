@@ -29,7 +29,7 @@ type List[T object.Head] struct {
 // watch it. rest.Resource has one; a test makes its own in a few lines.
 //
 // A wrapper embeds its source, passes the Request on, and changes as little of the Description as it must. If
-// it looks at the objects, it says that it neither Chooses nor Packs: then it sees each of them, and whole.
+// it looks at the objects or changes them, it describes itself by Description.Plain.
 type ListerWatcher interface {
 	// List returns a list that is yet to be read.
 	List(context.Context, Request) List[object.Head]
@@ -55,7 +55,7 @@ type Request struct {
 
 	// Known, if not nil, has the objects that the caller has already, in the form that it asks for: the
 	// items of a list and the initial events of a watch are these objects themselves where UID and
-	// resource version are the same. To ignore it costs time and memory, and no more.
+	// resource version are the same.
 	Known wire.Known
 
 	// Wanted, if not nil, chooses objects: a list lacks those that it refuses, and in a watch their

@@ -75,7 +75,7 @@ func TestChoosingIsToLeaveOutWhatIsNotWanted(t *testing.T) {
 			opts := Options{Kind: podKind, Keep: keep}
 			d := decoder[*corev1.Pod](t, media, opts)
 			choosesAsAfterwards(t, media, body, stream, plainOf(d), podDecoder(t, media, Options{}))
-			packed, err := NewPacker(nil).Decoder(media, typedAs[*corev1.Pod](opts))
+			packed, err := NewPacker(nil).Decoder(media, new(typedAs[*corev1.Pod](opts)))
 			require.NoError(t, err)
 			choosesAsAfterwards(t, media, body, stream, packed, podDecoder(t, media, Options{}))
 		}

@@ -69,7 +69,7 @@ func (a *aged) DeepCopyObject() runtime.Object { d := *a; return &d }
 func TestC01_HeadsSayWhatTheMethodsOfTheTypeDo(t *testing.T) {
 	p := NewPacker(nil)
 	p.KeepAnnotations([]string{"age"})
-	d, err := p.Decoder(MediaJSON, typedAs[*aged](Options{Kind: widgetKind}))
+	d, err := p.Decoder(MediaJSON, new(typedAs[*aged](Options{Kind: widgetKind})))
 	require.NoError(t, err)
 	packed, err := packedOf(d.Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","generation":1},"age":7}`)))
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func newUnpacking[T object.Object](t testing.TB, media string, opts Options, poo
 	t.Helper()
 	p := NewPacker(pool)
 	p.KeepAnnotations([]string{keptAnnotation})
-	packing, err := p.Decoder(media, typedAs[T](opts))
+	packing, err := p.Decoder(media, new(typedAs[T](opts)))
 	require.NoError(t, err)
 	return unpacking[T]{packing}
 }
@@ -106,7 +106,7 @@ func BenchmarkPacking(b *testing.B) {
 			opts := Options{Kind: podKind, Pool: NewPool(), Keep: WithoutManagedFields}
 			b.Run(media+"/"+name+"/straight", func(b *testing.B) {
 				benchPacking(b, body, n, func(p *Packer, yield func(*Packed)) {
-					d, err := p.Decoder(media, typedAs[*corev1.Pod](opts))
+					d, err := p.Decoder(media, new(typedAs[*corev1.Pod](opts)))
 					require.NoError(b, err)
 					var meta metav1.ListMeta
 					for packed, err := range d.List(bytes.NewReader(body), &meta, nil) {
@@ -182,7 +182,7 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	require.NoError(t, err, about)
 	p := NewPacker(nil)
 	p.KeepAnnotations([]string{keptAnnotation})
-	d, err := p.Decoder(media, typedAs[T](opts))
+	d, err := p.Decoder(media, new(typedAs[T](opts)))
 	require.NoError(t, err)
 	raw = bytes.Clone(raw)
 	var ok bool
@@ -244,7 +244,7 @@ func knownPackedItemsAreGivenBack(t *testing.T, media string, body []byte, have 
 		require.NoError(t, err)
 		known[object.KeyOf(o)] = packed
 	}
-	d, err := p.Decoder(media, typedAs[*corev1.Pod](Options{Kind: podKind}))
+	d, err := p.Decoder(media, new(typedAs[*corev1.Pod](Options{Kind: podKind})))
 	require.NoError(t, err)
 	var meta metav1.ListMeta
 	n := 0

@@ -80,7 +80,7 @@ func TestACopySharesNothing(t *testing.T) {
 func copiesShareNothing[T object.Object](t *testing.T, kind schema.GroupVersionKind, media string, body []byte) {
 	pool := NewPool()
 	p := NewPacker(pool)
-	decoder, err := p.Decoder(media, Options{Type: reflect.TypeFor[T](), Scheme: scheme.New(), Kind: kind, Pool: pool})
+	decoder, err := p.Decoder(media, &Options{Type: reflect.TypeFor[T](), Scheme: scheme.New(), Kind: kind, Pool: pool})
 	require.NoError(t, err)
 	var all []*Packed
 	for range 4 { // equal parts are shared from the second or third on

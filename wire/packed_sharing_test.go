@@ -24,7 +24,7 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 		t.Run(media, func(t *testing.T) {
 			pool := NewPool()
 			p := NewPacker(pool)
-			decoder, err := p.Decoder(media, Options{Type: reflect.TypeFor[*corev1.Pod](), Scheme: scheme.New(), Kind: kind, Pool: pool})
+			decoder, err := p.Decoder(media, &Options{Type: reflect.TypeFor[*corev1.Pod](), Scheme: scheme.New(), Kind: kind, Pool: pool})
 			require.NoError(t, err)
 			open := func(name, rv string) *corev1.Pod {
 				pod := replica(name)
@@ -58,7 +58,7 @@ func TestW03_APackerGoes(t *testing.T) {
 	held := func() weak.Pointer[cache] {
 		p, c := NewPacker(NewPool()), new(cache)
 		p.OnOpen(func(*Packed, object.Object) { runtime.KeepAlive(c) })
-		decoder, err := p.Decoder(MediaProtobuf, Options{Type: reflect.TypeFor[*corev1.Pod](), Scheme: scheme.New(), Kind: kind})
+		decoder, err := p.Decoder(MediaProtobuf, &Options{Type: reflect.TypeFor[*corev1.Pod](), Scheme: scheme.New(), Kind: kind})
 		require.NoError(t, err)
 		for n := range 100 {
 			packed, err := packedOf(decoder.Object(encodeAs(t, MediaProtobuf, kind, replica("web-"+strconv.Itoa(n)))))

@@ -43,9 +43,10 @@ type Packer struct {
 
 	locks [16]sync.Mutex // each guards Packed.open of some
 
-	mu     sync.Mutex                // guards the rest
-	recent [lastOpened]object.Object // are kept in use
-	next   int                       // in recent
+	mu       sync.Mutex // guards the rest; nothing of the user's is called while it is held
+	decoders map[decoderOf]Decoder
+	recent   [lastOpened]object.Object // are kept in use
+	next     int                       // in recent
 }
 
 // Packing is a *Packer to those that pass it on; PackerOf returns it. A package that names a source reaches
@@ -80,8 +81,39 @@ func NewPacker(pool *Pool) *Packer {
 
 // Decoder returns a decoder as NewDecoder does, which packs what it reads. Where it can it
 // keeps the bytes as they came, without what opts.Keep leaves out, and makes no object of
-// them: it only checks that this could be done. Bookmarks are kept as objects.
-func (p *Packer) Decoder(contentType string, opts Options) (Decoder, error) {
+// them: it only checks that this could be done. Bookmarks are kept as objects. Of the same options, which
+// must not be changed, it returns the same decoder again.
+func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
+	of := decoderOf{contentType, opts}
+	p.mu.Lock()
+	have, ok := p.decoders[of]
+	p.mu.Unlock()
+	if ok {
+		return have, nil
+	}
+	made, err := p.newDecoder(contentType, *opts)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have, ok := p.decoders[of]; ok { // another goroutine was faster
+		return have, nil
+	}
+	if p.decoders == nil {
+		p.decoders = make(map[decoderOf]Decoder)
+	}
+	p.decoders[of] = made
+	return made, nil
+}
+
+// decoderOf identifies a decoder.
+type decoderOf struct {
+	contentType string
+	opts        *Options
+}
+
+func (p *Packer) newDecoder(contentType string, opts Options) (Decoder, error) {
 	pack := func(o object.Object) (object.Head, error) {
 		packed, err := p.Pack(o)
 		if err != nil {

@@ -56,12 +56,8 @@ func bare(o object.Object) object.Object {
 	return o
 }
 
-// Describe implements source.ListerWatcher. Objects are numbered before they are chosen or packed.
-func (n *numbering) Describe() source.Description {
-	d := n.ListerWatcher.Describe()
-	d.Chooses, d.Packs = false, false
-	return d
-}
+// Describe implements source.ListerWatcher.
+func (n *numbering) Describe() source.Description { return n.ListerWatcher.Describe().Plain() }
 
 // see looks at a version of the source's, and begins to number where it is of
 // no use.

@@ -106,7 +106,7 @@ func packing[T object.Object](opts wire.Options) func() reader {
 	return func() reader {
 		by := wire.NewPacker(wire.NewPool())
 		opts.Type = reflect.TypeFor[T]()
-		return func(media string) (wire.Decoder, error) { return by.Decoder(media, opts) }
+		return func(media string) (wire.Decoder, error) { return by.Decoder(media, &opts) }
 	}
 }
 
