@@ -258,20 +258,20 @@ func (i *core) packs() bool { return i.packing != nil }
 
 func (i *core) untyped() any { return i.objects }
 
-// tell has a handler hear of every change. One of heads is not given opened objects.
-func (i *core) tell(h Handler[object.Head], opts HandlerOptions, heads bool) *Registration {
+// tell has a hearer hear of every change. One of heads is not given opened objects.
+func (i *core) tell(h hearer, opts HandlerOptions, heads bool) *Registration {
 	switch {
 	case i.packing != nil && !heads:
 		h = &opening{next: h, withoutOld: opts.WithoutOld}
 	case opts.WithoutOld:
-		h = forgetting{h}
+		h = &forgetting{next: h}
 	}
 	return &Registration{of: i.addHandler(h, opts)}
 }
 
 // addHandler makes a new delivery one of the handlers at one point of the log, with the
 // cache as it is at that point.
-func (i *core) addHandler(h Handler[object.Head], opts HandlerOptions) *delivery {
+func (i *core) addHandler(h hearer, opts HandlerOptions) *delivery {
 	d := newDelivery(i, h, opts)
 	i.join.Lock()
 	defer i.join.Unlock()

@@ -228,7 +228,7 @@ func TestL03_PairingOfDamagedObjects(t *testing.T) {
 		return o
 	}
 	var heard []string
-	h := &opening{next: onHeads[*corev1.Pod](HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+	h := &opening{next: hearerOf[*corev1.Pod](HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
 		heard = append(heard, fmt.Sprint(e.Type, " ", e.Object.Labels["app"], " ", e.Object.Spec.NodeName, " ", e.Old != nil))
 		return nil
 	}))}
@@ -236,7 +236,7 @@ func TestL03_PairingOfDamagedObjects(t *testing.T) {
 		t.Helper()
 		heard = nil
 		for _, e := range events {
-			if err := h.Handle(t.Context(), e); err != nil {
+			if err := h.hear(t.Context(), &e); err != nil {
 				require.ErrorIs(t, err, wire.ErrDamaged)
 				heard = append(heard, "error")
 			}

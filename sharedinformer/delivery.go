@@ -21,7 +21,7 @@ import (
 // each run of the informer starts anew.
 type delivery struct {
 	informer *core
-	handler  Handler[object.Head]
+	handler  hearer
 	opts     HandlerOptions
 	mailbox  mailbox
 	wake     chan struct{} // holds one token while there may be something to tell
@@ -58,7 +58,7 @@ type delivery struct {
 }
 
 // newDelivery returns a delivery that begins with what join is told.
-func newDelivery(i *core, h Handler[object.Head], opts HandlerOptions) *delivery {
+func newDelivery(i *core, h hearer, opts HandlerOptions) *delivery {
 	d := &delivery{
 		informer: i, handler: h, opts: opts,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
@@ -292,7 +292,7 @@ func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error
 			panicked, err = d.broke(ctx, e, recover())
 		}
 	}()
-	err = d.handler.Handle(ctx, *e)
+	err = d.handler.hear(ctx, e)
 	returned = true
 	return false, failure.Sound("handler", err)
 }

@@ -137,24 +137,32 @@ func (h HandlerFuncs[T]) hears(t EventType, moved bool) bool {
 	return h.Resync != nil || h.Update != nil
 }
 
-// typed is a handler of objects of any type that tells another one of those of one type.
+// hearer is a handler as the informer has it. It must not change the event, which others hear of too.
+type hearer interface {
+	hear(ctx context.Context, e *event) error
+}
+
+// headsAlone tells a handler of heads.
+type headsAlone struct{ next Handler[object.Head] }
+
+func (h headsAlone) hear(ctx context.Context, e *event) error { return h.next.Handle(ctx, *e) }
+
+// typed tells a handler of objects of one type.
 type typed[T object.Object] struct{ next Handler[T] }
 
-// Handle implements Handler.
-func (t typed[T]) Handle(ctx context.Context, e event) error {
-	return t.next.Handle(ctx, eventOf[T](&e))
+func (t typed[T]) hear(ctx context.Context, e *event) error {
+	return t.next.Handle(ctx, eventOf[T](e))
 }
 
 // typedFuncs is typed for HandlerFuncs.
 type typedFuncs[T object.Object] struct{ HandlerFuncs[T] }
 
-// Handle implements Handler.
-func (t typedFuncs[T]) Handle(ctx context.Context, e event) error {
-	return t.HandlerFuncs.Handle(ctx, eventOf[T](&e))
+func (t typedFuncs[T]) hear(ctx context.Context, e *event) error {
+	return t.HandlerFuncs.Handle(ctx, eventOf[T](e))
 }
 
-// onHeads returns a handler of objects of any type that tells h of them.
-func onHeads[T object.Object](h Handler[T]) Handler[object.Head] {
+// hearerOf returns the hearer that tells h.
+func hearerOf[T object.Object](h Handler[T]) hearer {
 	if funcs, ok := h.(HandlerFuncs[T]); ok {
 		return typedFuncs[T]{funcs}
 	}
@@ -178,13 +186,18 @@ func recast[T, S object.Head](e Event[S]) Event[T] {
 	}
 }
 
-// forgetting is a handler that tells another one of events without the old state.
-type forgetting struct{ next Handler[object.Head] }
+// forgetting tells another hearer of events without the old state.
+type forgetting struct {
+	next hearer
+	told event // is used again for each event
+}
 
-// Handle implements Handler.
-func (f forgetting) Handle(ctx context.Context, e event) error {
-	e.Old = nil
-	return f.next.Handle(ctx, e)
+func (f *forgetting) hear(ctx context.Context, e *event) error {
+	f.told = *e
+	f.told.Old = nil
+	err := f.next.hear(ctx, &f.told)
+	f.told = event{}
+	return err
 }
 
 // isNil reports whether h is nil, or a nil function.

@@ -83,7 +83,7 @@ func (i *core) tellHeads(h Handler[object.Head], opts HandlerOptions) *Registrat
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	return i.tell(h, opts, true)
+	return i.tell(headsAlone{h}, opts, true)
 }
 
 // Heads returns the event with the heads of its objects.

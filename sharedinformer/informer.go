@@ -28,7 +28,7 @@ type plain interface {
 	stale() *indexer.Indexer
 	packs() bool
 	indexFailed([]*indexer.IndexError)
-	tell(h Handler[object.Head], opts HandlerOptions, heads bool) *Registration
+	tell(h hearer, opts HandlerOptions, heads bool) *Registration
 	tellHeads(Handler[object.Head], HandlerOptions) *Registration
 	untyped() any // the *Informer[object.Object]
 	view() View
@@ -150,7 +150,7 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	return i.core.tell(onHeads(h), opts, false)
+	return i.core.tell(hearerOf(h), opts, false)
 }
 
 // Status returns the informer as it is now. The parts are read one after the

@@ -9,21 +9,29 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// opening is a handler of packed objects that tells another one of the objects
+// opening hears of packed objects and tells another hearer of the objects
 // themselves, one at a time. It opens none that the other one does not look at.
 //
-// What is damaged is listed anew (see lose), and until then the other handler does not hear
-// of it. So that it hears each Add before anything else, and each Delete (L03), what follows
-// an Add that was not told is told as one, or not at all; and where a last or an old state is
+// A damaged object is listed anew (see lose), and until then the other hearer does not hear
+// of it. So that it hears each Add before anything else, and each Delete (L03), an event behind
+// an Add that was not told is told as one, or not at all; and if a last or an old state is
 // damaged, no more than its head is told.
 type opening struct {
-	next       Handler[object.Head]
+	next       hearer
 	withoutOld bool
+	told       event // is used again for each event
 	untold     map[object.Key]struct{} // whose Add could not be told; made when there is one
 }
 
-// Handle implements Handler.
-func (o *opening) Handle(ctx context.Context, e event) error {
+func (o *opening) hear(ctx context.Context, e *event) error {
+	o.told = *e
+	err := o.open(ctx, &o.told)
+	o.told = event{}
+	return err
+}
+
+// open opens the objects of a packed event, which is its own, and tells of it.
+func (o *opening) open(ctx context.Context, e *event) error {
 	key := object.KeyOf(e.Object)
 	_, untold := o.untold[key]
 	old := e.Old != nil && !o.withoutOld
@@ -41,32 +49,32 @@ func (o *opening) Handle(ctx context.Context, e event) error {
 		}
 		old = old && e.Type == Update
 	}
-	told, packed := e, packedOf(e.Object)
-	told.Old = nil
+	packed, was := packedOf(e.Object), e.Old
+	e.Old = nil
 	if old {
-		if now, was, both := packed.OpenBoth(packedOf(e.Old)); both {
-			told.Object, told.Old = now, was
-			return o.next.Handle(ctx, told)
+		if now, was, both := packed.OpenBoth(packedOf(was)); both {
+			e.Object, e.Old = now, was
+			return o.next.hear(ctx, e)
 		}
 	}
 	var err error
-	if told.Object, err = opened(packed); err != nil {
+	if e.Object, err = opened(packed); err != nil {
 		if e.Type == Add {
 			if o.untold == nil {
 				o.untold = make(map[object.Key]struct{})
 			}
 			o.untold[key] = struct{}{}
 		}
-		if e.Type != Delete || !remains(packed, &told.Object) {
+		if e.Type != Delete || !remains(packed, &e.Object) {
 			return err
 		}
 	}
 	if old {
-		if told.Old, err = opened(packedOf(e.Old)); err != nil && !remains(packedOf(e.Old), &told.Old) {
+		if e.Old, err = opened(packedOf(was)); err != nil && !remains(packedOf(was), &e.Old) {
 			return err
 		}
 	}
-	return o.next.Handle(ctx, told)
+	return o.next.hear(ctx, e)
 }
 
 // opened opens an object.

@@ -465,9 +465,9 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 
 func TestAFilterWithoutOldSaysSo(t *testing.T) {
 	w := newTwin(t, Whole)
-	d := w.core.(*core).addHandler(forgetting{onHeads(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
-	require.ErrorContains(t, d.handler.Handle(t.Context(), event{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
-	require.NoError(t, d.handler.Handle(t.Context(), event{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
+	d := w.core.(*core).addHandler(&forgetting{next: hearerOf(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
+	require.ErrorContains(t, d.handler.hear(t.Context(), &event{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
+	require.NoError(t, d.handler.hear(t.Context(), &event{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
 }
 
 func TestOpenRefusesForeignHeads(t *testing.T) {
