@@ -202,7 +202,10 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
 		}
-		if e.FinalStateUnknown && e.Received.Equal(r.came) && !r.came.IsZero() && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
+		// A list takes time. The changes of a watch may arrive at the same instant, and one that the queue has merged
+		// with a deletion is one of an unknown state.
+		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
+		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")
 		}
 		if now, cached := r.member.Cache().Get(key); cached && now.GetUID() == e.Object.GetUID() && !r.patient && !restored && r.member.form.Namespaces == 0 && !r.member.form.Selected {
