@@ -102,7 +102,7 @@ func BenchmarkUntyped(b *testing.B) {
 	body := indentedList(b, kind, "", widgets)
 	for _, f := range []Fields{{}, WithoutManagedFields, Only("metadata.labels", "status")} {
 		b.Run(f.String(), func(b *testing.B) {
-			d := decoder[*unstructured.Unstructured](b, MediaJSON, Options{Kind: kind, Keep: f, Pool: NewPool()})
+			d := decoderOfType[*unstructured.Unstructured](b, MediaJSON, Options{Kind: kind, Keep: f, Pool: NewPool()})
 			kept := make([]*unstructured.Unstructured, n)
 			eachOf(b, n, body, func() {
 				var meta metav1.ListMeta

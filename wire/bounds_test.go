@@ -60,7 +60,7 @@ func TestDepthIsOfTheObject(t *testing.T) {
 		alone := encodeAs(t, media, widgetKind, u)
 		list := listOfOne(t, media, widgetKind.GroupVersion().WithKind("WidgetList"), alone)
 		for _, most := range []int{depth, depth - 5} {
-			d := decoder[*unstructured.Unstructured](t, media, Options{Kind: widgetKind, MaxDepth: most})
+			d := decoderOfType[*unstructured.Unstructured](t, media, Options{Kind: widgetKind, MaxDepth: most})
 			_, _, listErr := readList(d, bytes.NewReader(list))
 			_, watchErr := readWatch(d, bytes.NewReader(rawFrame(t, media, "MODIFIED", alone)))
 			_, objectErr := d.Object(alone)

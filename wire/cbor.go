@@ -11,99 +11,80 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
+// cborEncoding reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
 // itself, but apimachinery's codec decodes them. Nothing is shared, and a
 // projection is applied afterwards.
-type cborDecoder struct {
-	*target
-	opts      Options
-	make      product
-	bookmarks *cborDecoder // decodes bookmarks, which are never projected
+type cborEncoding struct{ reads }
 
-	wanted   func(object.Head) bool // nil where all objects are
-	selected func(selector string)  // nil where nobody asks
-}
+func newCBOR(r reads) (encoding, error) { return &cborEncoding{r}, nil }
 
-func newCBORDecoder(t *target, opts Options, p product) *cborDecoder {
-	d := &cborDecoder{target: t, opts: opts, make: p}
-	if d.bookmarks = d; t.fields != nil || p.packer != nil {
-		d.bookmarks = newCBORDecoder(t.whole(), opts, p.ofBookmarks())
-	}
-	return d
-}
-
-func (d *cborDecoder) scan(s *frame.Source) *frame.CBOR {
+func (d *cborEncoding) scan(s *frame.Source) *frame.CBOR {
 	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
-func (d *cborDecoder) fail(where string, raw []byte, err error) *Error {
+func (d *cborEncoding) fail(where string, raw []byte, err error) *Error {
 	i := cbor.ReadIdentity(raw)
 	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.Namespace, i.Name), Bytes: len(raw), Err: err}
 }
 
-func (d *cborDecoder) Object(body []byte) (object.Head, error) {
+func (d *cborEncoding) single(body []byte) (frame.Item, error) {
 	s := d.scan(frame.FromBytes(body))
 	s.MaxDepth++ // the tag in front, which items of a list do not have
 	raw, err := s.Value()
 	if err == nil {
 		err = s.AtEnd()
 	}
-	if err != nil {
-		return nil, d.fail("object", nil, err)
+	return frame.Item{Raw: raw}, err
+}
+
+func (d *cborEncoding) open(i frame.Item) (frame.Item, error) {
+	if err := d.opts.checkSize(i.Raw); err != nil {
+		return i, d.fail("", i.Raw, err)
 	}
-	return d.decode(raw, false)
+	return i, nil
 }
 
-// Choosing implements Decoder.
-func (d *cborDecoder) Choosing(wanted func(object.Head) bool) Decoder {
-	choosing := *d
-	choosing.wanted = wanted
-	return &choosing
-}
-
-// Selected implements Decoder.
-func (d *cborDecoder) Selected(told func(selector string)) Decoder {
-	telling := *d
-	telling.selected = told
-	return &telling
-}
-
-// tell tells by which selector a list was selected, if by any.
-func (d *cborDecoder) tell(selector string) {
-	if d.selected != nil && selector != "" {
-		d.selected(selector)
+func (d *cborEncoding) status(i frame.Item) error {
+	if of := cbor.ReadIdentity(i.Raw); !isStatus(of.APIVersion, of.Kind) {
+		return nil
 	}
+	return decodeCBORStatus(i.Raw)
 }
 
-// decode decodes an object that must name its own kind. A Status instead of an
-// object is returned as an *errors.StatusError.
-func (d *cborDecoder) decode(raw []byte, named bool) (object.Head, error) {
-	made, bare, err := d.decodeItem(raw, named)
-	switch {
-	case err == nil && !bare:
-		return made, nil
-	case err == nil:
-		err = d.wrongKind("", "")
-	case !d.isStatus() && claimsCBORStatus(raw):
-		return nil, decodeCBORStatus(raw)
+func (d *cborEncoding) watchError(i frame.Item) error {
+	if of := cbor.ReadIdentity(i.Raw); !isStatus(of.APIVersion, of.Kind) {
+		return d.fail("", i.Raw, noStatus(of.APIVersion, of.Kind))
 	}
-	return nil, d.fail("object", raw, err)
+	return decodeCBORStatus(i.Raw)
 }
 
-// decodeItem makes what is wanted of an object. bare means that it does not fully name its
-// kind.
-func (d *cborDecoder) decodeItem(raw []byte, named bool) (made object.Head, bare bool, err error) {
-	obj, bare, err := d.object(raw, named)
-	if err == nil {
-		made, err = d.make.of(obj)
-	}
-	return made, bare, err
+func (d *cborEncoding) frames(s *frame.Source) func() (frame.Item, error) {
+	scan := d.scan(s)
+	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // of a frame, with a tag around both maps
+	return scan.NextFrame
+}
+
+func (d *cborEncoding) split(i frame.Item) (string, frame.Item, error) {
+	typ, raw, err := cbor.SplitEvent(i.Raw)
+	return typ, frame.Item{Raw: raw}, err
+}
+
+func (d *cborEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
+
+// newRun returns the encoding itself: nothing is kept from one object to the next.
+func (d *cborEncoding) newRun(*share.Pool, bool) run { return d }
+
+// pack packs nothing: apimachinery's codec decodes all.
+func (d *cborEncoding) pack(frame.Item, bool) (packed object.Head, bare, ok bool) {
+	return nil, false, false
 }
 
 // object decodes an object, and finishes it.
-func (d *cborDecoder) object(raw []byte, named bool) (obj object.Object, bare bool, err error) {
+func (d *cborEncoding) object(i frame.Item, named bool) (obj object.Object, bare bool, err error) {
+	raw := i.Raw
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
 		h := cbor.ReadIdentity(raw)
@@ -122,7 +103,7 @@ func (d *cborDecoder) object(raw []byte, named bool) (obj object.Object, bare bo
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 
-func (d *cborDecoder) unmarshal(obj object.Object, raw []byte) error {
+func (d *cborEncoding) unmarshal(obj object.Object, raw []byte) error {
 	if err := cbor.Check(d.guard, raw); err != nil {
 		return err
 	}
@@ -144,12 +125,6 @@ func (d *cborDecoder) unmarshal(obj object.Object, raw []byte) error {
 	return cbor.Unmarshal(raw, obj)
 }
 
-// claimsCBORStatus reports whether an object says that it is a Status.
-func claimsCBORStatus(raw []byte) bool {
-	i := cbor.ReadIdentity(raw)
-	return isStatus(i.APIVersion, i.Kind)
-}
-
 func decodeCBORStatus(raw []byte) error {
 	status := new(metav1.Status)
 	if err := cbor.Unmarshal(raw, status); err != nil {
@@ -158,8 +133,7 @@ func decodeCBORStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
-// identify implements glanced.
-func (d *cborDecoder) identify(i frame.Item) (v object.Version, ok bool) {
+func (d *cborEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 	of := cbor.ReadIdentity(i.Raw)
 	if !of.Sound || of.Name == "" || of.UID == "" || d.checkKind(of.APIVersion, of.Kind) != nil {
 		return v, false
@@ -167,23 +141,5 @@ func (d *cborDecoder) identify(i frame.Item) (v object.Version, ok bool) {
 	return object.Version{Key: object.Key{Namespace: of.Namespace, Name: of.Name}, UID: types.UID(of.UID), RV: of.RV}, true
 }
 
-// readHead implements glanced: there is no short way.
-func (d *cborDecoder) readHead(*head.Head, frame.Item) bool { return false }
-
-// decodeWhole implements glanced.
-func (d *cborDecoder) decodeWhole(i frame.Item) (object.Object, error) {
-	obj, _, err := d.bookmarks.object(i.Raw, false)
-	return obj, err
-}
-
-// known returns the caller's object if raw is the same version of it.
-func (d *cborDecoder) known(known Known, raw []byte) (have object.Head, ok bool) {
-	if known == nil {
-		return have, false
-	}
-	v, ok := d.identify(frame.Item{Raw: raw})
-	if !ok {
-		return have, false
-	}
-	return known.version(v)
-}
+// readHead says that there is no short way.
+func (d *cborEncoding) readHead(*head.Head, frame.Item) bool { return false }

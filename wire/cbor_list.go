@@ -2,13 +2,10 @@ package wire
 
 import (
 	"fmt"
-	"io"
-	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
@@ -17,41 +14,19 @@ import (
 // cborList reads one list body: a map with the items in one field. The other fields
 // are small and come in any order. They are kept until the end.
 type cborList struct {
-	*cborDecoder
+	*cborEncoding
 	*frame.CBOR
 	*crew.Crew[item]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
-	bare      bool // an item did not name its kind
 }
 
-func (d *cborDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
-	return func(yield func(object.Head, error) bool) {
-		s := frame.NewSource(body)
-		l := &cborList{cborDecoder: d, CBOR: d.scan(s), meta: meta}
-		newItem := func() crew.Decode[item] { return d.newItem(known) }
-		l.Crew = crew.New(s, newItem, func(i item) bool {
-			l.bare = l.bare || i.bare
-			return i.passed || yield(i.object, nil)
-		})
-		defer l.Close()
-		err := l.run()
-		if earlier := l.Flush(); earlier != nil {
-			err = earlier
-		}
-		if err == nil {
-			err = l.check()
-		}
-		if err != nil && err != crew.ErrStopped {
-			yield(nil, listFailed(l.fail, l.Count(), err))
-		}
-	}
+func (d *cborEncoding) list(s *frame.Source, c *crew.Crew[item], meta *metav1.ListMeta) listReader {
+	return &cborList{cborEncoding: d, CBOR: d.scan(s), Crew: c, meta: meta}
 }
 
-// run reads the body to its end.
-func (l *cborList) run() error {
-	*l.meta = metav1.ListMeta{}
+func (l *cborList) read() error {
 	l.others = []byte{frame.CBORMap<<5 | 31}
 	h, err := l.CBOR.Head()
 	if err == nil && h.Major == frame.CBORTag && h.Value == frame.CBORSelfDescribed {
@@ -138,40 +113,15 @@ func (l *cborList) itemFailed(err error) error {
 	return l.fail(whereItem(l.Count()), nil, err)
 }
 
-// check checks a list after its last byte. Apart from its items, its fields are
-// those of a Status.
-func (l *cborList) check() error {
+// check uses that apart from the items, the fields of a list are those of a Status.
+func (l *cborList) check(bareItems bool) (selector string, err error) {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {
-		return err
+		return "", err
 	}
 	*l.meta = list.ListMeta
 	if list.Kind == "Status" && list.APIVersion == "v1" {
-		return apierrors.FromObject(&list)
+		return "", apierrors.FromObject(&list)
 	}
-	if err := l.checkListKind(list.APIVersion, list.Kind, l.bare); err != nil {
-		return err
-	}
-	if l.selected != nil {
-		l.tell(selectedCBOR(l.others))
-	}
-	return nil
-}
-
-// newItem returns a function that decodes items, for one goroutine.
-func (d *cborDecoder) newItem(known Known) crew.Decode[item] {
-	glance := newGlance(d.wanted, d)
-	return func(i frame.Item, number int) (item, error) {
-		if _, passed := glance.passes(i); passed {
-			return item{passed: true}, nil
-		}
-		if have, ok := d.known(known, i.Raw); ok {
-			return item{object: have}, nil
-		}
-		obj, bare, err := d.decodeItem(i.Raw, true)
-		if err != nil {
-			return item{}, d.fail(whereItem(number), i.Raw, err)
-		}
-		return item{object: obj, bare: bare}, nil
-	}
+	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, bareItems)
 }

@@ -50,7 +50,7 @@ func sameInCBOR[T object.Object](t *testing.T, opts Options, obj runtime.Object,
 	inJSON, inCBOR := encodeAs(t, MediaJSON, opts.Kind, obj), encodeAs(t, MediaCBOR, opts.Kind, obj)
 	reference := opts
 	reference.Reference = true
-	d, want := decoder[T](t, MediaCBOR, opts), decoder[T](t, MediaJSON, reference)
+	d, want := decoderOfType[T](t, MediaCBOR, opts), decoderOfType[T](t, MediaJSON, reference)
 	one, err := want.Object(inJSON)
 	require.NoError(t, err, about)
 	memory := bytes.Clone(inCBOR)
@@ -115,7 +115,7 @@ func TestCBORListsAsServersWriteThem(t *testing.T) {
 		requireSameMeaning(t, &pods.Items[49], got[49], "pod")
 
 		require.NoError(t, encode(&body, untyped))
-		maps, meta, err := readList(decoder[*unstructured.Unstructured](t, MediaCBORSequence+"; charset=x", Options{Kind: podKind}), &body)
+		maps, meta, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaCBORSequence+"; charset=x", Options{Kind: podKind}), &body)
 		require.NoError(t, err)
 		require.Equal(t, pods.ListMeta, meta)
 		require.Equal(t, &untyped.Items[49], maps[49])
@@ -125,7 +125,7 @@ func TestCBORListsAsServersWriteThem(t *testing.T) {
 // What other encoders write is read as well: indefinite lengths, strings in
 // pieces, tags, names of bytes, heads that are longer than they must be.
 func TestW01_CBORInOtherForms(t *testing.T) {
-	d := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind})
+	d := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind})
 	const kind = "\x6aapiVersion\x6eexample.com/v1\x64kind\x66Widget"
 	want := map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}, "a": []any{int64(1), "xyz"}}
 	for name, body := range map[string]string{
@@ -205,10 +205,10 @@ func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
 		if direct.Unmarshal(body, new(any)) == nil {
 			continue // it is a later one
 		}
-		_, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
+		_, err := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
 		require.ErrorIs(t, err, c.want, name)
 		require.ErrorContains(t, err, c.limit, name)
-		_, err = decoder[*metav1.PartialObjectMetadata](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
+		_, err = decoderOfType[*metav1.PartialObjectMetadata](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
 		require.ErrorIs(t, err, c.want, name)
 	}
 }
@@ -226,11 +226,11 @@ func TestW04_CBORIsProjected(t *testing.T) {
 		}
 		f := randomPaths(random)
 		opts := Options{Kind: widgetKind, Keep: f, Reference: true}
-		want, err := decoder[*unstructured.Unstructured](t, MediaJSON, opts).Object(widget)
+		want, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts).Object(widget)
 		require.NoError(t, err)
-		whole, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object(widget)
+		whole, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object(widget)
 		require.NoError(t, err)
-		got, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind, Keep: f, Pool: NewPool()}).Object(encodeAs(t, MediaCBOR, widgetKind, whole))
+		got, err := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind, Keep: f, Pool: NewPool()}).Object(encodeAs(t, MediaCBOR, widgetKind, whole))
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%d: %s of %s", n, f, widget)
 	}
@@ -274,7 +274,7 @@ func TestW02_CBORIsBounded(t *testing.T) {
 		require.ErrorIs(t, err, ErrSyntax)
 	}
 	deep = strings.Replace(deep, "\x68metadata", "\x68metadatb", 1)
-	_, err = decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: podKind}).Object([]byte(deep))
+	_, err = decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: podKind}).Object([]byte(deep))
 	if reference := direct.Unmarshal([]byte(deep), new(any)); reference != nil { // v0.35 of k8s.io/apimachinery has narrow limits
 		require.Error(t, err, "the reference refuses it: %v", reference)
 		return
@@ -315,7 +315,7 @@ func TestW02_CBORQuantitiesWithHugeExponents(t *testing.T) {
 // Errors of the codec quote what they were given; ours do not.
 func TestCBORErrorsKeepSecrets(t *testing.T) {
 	const secret = "hunter2"
-	d := decoder[*corev1.Secret](t, MediaCBOR, Options{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
+	d := decoderOfType[*corev1.Secret](t, MediaCBOR, Options{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
 	for _, value := range []any{secret, map[string]any{"password": secret + "!!"}, map[string]any{"password": map[string]any{secret: 1}}, []any{secret}} {
 		body, err := direct.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a"}, "data": value})
 		require.NoError(t, err)
@@ -345,8 +345,8 @@ func FuzzCBOR(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		kept.Nothing(t)
 		pods := podDecoder(t, MediaCBOR, opts)
-		maps := decoder[*unstructured.Unstructured](t, MediaCBOR, opts)
-		meta := decoder[*metav1.PartialObjectMetadata](t, MediaCBOR, opts)
+		maps := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, opts)
+		meta := decoderOfType[*metav1.PartialObjectMetadata](t, MediaCBOR, opts)
 		withinBudget(t, body, func() { pods.Object(body) })
 		withinBudget(t, body, func() { readList(pods, bytes.NewReader(body)) })
 		withinBudget(t, body, func() { readWatch(pods, bytes.NewReader(body)) })
@@ -384,12 +384,12 @@ func TestCBORIdentity(t *testing.T) {
 		asked := false
 		have := pod("have")
 		have.UID, have.ResourceVersion = "c", "d"
-		d := plainOf(podDecoder(t, MediaCBOR, Options{})).(*cborDecoder)
+		d := plainOf(podDecoder(t, MediaCBOR, Options{})).(*decoder)
 		got, ok := d.known(func(key object.Key) (object.Head, bool) {
 			asked = true
 			require.Equal(t, want, fmt.Sprintf("%s/%s c d", key.Namespace, key.Name))
 			return have, true
-		}, raw)
+		}, frame.Item{Raw: raw})
 		require.Equal(t, want != "", asked, "%q", body)
 		require.Equal(t, want != "", ok, "%q", body)
 		if ok {

@@ -39,7 +39,7 @@ func everyReader(t testing.TB, media string, kind object.GVK) map[string]typedDe
 	} {
 		opts := opts
 		change(&opts)
-		readers[name] = decoder[object.Object](t, media, opts)
+		readers[name] = decoderOfType[object.Object](t, media, opts)
 	}
 	return readers
 }
@@ -118,9 +118,9 @@ func TestW02_UntypedValuesAreCounted(t *testing.T) {
 	inJSON := podText(`"a":[` + strings.Repeat(strings.Repeat(`{"":`, 10)+"0"+strings.Repeat("}", 10)+",", 1000) + "0]")
 	for _, reference := range []bool{false, true} {
 		opts := Options{Kind: podKind, Reference: reference}
-		_, err := decoder[*unstructured.Unstructured](t, MediaCBOR, opts).Object(asCBOR)
+		_, err := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, opts).Object(asCBOR)
 		require.ErrorIs(t, err, ErrTooDense)
-		_, err = decoder[*unstructured.Unstructured](t, MediaJSON, opts).Object([]byte(inJSON))
+		_, err = decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts).Object([]byte(inJSON))
 		require.NoError(t, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestW02_WhatPassesTakesAStatedMultiple(t *testing.T) {
 		}
 		body := protobufBody(t, kind, nest(0x12, spec, nest(0x0a, []byte("\x0a\x01a"), nil)))
 		n := allocated(func() {
-			_, err := decoder[*appsv1.StatefulSet](t, MediaProtobuf, Options{Kind: kind}).Object(body)
+			_, err := decoderOfType[*appsv1.StatefulSet](t, MediaProtobuf, Options{Kind: kind}).Object(body)
 			require.NoError(t, err)
 		})
 		t.Logf("odd: %v, %d bytes for each byte", odd, n/uint64(len(body)))
@@ -400,7 +400,7 @@ func withoutEmptyMessages(t *testing.T, table *protobuf.Table, msg []byte) (thin
 // Names of one letter are the densest that a server accepts, and nesting them changes little.
 func TestNestedMapsOfOneLetterAreReadFromCBOR(t *testing.T) {
 	for depth := range 8 {
-		_, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(mapsIn(t, depth))
+		_, err := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(mapsIn(t, depth))
 		require.NoError(t, err, "maps %d deep", depth)
 	}
 }

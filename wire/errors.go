@@ -79,3 +79,5 @@ func listFailed(fail func(where string, raw []byte, err error) *Error, items int
 }
 
 func whereItem(number int) string { return "item " + strconv.Itoa(number) }
+
+func whereFrame(number int) string { return "frame " + strconv.Itoa(number) }

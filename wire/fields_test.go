@@ -81,11 +81,11 @@ func TestW04_EmbeddedStructsThatAreNotExportedAreProjected(t *testing.T) {
 		"size": int64(5), "text": "x", "named": map[string]any{"length": int64(7)}}
 	for _, media := range []string{MediaJSON, MediaCBOR} {
 		raw := encodeAs(t, media, widgetKind, &unstructured.Unstructured{Object: body})
-		whole, err := decoder[*inlining](t, media, Options{Kind: widgetKind}).Object(raw)
+		whole, err := decoderOfType[*inlining](t, media, Options{Kind: widgetKind}).Object(raw)
 		require.NoError(t, err)
 		require.Equal(t, 7, whole.Length, media)
 		for keep, length := range map[Fields]int{Without("size"): 7, Only("text"): 0} {
-			got, err := decoder[*inlining](t, media, Options{Kind: widgetKind, Keep: keep}).Object(raw)
+			got, err := decoderOfType[*inlining](t, media, Options{Kind: widgetKind, Keep: keep}).Object(raw)
 			require.NoError(t, err)
 			require.Equal(t, inlined{Text: "x"}, got.inlined, "%s %s", media, keep)
 			require.Equal(t, length, got.Length, "%s %s", media, keep)
@@ -133,7 +133,7 @@ func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, 
 		nameItems(three.Interface().(apiruntime.Object))
 		body := encodeAs(t, media, listKind, three.Interface().(apiruntime.Object))
 		read := func(o Options) []object.Object {
-			items, _, err := readList(decoder[object.Object](t, media, o), bytes.NewReader(body))
+			items, _, err := readList(decoderOfType[object.Object](t, media, o), bytes.NewReader(body))
 			require.NoError(t, err)
 			require.Len(t, items, 3)
 			return items
@@ -251,7 +251,7 @@ func (o oracle) descend(path string, full, got reflect.Value) {
 
 func projected[T object.Object](t *testing.T, media string, f Fields, kind object.GVK, body []byte) T {
 	t.Helper()
-	obj, err := decoder[T](t, media, Options{Kind: kind, Keep: f}).Object(body)
+	obj, err := decoderOfType[T](t, media, Options{Kind: kind, Keep: f}).Object(body)
 	require.NoError(t, err)
 	return obj
 }
@@ -312,7 +312,7 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 			if media == MediaProtobuf {
 				continue
 			}
-			untyped, err := readWatch(decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, Keep: Only("spec.nodeName")}), bytes.NewReader(frameOf(t, media, string(typ), podKind, pod)))
+			untyped, err := readWatch(decoderOfType[*unstructured.Unstructured](t, media, Options{Kind: podKind, Keep: Only("spec.nodeName")}), bytes.NewReader(frameOf(t, media, string(typ), podKind, pod)))
 			require.NoError(t, err)
 			require.Equal(t, typ == watch.Bookmark, len(untyped[0].Object.GetAnnotations()) == 1, "%s in maps", typ)
 		}

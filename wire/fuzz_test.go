@@ -176,9 +176,9 @@ func FuzzRepeated(f *testing.F) {
 	for _, media := range allMedia {
 		opts := fuzzOptions
 		opts.Scheme, opts.Kind, opts.Pool = scheme.New(), podKind, NewPool()
-		typed = append(typed, decoder[object.Object](f, media, opts))
+		typed = append(typed, decoderOfType[object.Object](f, media, opts))
 		if media != MediaProtobuf {
-			maps = append(maps, decoder[*unstructured.Unstructured](f, media, opts))
+			maps = append(maps, decoderOfType[*unstructured.Unstructured](f, media, opts))
 		}
 	}
 	var kept hostile.Kept

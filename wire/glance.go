@@ -14,7 +14,7 @@ import (
 // object after the other.
 type glance struct {
 	wanted func(object.Head) bool
-	at     glanced
+	at     *decoder
 
 	object.Version
 	item frame.Item
@@ -27,23 +27,12 @@ type glance struct {
 	err    error             // why nobody can tell
 }
 
-// glanced is a decoder as far as a glance needs it.
-type glanced interface {
-	// identify returns which object an item is. It reports false where only decoding tells,
-	// and where it is not of the kind that is expected.
-	identify(i frame.Item) (object.Version, bool)
-	// readHead reads the rest of the head. It reports false where only decoding tells.
-	readHead(h *head.Head, i frame.Item) bool
-	// decodeWhole decodes all of an object.
-	decodeWhole(i frame.Item) (object.Object, error)
-}
-
 // newGlance returns a glance for the goroutine that calls; nil where all objects are wanted.
-func newGlance(wanted func(object.Head) bool, at glanced) *glance {
-	if wanted == nil {
+func newGlance(d *decoder) *glance {
+	if d.wanted == nil {
 		return nil
 	}
-	return &glance{wanted: wanted, at: at}
+	return &glance{wanted: d.wanted, at: d}
 }
 
 // passes reports whether an object is not wanted, and which one it is. What cannot be decoded does

@@ -73,7 +73,7 @@ func TestChoosingIsToLeaveOutWhatIsNotWanted(t *testing.T) {
 		}
 		for _, keep := range []Fields{{}, Only("spec.nodeName")} {
 			opts := Options{Kind: podKind, Keep: keep}
-			d := decoder[*corev1.Pod](t, media, opts)
+			d := decoderOfType[*corev1.Pod](t, media, opts)
 			choosesAsAfterwards(t, media, body, stream, plainOf(d), podDecoder(t, media, Options{}))
 			packed, err := NewPacker(nil).Decoder(media, new(typedAs[*corev1.Pod](opts)))
 			require.NoError(t, err)

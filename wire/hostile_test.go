@@ -79,7 +79,7 @@ func TestW02_DepthIsBounded(t *testing.T) {
 	for _, n := range []int{DefaultMaxDepth + 1, 1 << 20} {
 		deep := strings.Repeat(`{"a":[`, n/2) + `1` + strings.Repeat(`]}`, n/2)
 		body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":` + deep + `}`
-		_, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object([]byte(body))
+		_, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object([]byte(body))
 		require.ErrorIs(t, err, ErrTooDeep)
 	}
 }
@@ -169,7 +169,7 @@ func TestHashesAreNotQuantities(t *testing.T) {
 func TestErrorsKeepSecrets(t *testing.T) {
 	const secret = "hunter2"
 	secretKind := corev1.SchemeGroupVersion.WithKind("Secret")
-	d := decoder[*corev1.Secret](t, MediaJSON, Options{Kind: secretKind})
+	d := decoderOfType[*corev1.Secret](t, MediaJSON, Options{Kind: secretKind})
 	const start = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"`
 	for _, body := range []string{
 		start + `},"data":{"password":"` + secret + `!!"}}`,

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
 	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
 // treeNames are the names of fields in random trees. There are few of them, so
@@ -114,16 +115,16 @@ func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 		newContest[*unstructured.Unstructured](t, MediaJSON, opts, all).lists(t, body, "%s", f)
 
 		opts.Pool = NewPool()
-		got, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, opts), bytes.NewReader(body))
+		got, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts), bytes.NewReader(body))
 		require.NoError(t, err)
 		require.True(t, sameMap(got[2].Object["spec"], got[3].Object["spec"]) ||
 			sameMap(got[2].Object["metadata"].(map[string]any)["labels"], got[3].Object["metadata"].(map[string]any)["labels"]), "%s", f)
 		require.NotZero(t, opts.Pool.Len(), "%s", f)
 
-		d := plainOf(decoder[*unstructured.Unstructured](t, MediaJSON, opts)).(*jsonDecoder)
+		d := plainOf(decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts)).(*decoder).encoding.(*jsonEncoding)
 		i, err := d.scan(frame.FromBytes(encodeAs(t, MediaJSON, kind, got[0]))).Value()
 		require.NoError(t, err)
-		_, err = d.newRun().Content(i)
+		_, err = json.NewRun(opts.Pool.inner(), d.fields).Content(i)
 		require.NoError(t, err, "it needs the reference")
 		runtime.KeepAlive(got)
 	}
@@ -136,7 +137,7 @@ func TestW04_SelectionsDoNotMix(t *testing.T) {
 	body := listOf(t, MediaJSON, widgetKind, bytes.Split([]byte(strings.Repeat(widget+"\n", 6)), []byte("\n"))[:6])
 	pool := NewPool()
 	read := func(f Fields) (inner, other any) {
-		items, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Keep: f, Pool: pool}), bytes.NewReader(body))
+		items, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Keep: f, Pool: pool}), bytes.NewReader(body))
 		require.NoError(t, err)
 		spec := items[5].Object["spec"].(map[string]any)
 		return spec["inner"], spec["other"]
@@ -160,7 +161,7 @@ func TestW02_DroppedJSONIsChecked(t *testing.T) {
 	for _, bad := range []string{`tru`, `01`, `"\x"`, `[1,]`, `{"a"}`, `{"a":1,}`, `[1}`, "\"\x01\""} {
 		body := fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"status":%s,"spec":{"x":%s}}`, bad, bad)
 		for _, f := range []Fields{Without("status", "spec"), Only("status.deep"), Only("spec.x.y")} {
-			_, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Keep: f}).Object(body)
+			_, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Keep: f}).Object(body)
 			require.Error(t, err, "%s, %s", bad, f)
 		}
 	}

@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
@@ -20,7 +17,7 @@ import (
 // jsonList reads one list body. The fields of a list come in any order, so items
 // may come before the list says what it is.
 type jsonList struct {
-	*jsonDecoder
+	*jsonEncoding
 	*frame.JSON
 	*crew.Crew[item]
 	meta       *metav1.ListMeta
@@ -29,34 +26,13 @@ type jsonList struct {
 	kind       string
 	status     metav1.Status // what the body is if it turns out to be one
 	seenItems  bool
-	bare       bool // an item did not name its kind
 }
 
-func (d *jsonDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
-	return func(yield func(object.Head, error) bool) {
-		l := &jsonList{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
-		newItem := func() crew.Decode[item] { return d.newItem(known) }
-		l.Crew = crew.New(l.JSON.Source, newItem, func(i item) bool {
-			l.bare = l.bare || i.bare
-			return i.passed || yield(i.object, nil)
-		})
-		defer l.Close()
-		err := l.run()
-		if earlier := l.Flush(); earlier != nil {
-			err = earlier
-		}
-		if err == nil {
-			err = l.check()
-		}
-		if err != nil && err != crew.ErrStopped {
-			yield(nil, listFailed(l.fail, l.Count(), err))
-		}
-	}
+func (d *jsonEncoding) list(s *frame.Source, c *crew.Crew[item], meta *metav1.ListMeta) listReader {
+	return &jsonList{jsonEncoding: d, JSON: d.scan(s), Crew: c, meta: meta}
 }
 
-// run reads the body to its end.
-func (l *jsonList) run() error {
-	*l.meta = metav1.ListMeta{}
+func (l *jsonList) read() error {
 	if err := l.Expect('{'); err != nil {
 		return err
 	}
@@ -83,16 +59,11 @@ func (l *jsonList) run() error {
 	}
 }
 
-// check checks a list after its last byte.
-func (l *jsonList) check() error {
+func (l *jsonList) check(bareItems bool) (selector string, err error) {
 	if l.kind == "Status" && l.apiVersion == "v1" {
-		return apierrors.FromObject(&l.status)
+		return "", apierrors.FromObject(&l.status)
 	}
-	if err := l.checkListKind(l.apiVersion, l.kind, l.bare); err != nil {
-		return err
-	}
-	l.tell(l.selector)
-	return nil
+	return l.selector, l.checkListKind(l.apiVersion, l.kind, bareItems)
 }
 
 // field reads a field of the list other than its items.
@@ -111,9 +82,7 @@ func (l *jsonList) field(name string) error {
 	case "metadata":
 		*l.meta = metav1.ListMeta{}
 		into = l.meta
-		if l.selected != nil {
-			l.selector = selectedJSON(raw)
-		}
+		l.selector = selectedJSON(raw)
 		l.status.ListMeta = metav1.ListMeta{}
 	case "status":
 		into = &l.status.Status
@@ -184,22 +153,4 @@ func (l *jsonList) itemFailed(err error) error {
 		return err // of an earlier item
 	}
 	return l.fail(whereItem(l.Count()), nil, err)
-}
-
-// newItem returns a function that decodes items, for one goroutine.
-func (d *jsonDecoder) newItem(known Known) crew.Decode[item] {
-	run, glance := d.newRun(), newGlance(d.wanted, d)
-	return func(i frame.Item, number int) (item, error) {
-		if _, passed := glance.passes(i); passed {
-			return item{passed: true}, nil
-		}
-		if have, ok := d.known(known, i); ok {
-			return item{object: have}, nil
-		}
-		obj, bare, err := d.decodeItem(run, i, true)
-		if err != nil {
-			return item{}, d.fail(whereItem(number), i.Raw, err)
-		}
-		return item{object: obj, bare: bare}, nil
-	}
 }

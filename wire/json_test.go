@@ -182,7 +182,7 @@ func TestW01_JSONQuirks(t *testing.T) {
 	}
 	typed, free := newTwins[*quirks](t, Options{Kind: quirkKind}), newTwins[*unstructured.Unstructured](t, Options{Kind: quirkKind})
 	meta := newTwins[*metav1.PartialObjectMetadata](t, Options{Kind: quirkKind})
-	require.NotNil(t, plainOf(typed.others["alone"]).(*jsonDecoder).how)
+	require.NotNil(t, plainOf(typed.others["alone"]).(*decoder).encoding.(*jsonEncoding).how)
 	for i, body := range bodies {
 		if !among(i / 10) {
 			continue
@@ -205,10 +205,10 @@ func newTwins[T object.Object](t testing.TB, opts Options) twins[T] {
 	pooled, reference := opts, opts
 	pooled.Pool, reference.Reference = NewPool(), true
 	return twins[T]{
-		reference: decoder[T](t, MediaJSON, reference),
+		reference: decoderOfType[T](t, MediaJSON, reference),
 		others: map[string]typedDecoder[T]{
-			"alone":  decoder[T](t, MediaJSON, opts),
-			"pooled": decoder[T](t, MediaJSON, pooled),
+			"alone":  decoderOfType[T](t, MediaJSON, opts),
+			"pooled": decoderOfType[T](t, MediaJSON, pooled),
 		},
 	}
 }
@@ -313,7 +313,7 @@ func TestW01_JSONOfRealEvents(t *testing.T) {
 // The APIVersion that an object without a Go type names becomes the usual one.
 func TestJSONApiVersionIsNormal(t *testing.T) {
 	for _, version := range []string{"v1", "/v1"} {
-		got, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}).Object(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod"}`, version))
+		got, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}).Object(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod"}`, version))
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{"apiVersion": "v1", "kind": "Pod"}, got.Object)
 	}
@@ -347,13 +347,13 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 		newTwins[object.Object](t, Options{Scheme: all, Kind: kind}).object(t, body)
 		newTwins[*unstructured.Unstructured](t, Options{Kind: kind}).object(t, body)
 
-		d := plainOf(decoder[object.Object](t, MediaJSON, Options{Scheme: all, Kind: kind})).(*jsonDecoder)
+		d := plainOf(decoderOfType[object.Object](t, MediaJSON, Options{Scheme: all, Kind: kind})).(*decoder).encoding.(*jsonEncoding)
 		require.NotNil(t, d.how, "%v", kind)
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		into := d.new()
-		require.NoError(t, d.newRun().Decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
-		_, err = d.newRun().Content(i)
+		require.NoError(t, json.NewRun(nil, d.fields).Decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
+		_, err = json.NewRun(nil, d.fields).Content(i)
 		require.NoError(t, err, "%v", kind)
 	}
 }
@@ -364,11 +364,11 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 	body := encodeAs(t, MediaJSON, podKind, pod)
 	for _, wanted := range []Fields{WithoutManagedFields, Only("spec.containers.image", "metadata.labels"), Without("status", "spec.volumes")} {
 		opts := Options{Keep: wanted, Pool: NewPool()}
-		d := plainOf(podDecoder(t, MediaJSON, opts)).(*jsonDecoder)
+		d := plainOf(podDecoder(t, MediaJSON, opts)).(*decoder).encoding.(*jsonEncoding)
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
-		require.NoError(t, d.newRun().Decode(d.how, unsafe.Pointer(got), i))
+		require.NoError(t, json.NewRun(opts.Pool.inner(), d.fields).Decode(d.how, unsafe.Pointer(got), i))
 		opts.Reference = true
 		want, err := podDecoder(t, MediaJSON, opts).Object(body)
 		require.NoError(t, err)
@@ -402,7 +402,7 @@ func TestW03_JSONSharing(t *testing.T) {
 	body := indentedList(t, kind, "", widgets)
 	pool := NewPool()
 	func() {
-		got, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Pool: pool}), bytes.NewReader(body))
+		got, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Pool: pool}), bytes.NewReader(body))
 		require.NoError(t, err)
 		require.True(t, sameMap(got[n-2].Object["spec"], got[n-1].Object["spec"]))
 		require.False(t, sameMap(got[n-2].Object["metadata"], got[n-1].Object["metadata"]))
@@ -413,7 +413,7 @@ func TestW03_JSONSharing(t *testing.T) {
 		body = indentedList(t, kind, "", widgets)
 		slices.Reverse(got)
 		for range 2 { // other runs, and what they remember
-			again, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Pool: pool}), bytes.NewReader(body))
+			again, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Pool: pool}), bytes.NewReader(body))
 			require.NoError(t, err)
 			require.Equal(t, got, again)
 			require.True(t, sameMap(got[0].Object["spec"], again[0].Object["spec"]))
@@ -422,7 +422,7 @@ func TestW03_JSONSharing(t *testing.T) {
 			got = again
 		}
 
-		alone, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind}), bytes.NewReader(body))
+		alone, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind}), bytes.NewReader(body))
 		require.NoError(t, err)
 		require.False(t, sameMap(alone[n-2].Object["spec"], alone[n-1].Object["spec"]))
 	}()
@@ -449,8 +449,8 @@ func TestW03_WaitingWatchesHoldNoTexts(t *testing.T) {
 		body = fmt.Appendf(body, `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"},"spec":{"nodeName":%q},"nodeName":%q}}`, i, on, on)
 	}
 	opts := Options{Kind: podKind, Pool: NewPool()}
-	requireTextGone(t, decoder[*corev1.Pod](t, MediaJSON, opts), body, func(p *corev1.Pod) string { return p.Spec.NodeName })
-	requireTextGone(t, decoder[*unstructured.Unstructured](t, MediaJSON, opts), body, func(u *unstructured.Unstructured) string { return u.Object["nodeName"].(string) })
+	requireTextGone(t, decoderOfType[*corev1.Pod](t, MediaJSON, opts), body, func(p *corev1.Pod) string { return p.Spec.NodeName })
+	requireTextGone(t, decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts), body, func(u *unstructured.Unstructured) string { return u.Object["nodeName"].(string) })
 }
 
 // requireTextGone requires of a watch that a text which its objects share goes
@@ -506,9 +506,9 @@ func TestJSONFromManyGoroutines(t *testing.T) {
 		widgets[i] = objects.Widget(1, i, objects.Options{})
 	}
 	body := indentedList(t, kind, "", widgets)
-	want, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Reference: true}), bytes.NewReader(body))
+	want, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Reference: true}), bytes.NewReader(body))
 	require.NoError(t, err)
-	d := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Pool: NewPool()})
+	d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: kind, Pool: NewPool()})
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -554,7 +554,7 @@ func TestJSONHead(t *testing.T) {
 		`{"metadata":{"name":"a","uid":"c","resourceVersion":"d"},}`:                   "",
 		`"a"`: "",
 	} {
-		d := &jsonDecoder{opts: Options{}.withDefaults()}
+		d := &jsonEncoding{reads: reads{opts: Options{}.withDefaults()}}
 		i, err := d.scan(frame.FromBytes([]byte(body))).Value()
 		require.NoError(t, err, body)
 		of, ok := json.IdentityOf(i)

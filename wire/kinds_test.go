@@ -120,7 +120,7 @@ func TestListsEqualApimachinery(t *testing.T) {
 			got := reflect.New(kinds[kind])
 			items := got.Elem().FieldByName("Items")
 			var meta metav1.ListMeta
-			for obj, err := range decoder[object.Object](t, media, Options{Scheme: all, Kind: kind}).List(bytes.NewReader(body), &meta, nil) {
+			for obj, err := range decoderOfType[object.Object](t, media, Options{Scheme: all, Kind: kind}).List(bytes.NewReader(body), &meta, nil) {
 				require.NoError(t, err, "%s in %s, seed %d", kind, media, seed)
 				items.Set(reflect.Append(items, reflect.ValueOf(obj).Elem()))
 			}
@@ -145,7 +145,7 @@ func nameItems(list runtime.Object) {
 	list.GetObjectKind().SetGroupVersionKind(object.GVK{})
 }
 
-func decoder[T object.Object](t testing.TB, media string, opts Options) typedDecoder[T] {
+func decoderOfType[T object.Object](t testing.TB, media string, opts Options) typedDecoder[T] {
 	t.Helper()
 	d, err := newTyped[T](media, opts)
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestUnstructuredEqualsApimachinery(t *testing.T) {
 		"spec":{"int":9007199254740993,"float":1.5,"Case":1,"case":2,"null":null,"list":[1,"a",{"b":[]}]},"items":[1]}`)
 	var want unstructured.Unstructured
 	require.NoError(t, want.UnmarshalJSON(body))
-	got, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object(body)
+	got, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object(body)
 	require.NoError(t, err)
 	require.Equal(t, want.Object, got.Object)
 }

@@ -60,7 +60,7 @@ func TestW02_HiddenQuantities(t *testing.T) {
 		}
 	}
 	for _, opts := range []Options{{Reference: true}, {}} {
-		_, err := decoder[*embeds](t, MediaJSON, Options{Kind: widgetKind, Reference: opts.Reference}).Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"q":"` + huge + `","x":1}`))
+		_, err := decoderOfType[*embeds](t, MediaJSON, Options{Kind: widgetKind, Reference: opts.Reference}).Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"q":"` + huge + `","x":1}`))
 		require.ErrorIs(t, err, ErrQuantity)
 	}
 	longest := strings.Repeat("9", guard.MaxNumerals)
@@ -148,7 +148,7 @@ func TestW02_DefaultLimitsBoundTime(t *testing.T) {
 	}
 	depth := DefaultMaxDepth/2 - 2
 	deep := widgetText("a", strings.Repeat(`{"child":[`, depth)+`{"text":"`+strings.Repeat("x", size-20*depth)+`"}`+strings.Repeat(`]}`, depth))
-	pods, trees := podDecoder(t, MediaJSON, Options{Pool: NewPool()}), decoder[*tree](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
+	pods, trees := podDecoder(t, MediaJSON, Options{Pool: NewPool()}), decoderOfType[*tree](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
 	for name, read := range map[string]func() error{
 		"mantissas": func() error {
 			_, _, err := readList(pods, strings.NewReader(podListOf(quantities(strings.Repeat("9", guard.MaxNumerals)))))

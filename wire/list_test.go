@@ -45,7 +45,7 @@ func podList(names ...string) *corev1.PodList {
 
 func podDecoder(t testing.TB, media string, opts Options) typedDecoder[*corev1.Pod] {
 	opts.Kind = podKind
-	return decoder[*corev1.Pod](t, media, opts)
+	return decoderOfType[*corev1.Pod](t, media, opts)
 }
 
 // readList reads a list to its end or to its first error.
@@ -124,9 +124,9 @@ func TestListPassesErrorsOfTheTransport(t *testing.T) {
 // that it has.
 func TestL21_ListOfAnotherBuiltinKindIsRefused(t *testing.T) {
 	body := `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
-	_, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
+	_, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
 	require.ErrorIs(t, err, ErrKind)
-	_, _, err = readList(decoder[*metav1.PartialObjectMetadata](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
+	_, _, err = readList(decoderOfType[*metav1.PartialObjectMetadata](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
 	require.ErrorIs(t, err, ErrKind)
 
 	all := scheme.New()
@@ -261,11 +261,11 @@ func TestTypeMeta(t *testing.T) {
 
 	pods, _, err := readList(podDecoder(t, MediaJSON, Options{}), bytes.NewReader(body))
 	require.NoError(t, err)
-	mixed, _, err := readList(decoder[object.Object](t, MediaJSON, Options{Scheme: scheme, Kind: podKind}), bytes.NewReader(body))
+	mixed, _, err := readList(decoderOfType[object.Object](t, MediaJSON, Options{Scheme: scheme, Kind: podKind}), bytes.NewReader(body))
 	require.NoError(t, err)
-	maps, _, err := readList(decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}), bytes.NewReader(body))
+	maps, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}), bytes.NewReader(body))
 	require.NoError(t, err)
-	metas, _, err := readList(decoder[*metav1.PartialObjectMetadata](t, MediaJSON, Options{Kind: podKind}), bytes.NewReader(body))
+	metas, _, err := readList(decoderOfType[*metav1.PartialObjectMetadata](t, MediaJSON, Options{Kind: podKind}), bytes.NewReader(body))
 	require.NoError(t, err)
 	for i := range 2 {
 		require.Empty(t, pods[i].TypeMeta, "typed")
@@ -274,7 +274,7 @@ func TestTypeMeta(t *testing.T) {
 		require.Equal(t, podKind, maps[i].GroupVersionKind(), "unstructured")
 		require.Equal(t, podKind, metas[i].GroupVersionKind(), "metadata")
 	}
-	unknown, err := decoder[object.Object](t, MediaJSON, Options{Scheme: scheme, Kind: widgetKind}).Object([]byte(`{"kind":"Widget","apiVersion":"example.com/v1"}`))
+	unknown, err := decoderOfType[object.Object](t, MediaJSON, Options{Scheme: scheme, Kind: widgetKind}).Object([]byte(`{"kind":"Widget","apiVersion":"example.com/v1"}`))
 	require.NoError(t, err)
 	require.IsType(t, &unstructured.Unstructured{}, unknown)
 }
@@ -284,7 +284,7 @@ func TestMetadataOnlyFromItsOwnKind(t *testing.T) {
 	list.Items[0].TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
 	for _, media := range allMedia {
 		body := encodeAs(t, media, metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"), list)
-		items, _, err := readList(decoder[*metav1.PartialObjectMetadata](t, media, Options{Kind: podKind}), bytes.NewReader(body))
+		items, _, err := readList(decoderOfType[*metav1.PartialObjectMetadata](t, media, Options{Kind: podKind}), bytes.NewReader(body))
 		require.NoError(t, err, media)
 		require.Len(t, items, 1)
 		require.Equal(t, podKind, items[0].GroupVersionKind())
@@ -294,7 +294,7 @@ func TestMetadataOnlyFromItsOwnKind(t *testing.T) {
 // A custom resource may call its list what it likes, if its items say what
 // they are.
 func TestListKindOfACustomResource(t *testing.T) {
-	d := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind})
+	d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind})
 	own := `{"kind":"Widgets","apiVersion":"example.com/v1","items":[{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"a"}}]}`
 	_, _, err := readList(d, strings.NewReader(own))
 	require.NoError(t, err)

@@ -178,7 +178,7 @@ func TestC01_EveryKindIsPackedAsItComes(t *testing.T) {
 func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, opts Options) {
 	t.Helper()
 	about := opts.Kind.String() + " in " + media
-	want, err := decoder[T](t, media, opts).Object(raw)
+	want, err := decoderOfType[T](t, media, opts).Object(raw)
 	require.NoError(t, err, about)
 	p := NewPacker(nil)
 	p.KeepAnnotations([]string{keptAnnotation})
@@ -187,21 +187,22 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	raw = bytes.Clone(raw)
 	var ok bool
 	var packed object.Head
-	switch d := d.(type) {
-	case *protobufDecoder:
+	r := d.(*decoder).newRun(nil, false)
+	switch d := d.(*decoder).encoding.(type) {
+	case *protobufEncoding:
 		if d.table == nil {
 			return
 		}
 		e, err := protobuf.Open(media, raw)
 		require.NoError(t, err)
-		packed, ok = d.pack(d.newRun(), e.Raw, true)
-	case *jsonDecoder:
+		packed, _, ok = r.pack(frame.Item{Raw: e.Raw}, true)
+	case *jsonEncoding:
 		if d.form != formUnstructured && d.how == nil {
 			return
 		}
 		i, err := d.scan(frame.FromBytes(raw)).Value()
 		require.NoError(t, err)
-		packed, _, ok = d.pack(d.newRun(), i, true)
+		packed, _, ok = r.pack(i, true)
 	}
 	require.True(t, ok, "%s was not packed as it came: %.2000s", about, raw)
 	copy(raw, bytes.Repeat([]byte{0xff}, len(raw))) // nothing of it may be needed any more
@@ -291,7 +292,7 @@ func FuzzPacked(f *testing.F) {
 // bothWays returns what reads an object in both ways.
 func bothWays[T object.Object](f *testing.F, media string, opts Options) func(body []byte) (whole, packed object.Object, wholeErr, packedErr error) {
 	f.Helper()
-	decoder, opener := decoder[T](f, media, opts), newUnpacking[T](f, media, opts, nil)
+	decoder, opener := decoderOfType[T](f, media, opts), newUnpacking[T](f, media, opts, nil)
 	return func(body []byte) (whole, packed object.Object, wholeErr, packedErr error) {
 		whole, wholeErr = decoder.Object(bytes.Clone(body))
 		packed, packedErr = opener.Object(bytes.Clone(body))

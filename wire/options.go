@@ -132,18 +132,25 @@ func newDecoder(contentType string, opts Options, p product) (Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
+	var newEncoding func(reads) (encoding, error)
 	switch media {
 	case MediaJSON:
-		return newJSONDecoder(t, opts, p), nil
+		newEncoding = newJSON
 	case MediaProtobuf:
 		if reason := protobuf.Obstacle(t.goType); reason != "" {
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)
 		}
-		return newProtobufDecoder(t, opts, p)
+		newEncoding = newProtobuf
 	case MediaCBOR, MediaCBORSequence:
-		return newCBORDecoder(t, opts, p), nil
+		newEncoding = newCBOR
+	default:
+		return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, fault.Excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
 	}
-	return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, fault.Excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
+	d, err := newDecoderOf(reads{t, opts, p}, newEncoding)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func mediaType(contentType string) (string, error) {

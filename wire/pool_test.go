@@ -138,7 +138,7 @@ func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
 	most := 0
 	objectKinds(all, func(i int, a apiType) {
 		for _, media := range mediaOf(all, a.kind) {
-			d := decoder[object.Object](t, media, Options{Scheme: all, Kind: a.kind, Pool: pool})
+			d := decoderOfType[object.Object](t, media, Options{Scheme: all, Kind: a.kind, Pool: pool})
 			body := encodeAs(t, media, a.kind, f.object(a.typ, full, int64(6000*i)))
 			_, _, err := readList(d, bytes.NewReader(listOf(t, media, a.kind, [][]byte{body, body, body})))
 			require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestW03_QuantitiesAreOfOneObject(t *testing.T) {
 	}
 	objectKinds(all, func(i int, a apiType) {
 		for _, media := range mediaOf(all, a.kind) {
-			d := decoder[object.Object](t, media, Options{Scheme: all, Kind: a.kind, Pool: pool})
+			d := decoderOfType[object.Object](t, media, Options{Scheme: all, Kind: a.kind, Pool: pool})
 			body := encodeAs(t, media, a.kind, f.object(a.typ, full, int64(6000*i)))
 			check(d, listOf(t, media, a.kind, [][]byte{body, body, body}), fmt.Sprint(media, " ", a.kind))
 		}
@@ -183,7 +183,7 @@ func TestW03_QuantitiesAreOfOneObject(t *testing.T) {
 
 	// There is a quantity, although the body has none.
 	body := []byte(podText(`"containers":[{"name":"main","env":[{"name":"LIMIT","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}}]}]`))
-	d := decoder[object.Object](t, MediaJSON, Options{Scheme: all, Kind: podKind, Pool: pool})
+	d := decoderOfType[object.Object](t, MediaJSON, Options{Scheme: all, Kind: podKind, Pool: pool})
 	check(d, listOf(t, MediaJSON, podKind, [][]byte{body, body, body}), "a quantity that is left out")
 	require.Equal(t, before+3, count)
 }

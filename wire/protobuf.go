@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,153 +20,125 @@ import (
 // maxSmallField bounds the fields of a list body that are not items.
 const maxSmallField = 1 << 20
 
-// protobufDecoder decodes protobuf with the table of the Go type, and falls back to
+// protobufEncoding decodes protobuf with the table of the Go type, and falls back to
 // the type's Unmarshal method.
-type protobufDecoder struct {
-	*target
-	opts      Options
-	make      product
-	table     *protobuf.Table  // nil for the reference alone
-	messages  *protobuf.Guard  // of what the reference reads
-	layout    *layout          // of packed objects; nil where they are not packed as they come
-	bookmarks *protobufDecoder // decodes bookmarks, which are never projected
-
-	wanted   func(object.Head) bool // nil where all objects are
-	selected func(selector string)  // nil where nobody asks
+type protobufEncoding struct {
+	reads
+	table    *protobuf.Table // nil for the reference alone
+	messages *protobuf.Guard // of the messages that the reference reads
+	layout   *layout         // of packed objects; nil where they are not packed as they come
 }
 
-func newProtobufDecoder(t *target, opts Options, p product) (*protobufDecoder, error) {
-	d := &protobufDecoder{target: t, opts: opts, make: p, messages: protobuf.GuardOf(t.goType, map[reflect.Type]*protobuf.Guard{})}
+func newProtobuf(r reads) (encoding, error) {
+	d := &protobufEncoding{reads: r, messages: protobuf.GuardOf(r.goType, map[reflect.Type]*protobuf.Guard{})}
 	var err error
-	if d.bookmarks = d; t.fields != nil || p.packer != nil {
-		if d.bookmarks, err = newProtobufDecoder(t.whole(), opts, p.ofBookmarks()); err != nil {
-			return nil, err
-		}
+	if !r.opts.Reference && protobuf.HasTable(r.goType) {
+		d.table, err = protobuf.TableOf(r.goType, r.fields)
 	}
-	if !opts.Reference && protobuf.HasTable(t.goType) {
-		d.table, err = protobuf.TableOf(t.goType, t.fields)
-	}
-	if p.packer != nil && d.table != nil {
-		d.layout = p.packer.layouts.get(t.goType, t.named(), codeProtobuf)
+	if p := r.make.packer; p != nil && d.table != nil {
+		d.layout = p.layouts.get(r.goType, r.named(), codeProtobuf)
 	}
 	return d, err
 }
 
-// newRun returns what decodes the objects of one list or watch.
-func (d *protobufDecoder) newRun() *protobuf.Run {
-	return &protobuf.Run{Sharer: share.Sharer{Pool: d.opts.Pool.inner()}}
-}
-
-func (d *protobufDecoder) fail(where string, raw []byte, err error) *Error {
+func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
+	if bytes.HasPrefix(raw, []byte(protobuf.Magic)) {
+		raw = nil // an envelope is no object
+	}
 	// As much of the key as can be read: the object was refused already.
 	h, _ := protobuf.HeadOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.Namespace), string(h.Name)), Bytes: len(raw), Err: err}
 }
 
-func (d *protobufDecoder) Object(body []byte) (object.Head, error) {
-	raw, err := d.open(body)
-	if err != nil {
-		return nil, err
-	}
-	return d.opened(new(protobuf.Run), raw, nil, false)
-}
-
-// Choosing implements Decoder.
-func (d *protobufDecoder) Choosing(wanted func(object.Head) bool) Decoder {
-	choosing := *d
-	choosing.wanted = wanted
-	return &choosing
-}
-
-// Selected implements Decoder.
-func (d *protobufDecoder) Selected(told func(selector string)) Decoder {
-	telling := *d
-	telling.selected = told
-	return &telling
-}
-
-// tell tells by which selector a list was selected, if by any.
-func (d *protobufDecoder) tell(selector string) {
-	if d.selected != nil && selector != "" {
-		d.selected(selector)
-	}
+func (d *protobufEncoding) single(body []byte) (frame.Item, error) {
+	return frame.Item{Raw: body}, nil
 }
 
 // open returns the bytes of an object out of its envelope, which must name its kind.
-func (d *protobufDecoder) open(body []byte) (raw []byte, err error) {
-	e, err := protobuf.Open(MediaProtobuf, body)
+func (d *protobufEncoding) open(i frame.Item) (frame.Item, error) {
+	e, err := protobuf.Open(MediaProtobuf, i.Raw)
 	if err != nil {
-		return nil, d.fail("object", nil, err)
+		return i, d.fail("object", nil, err)
 	}
 	if err := d.opts.checkSize(e.Raw); err != nil {
-		return nil, d.fail("object", e.Raw, err)
+		return i, d.fail("object", e.Raw, err)
 	}
 	if isStatus(e.APIVersion, e.Kind) && !d.isStatus() {
-		return nil, unmarshalStatus(e.Raw)
+		return i, unmarshalStatus(e.Raw)
 	}
 	if err = d.checkKind(e.APIVersion, e.Kind); err == nil && e.Kind == "" {
 		err = d.wrongKind(e.APIVersion, e.Kind)
 	}
 	if err != nil {
-		return nil, d.fail("object", e.Raw, err)
+		return i, d.fail("object", e.Raw, err)
 	}
-	return e.Raw, nil
+	return frame.Item{Raw: e.Raw}, nil
 }
 
-// opened decodes an object that was in an envelope. A known object is returned instead.
-func (d *protobufDecoder) opened(run *protobuf.Run, raw []byte, known Known, named bool) (object.Head, error) {
-	if have, ok := d.known(known, raw); ok {
-		return have, nil
+// status is nil: the envelope says what is in it.
+func (d *protobufEncoding) status(frame.Item) error { return nil }
+
+func (d *protobufEncoding) watchError(i frame.Item) error {
+	e, err := protobuf.Open(MediaProtobuf, i.Raw)
+	if err == nil && !isStatus(e.APIVersion, e.Kind) {
+		err = noStatus(e.APIVersion, e.Kind)
 	}
-	obj, err := d.decode(run, raw, named)
 	if err != nil {
-		return nil, d.fail("object", raw, err)
+		return d.fail("", nil, err)
 	}
-	return obj, nil
+	return unmarshalStatus(e.Raw)
 }
 
-// decode makes what is wanted of raw: it packs the bytes as they are, if it can, or else
-// decodes them.
-func (d *protobufDecoder) decode(run *protobuf.Run, raw []byte, named bool) (object.Head, error) {
-	if packed, ok := d.pack(run, raw, named); ok {
-		return packed, nil
-	}
-	obj, err := d.object(run, raw, named)
-	if err != nil {
-		return nil, err
-	}
-	return d.make.of(obj)
+func (d *protobufEncoding) frames(s *frame.Source) func() (frame.Item, error) {
+	return (&frame.Protobuf{Source: s, MaxBytes: d.opts.MaxObjectBytes}).NextFrame
 }
 
-// pack packs raw without decoding it, if that would succeed.
-func (d *protobufDecoder) pack(run *protobuf.Run, raw []byte, named bool) (packed object.Head, ok bool) {
+func (d *protobufEncoding) split(i frame.Item) (string, frame.Item, error) {
+	typ, raw, err := protobuf.SplitEvent(i.Raw)
+	return typ, frame.Item{Raw: raw}, err
+}
+
+func (d *protobufEncoding) frameBytes(i frame.Item) int { return frame.FramePrefix + len(i.Raw) }
+
+// protobufRun decodes for one goroutine.
+type protobufRun struct {
+	*protobufEncoding
+	*protobuf.Run
+}
+
+func (d *protobufEncoding) newRun(pool *share.Pool, versions bool) run {
+	return protobufRun{d, &protobuf.Run{Sharer: share.Sharer{Pool: pool}, Versions: versions}}
+}
+
+func (d protobufRun) pack(i frame.Item, named bool) (packed object.Head, bare, ok bool) {
 	if d.layout == nil {
-		return packed, false
+		return nil, false, false
 	}
 	b := benches.Get().(*bench)
 	defer b.clean()
 	b.head.Wanted = d.make.packer.annotations
-	kept, ok := run.Sift(d.table, &b.head, raw, &b.room)
+	kept, ok := d.Sift(d.table, &b.head, i.Raw, &b.room)
 	if !ok || named && b.head.Name == "" {
-		return packed, false
+		return nil, false, false
 	}
-	return d.make.packer.packBytes(d.layout, &b.head, kept), true
+	return d.make.packer.packBytes(d.layout, &b.head, kept), false, true
 }
 
-// object decodes raw with the table, or else with the reference.
-func (d *protobufDecoder) object(run *protobuf.Run, raw []byte, named bool) (object.Object, error) {
-	obj := d.new()
-	if d.table == nil || run.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
+// object decodes with the table, or else with the reference. It is never bare: of an item the list says
+// the kind, and of any other object its envelope.
+func (d protobufRun) object(i frame.Item, named bool) (obj object.Object, bare bool, err error) {
+	obj = d.new()
+	if d.table == nil || d.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), i.Raw) != nil {
 		obj = d.new()
-		if err := d.unmarshal(obj, raw); err != nil {
-			return obj, err
+		if err := d.unmarshal(obj, i.Raw); err != nil {
+			return obj, false, err
 		}
 	}
-	return obj, d.finish(obj, named)
+	return obj, false, d.finish(obj, named)
 }
 
 // unmarshal is the reference.
-func (d *protobufDecoder) unmarshal(obj object.Object, raw []byte) error {
+func (d *protobufEncoding) unmarshal(obj object.Object, raw []byte) error {
 	if err := d.messages.Check(raw); err != nil {
 		return err
 	}
@@ -184,8 +157,7 @@ func unmarshalStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
-// identify implements glanced.
-func (d *protobufDecoder) identify(i frame.Item) (v object.Version, ok bool) {
+func (d *protobufEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 	h, ok := protobuf.HeadOf(i.Raw)
 	if !ok || len(h.Name) == 0 {
 		return v, false
@@ -196,24 +168,6 @@ func (d *protobufDecoder) identify(i frame.Item) (v object.Version, ok bool) {
 	return v, true
 }
 
-// readHead implements glanced.
-func (d *protobufDecoder) readHead(h *head.Head, i frame.Item) bool {
+func (d *protobufEncoding) readHead(h *head.Head, i frame.Item) bool {
 	return protobuf.ReadHead(h, i.Raw)
-}
-
-// decodeWhole implements glanced.
-func (d *protobufDecoder) decodeWhole(i frame.Item) (object.Object, error) {
-	return d.bookmarks.object(new(protobuf.Run), i.Raw, false)
-}
-
-// known returns the caller's object if raw is the same version of it.
-func (d *protobufDecoder) known(k Known, raw []byte) (have object.Head, ok bool) {
-	if k == nil {
-		return have, false
-	}
-	v, ok := d.identify(frame.Item{Raw: raw})
-	if !ok {
-		return have, false
-	}
-	return k.version(v)
 }

@@ -3,12 +3,10 @@ package wire
 import (
 	"fmt"
 	"io"
-	"iter"
 	"math"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
@@ -21,7 +19,7 @@ import (
 //
 // Only a few batches of items are in memory at a time.
 type protobufList struct {
-	*protobufDecoder
+	*protobufEncoding
 	*frame.Protobuf
 	*crew.Crew[item]
 	meta     *metav1.ListMeta
@@ -29,39 +27,18 @@ type protobufList struct {
 	envelope protobuf.Envelope
 }
 
-func (d *protobufDecoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
-	return func(yield func(object.Head, error) bool) {
-		newItem := func() crew.Decode[item] { return d.newItem(known) }
-		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		p := crew.New(s.Source, newItem, func(i item) bool { return i.passed || yield(i.object, nil) })
-		defer p.Close()
-		l := &protobufList{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
-		if err := l.read(); err != nil && err != crew.ErrStopped {
-			yield(nil, err)
-		}
+func (d *protobufEncoding) list(s *frame.Source, c *crew.Crew[item], meta *metav1.ListMeta) listReader {
+	return &protobufList{
+		protobufEncoding: d, Protobuf: &frame.Protobuf{Source: s, MaxBytes: d.opts.MaxObjectBytes},
+		Crew: c, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf},
 	}
 }
 
-// read reads the body to its end.
+func (l *protobufList) check(bool) (selector string, err error) {
+	return l.selector, l.checkListKind(l.envelope.APIVersion, l.envelope.Kind, true)
+}
+
 func (l *protobufList) read() error {
-	*l.meta = metav1.ListMeta{}
-	err := l.readEnvelope()
-	if earlier := l.Flush(); earlier != nil {
-		err = earlier
-	}
-	if err == nil {
-		err = l.checkListKind(l.envelope.APIVersion, l.envelope.Kind, true)
-	}
-	if err != nil && err != crew.ErrStopped {
-		err = listFailed(l.fail, l.Count(), err)
-	}
-	if err == nil {
-		l.tell(l.selector)
-	}
-	return err
-}
-
-func (l *protobufList) readEnvelope() error {
 	prefix, err := l.Next(len(protobuf.Magic))
 	if err != nil {
 		return fault.Truncated(err)
@@ -171,9 +148,7 @@ func (l *protobufList) readMeta(size uint64) error {
 	if err := l.meta.Unmarshal(raw); err != nil {
 		return fmt.Errorf("list metadata: %w", fault.WithoutContent(err))
 	}
-	if l.selected != nil {
-		l.selector = selectedProtobuf(raw)
-	}
+	l.selector = selectedProtobuf(raw)
 	return nil
 }
 
@@ -189,22 +164,4 @@ func (l *protobufList) readItem(size uint64) error {
 		l.Found(frame.Item{Raw: raw})
 	}
 	return err
-}
-
-// newItem returns a function that decodes items, for one goroutine.
-func (d *protobufDecoder) newItem(known Known) crew.Decode[item] {
-	run, glance := d.newRun(), newGlance(d.wanted, d)
-	return func(i frame.Item, number int) (item, error) {
-		if _, passed := glance.passes(i); passed {
-			return item{passed: true}, nil
-		}
-		if have, ok := d.known(known, i.Raw); ok {
-			return item{object: have}, nil
-		}
-		obj, err := d.decode(run, i.Raw, true)
-		if err != nil {
-			return item{}, d.fail(whereItem(number), i.Raw, err)
-		}
-		return item{object: obj}, nil
-	}
 }

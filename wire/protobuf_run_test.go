@@ -35,7 +35,7 @@ func TestW01_BytesThatComeTwice(t *testing.T) {
 		for _, request := range requests {
 			spec = nest(0x0a, []byte(request), spec)
 		}
-		got, err := decoder[*certificatesv1.CertificateSigningRequest](t, MediaProtobuf, Options{Kind: kind}).Object(protobufBody(t, kind, nest(0x12, spec, nil)))
+		got, err := decoderOfType[*certificatesv1.CertificateSigningRequest](t, MediaProtobuf, Options{Kind: kind}).Object(protobufBody(t, kind, nest(0x12, spec, nil)))
 		require.NoError(t, err)
 		require.Equal(t, []byte(requests[1]), got.Spec.Request, "%q", requests)
 	}
@@ -46,7 +46,7 @@ func TestW01_EmptyListsThatReadThemselves(t *testing.T) {
 	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenReview")
 	entry := nest(0x12, nil, []byte("\x0a\x01k"))
 	raw := nest(0x1a, nest(0x12, nest(0x22, entry, nil), nil), nil)
-	got, err := decoder[*authenticationv1.TokenReview](t, MediaProtobuf, Options{Kind: kind}).Object(protobufBody(t, kind, raw))
+	got, err := decoderOfType[*authenticationv1.TokenReview](t, MediaProtobuf, Options{Kind: kind}).Object(protobufBody(t, kind, raw))
 	require.NoError(t, err)
 	require.Equal(t, map[string]authenticationv1.ExtraValue{"k": {}}, got.Status.User.Extra)
 }

@@ -39,7 +39,7 @@ func newContest[T object.Object](t testing.TB, media string, opts Options, pool 
 	with := func(change func(*Options)) typedDecoder[T] {
 		opts := opts
 		change(&opts)
-		return decoder[T](t, media, opts)
+		return decoderOfType[T](t, media, opts)
 	}
 	return &contest[T]{
 		reference: with(func(o *Options) { o.Reference = true }),

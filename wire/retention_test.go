@@ -25,7 +25,7 @@ const poolBytes = (256 + 64) << 10
 // each name the last one, and how many the body has for each.
 func heldBy[T object.Object](t *testing.T, media string, opts Options, body []byte) (held, objects int) {
 	t.Helper()
-	d := decoder[T](t, media, opts)
+	d := decoderOfType[T](t, media, opts)
 	before := heapInUse()
 	cache := make(map[string]T)
 	for ev, err := range d.Watch(bytes.NewReader(body), nil) {
@@ -148,7 +148,7 @@ func TestW03_DeepPartsHoldLittle(t *testing.T) {
 func TestW04_MapsHoldNothingThatIsDropped(t *testing.T) {
 	body := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"k":{"kept":"short","dropped":"` + strings.Repeat("x", 1<<20) + `"}}}`)
 	for _, pool := range []*Pool{nil, NewPool()} {
-		d := decoder[*atlas](t, MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.kept"), Pool: pool})
+		d := decoderOfType[*atlas](t, MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.kept"), Pool: pool})
 		before := heapInUse()
 		got, err := d.Object(body)
 		require.NoError(t, err)
@@ -174,7 +174,7 @@ func (a *atlas) DeepCopyObject() apiruntime.Object { return a }
 // it lies beside others, is not shared: the pool would not hear that it is gone.
 func TestW03_SmallThingsAreForgotten(t *testing.T) {
 	pool := NewPool()
-	d := decoder[*smalls](t, MediaJSON, Options{Kind: widgetKind, Pool: pool})
+	d := decoderOfType[*smalls](t, MediaJSON, Options{Kind: widgetKind, Pool: pool})
 	var body strings.Builder
 	for i := range 300 {
 		body.WriteString(added(widgetText(fmt.Sprint("w", i), fmt.Sprintf(`{"empty":{"unknown":%d},"list":[{"unknown":%d}],"tiny":"%dh0m0s"}`, i/3, i/3, i/3))))
@@ -213,7 +213,7 @@ func TestW03_WaitingWatchesHoldLittle(t *testing.T) {
 		"many objects": many,
 		"brackets":     added(widgetText("w", strings.Repeat("[],", 0)+"["+strings.Repeat("[],", 1<<19)+"[]]")),
 	} {
-		d := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
+		d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
 		before, after := heapInUse(), uint64(0)
 		end := readerFunc(func([]byte) (int, error) {
 			after = heapInUse()

@@ -1,0 +1,316 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/crew"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/share"
+)
+
+// reads is what a decoder reads and what it makes of that.
+type reads struct {
+	*target
+	opts Options
+	make product
+}
+
+// encoding is the part of a decoder that differs from one encoding to another.
+type encoding interface {
+	// fail returns an error about an object, or about bytes in which there is none.
+	fail(where string, raw []byte, err error) *Error
+	// single returns the object that a body consists of.
+	single(body []byte) (frame.Item, error)
+	// open returns an object that does not lie in a list, out of what is around it.
+	open(i frame.Item) (frame.Item, error)
+	// status returns the error that was sent in the place of an object; nil if the object is none.
+	status(i frame.Item) error
+	// watchError returns the error that an ERROR event holds.
+	watchError(i frame.Item) error
+
+	// list returns a reader of a list, which finds items for the crew.
+	list(*frame.Source, *crew.Crew[item], *metav1.ListMeta) listReader
+	// frames returns a function that finds frames of a watch; io.EOF where the stream ends before one.
+	frames(*frame.Source) func() (frame.Item, error)
+	// split returns the type and the object of a frame.
+	split(frame.Item) (eventType string, object frame.Item, err error)
+	// frameBytes is the size of a frame on the wire.
+	frameBytes(frame.Item) int
+
+	// newRun returns what decodes for one goroutine. Pool may be nil; if versions is set, of one object
+	// there may be several versions.
+	newRun(pool *share.Pool, versions bool) run
+	// identify returns which object an item is. It reports false where only decoding tells,
+	// and where it is not of the kind that is expected.
+	identify(frame.Item) (object.Version, bool)
+	// readHead reads the rest of the head. It reports false where only decoding tells.
+	readHead(*head.Head, frame.Item) bool
+}
+
+// run decodes objects, one after the other. bare means that an object does not fully name its kind.
+type run interface {
+	// object decodes an object. A named one must have a name.
+	object(i frame.Item, named bool) (o object.Object, bare bool, err error)
+	// pack packs an object without decoding it, if that would succeed.
+	pack(i frame.Item, named bool) (packed object.Head, bare, ok bool)
+}
+
+// listReader reads one list.
+type listReader interface {
+	// read reads the body to its end, and says where it is broken.
+	read() error
+	// check checks a list after its last byte, of which some items may not name their kind. It
+	// returns by which selector the server has selected, if by any.
+	check(bareItems bool) (selector string, err error)
+}
+
+// decoder is a Decoder of any encoding.
+type decoder struct {
+	reads
+	encoding
+	bookmarks *decoder // decodes bookmarks, which are never projected
+
+	wanted   func(object.Head) bool // nil where all objects are
+	selected func(selector string)  // nil where nobody asks
+}
+
+// newDecoderOf returns a decoder of an encoding that newEncoding makes.
+func newDecoderOf(r reads, newEncoding func(reads) (encoding, error)) (*decoder, error) {
+	e, err := newEncoding(r)
+	if err != nil {
+		return nil, err
+	}
+	d := &decoder{reads: r, encoding: e}
+	d.bookmarks = d
+	if r.fields != nil || r.make.packer != nil {
+		d.bookmarks, err = newDecoderOf(reads{r.whole(), r.opts, r.make.ofBookmarks()}, newEncoding)
+	}
+	return d, err
+}
+
+// Choosing implements Decoder.
+func (d *decoder) Choosing(wanted func(object.Head) bool) Decoder {
+	choosing := *d
+	choosing.wanted = wanted
+	return &choosing
+}
+
+// Selected implements Decoder.
+func (d *decoder) Selected(told func(selector string)) Decoder {
+	telling := *d
+	telling.selected = told
+	return &telling
+}
+
+// Object implements Decoder.
+func (d *decoder) Object(body []byte) (object.Head, error) {
+	i, err := d.single(body)
+	if err != nil {
+		return nil, d.fail("object", nil, err)
+	}
+	if i, err = d.open(i); err != nil {
+		return nil, err
+	}
+	return d.alone(d.newRun(nil, false), i, false)
+}
+
+// alone decodes an object that must name its own kind. A Status instead of an
+// object is returned as an *errors.StatusError.
+func (d *decoder) alone(r run, i frame.Item, named bool) (object.Head, error) {
+	made, bare, err := d.decode(r, i, named)
+	switch {
+	case err == nil && !bare:
+		return made, nil
+	case err == nil:
+		err = d.wrongKind("", "")
+	case !d.isStatus():
+		if status := d.status(i); status != nil {
+			return nil, status
+		}
+	}
+	return nil, d.fail("object", i.Raw, err)
+}
+
+// decode makes what is wanted of an object: it packs the bytes as they are, if it can, or
+// else decodes them.
+func (d *decoder) decode(r run, i frame.Item, named bool) (made object.Head, bare bool, err error) {
+	if made, bare, ok := r.pack(i, named); ok {
+		return made, bare, nil
+	}
+	o, bare, err := r.object(i, named)
+	if err == nil {
+		made, err = d.make.of(o)
+	}
+	return made, bare, err
+}
+
+// decodeWhole decodes all of an object.
+func (d *decoder) decodeWhole(i frame.Item) (object.Object, error) {
+	o, _, err := d.bookmarks.newRun(nil, false).object(i, false)
+	return o, err
+}
+
+// known returns the caller's object if i is the same version of it.
+func (d *decoder) known(known Known, i frame.Item) (have object.Head, ok bool) {
+	if known == nil {
+		return nil, false
+	}
+	v, ok := d.identify(i)
+	if !ok {
+		return nil, false
+	}
+	return known.version(v)
+}
+
+// List implements Decoder.
+func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
+	return func(yield func(object.Head, error) bool) {
+		s, bare := frame.NewSource(body), false
+		c := crew.New(s, func() crew.Decode[item] { return d.items(known) }, func(i item) bool {
+			bare = bare || i.bare
+			return i.passed || yield(i.object, nil)
+		})
+		defer c.Close()
+		*meta = metav1.ListMeta{}
+		l := d.list(s, c, meta)
+		err := l.read()
+		if earlier := c.Flush(); earlier != nil {
+			err = earlier
+		}
+		selector := ""
+		if err == nil {
+			selector, err = l.check(bare)
+		}
+		switch {
+		case err == crew.ErrStopped:
+		case err != nil:
+			yield(nil, listFailed(d.fail, c.Count(), err))
+		case d.selected != nil && selector != "":
+			d.selected(selector)
+		}
+	}
+}
+
+// items returns a function that decodes items, for one goroutine.
+func (d *decoder) items(known Known) crew.Decode[item] {
+	r, glance := d.newRun(d.opts.Pool.inner(), false), newGlance(d)
+	return func(i frame.Item, number int) (item, error) {
+		if _, passed := glance.passes(i); passed {
+			return item{passed: true}, nil
+		}
+		if have, ok := d.known(known, i); ok {
+			return item{object: have}, nil
+		}
+		made, bare, err := d.decode(r, i, true)
+		if err != nil {
+			return item{}, d.fail(whereItem(number), i.Raw, err)
+		}
+		return item{object: made, bare: bare}, nil
+	}
+}
+
+// Watch implements Decoder.
+func (d *decoder) Watch(body io.Reader, known Known) iter.Seq2[Event[object.Head], error] {
+	return func(yield func(Event[object.Head], error) bool) {
+		s := frame.NewSource(body)
+		c := crew.New(s, func() crew.Decode[Event[object.Head]] { return d.events(s, known) }, func(e Event[object.Head]) bool { return yield(e, nil) })
+		defer c.Close()
+		err := d.findFrames(c, d.frames(s))
+		if earlier := c.Flush(); earlier != nil {
+			err = earlier
+		}
+		if err != io.EOF && err != crew.ErrStopped {
+			yield(Event[object.Head]{}, err)
+		}
+	}
+}
+
+// findFrames finds frames until there is none.
+func (d *decoder) findFrames(c *crew.Crew[Event[object.Head]], next func() (frame.Item, error)) error {
+	for {
+		found, err := next()
+		switch {
+		case err == nil:
+			c.Found(found)
+		case err == io.EOF || err == c.Failed():
+			return err
+		case frame.IsTransport(err):
+			return fmt.Errorf("read %s: %w", whereFrame(c.Count()), err)
+		default:
+			return d.fail(whereFrame(c.Count()), nil, err)
+		}
+	}
+}
+
+// events returns a function that decodes frames of s, for one goroutine.
+func (d *decoder) events(s *frame.Source, known Known) crew.Decode[Event[object.Head]] {
+	r, glance := d.newRun(d.opts.Pool.inner(), true), newGlance(d)
+	return func(i frame.Item, number int) (Event[object.Head], error) {
+		e, err := d.event(r, glance, i, known)
+		if err != nil {
+			if of, ok := errors.AsType[*Error](err); ok {
+				of.Where = whereFrame(number)
+			}
+			return Event[object.Head]{}, err
+		}
+		e.Bytes, e.Received, e.Decoded = d.frameBytes(i), s.Arrived(), time.Now()
+		return e, nil
+	}
+}
+
+// event decodes a frame.
+func (d *decoder) event(r run, glance *glance, found frame.Item, known Known) (e Event[object.Head], err error) {
+	typ, i, err := d.split(found)
+	if err != nil {
+		return e, d.fail("", nil, err)
+	}
+	if e.Type, err = eventType(typ); err != nil {
+		return e, d.fail("", i.Raw, err)
+	}
+	if e.Type == watch.Error {
+		return e, d.watchError(i)
+	}
+	if i, err = d.open(i); err != nil {
+		return e, err
+	}
+	if e.Type == watch.Bookmark {
+		if d != d.bookmarks {
+			d = d.bookmarks
+			r = d.newRun(d.opts.Pool.inner(), false)
+		}
+	} else {
+		if v, passed := glance.passes(i); passed {
+			e.pass(v)
+			return e, nil
+		}
+	}
+	if e.Type == watch.Added {
+		if have, ok := d.known(known, i); ok {
+			e.Object = have
+			return e, nil
+		}
+	}
+	e.Object, err = d.alone(r, i, e.Type != watch.Bookmark)
+	return e, err
+}
+
+// pass makes the event one of an object that is not wanted.
+func (e *Event[T]) pass(v object.Version) {
+	v = v.Clone()
+	e.Passed = &v
+}
+
+// noStatus is the error of an ERROR event that holds something else than a Status.
+func noStatus(apiVersion, kind string) error {
+	return fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind))
+}
