@@ -111,10 +111,10 @@
 //
 // What is left here:
 //
-//	{json,protobuf,cbor}_list.go   take a list apart
-//	{json,protobuf,cbor}_watch.go  take a watch frame apart
-//	{json,protobuf,cbor}.go        decode an object, or let the reference do it
-//	product.go                     says whether objects or packed ones are wanted
-//	packer.go, packed.go           pack objects, and open them again
-//	target.go                      says what to make of an object, and checks its kind
+//	decoder.go                    reads objects, lists and watches of any encoding
+//	{json,protobuf,cbor}_list.go  take a list apart
+//	{json,protobuf,cbor}.go       take a frame apart, decode an object, or let the reference do it
+//	product.go                    says whether objects or packed ones are wanted
+//	packer.go, packed.go          pack objects, and open them again
+//	target.go                     says what to make of an object, and checks its kind
 package wire

@@ -202,8 +202,8 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
 		}
-		// A list takes time. The changes of a watch may arrive at the same instant, and one that the queue has merged
-		// with a deletion is one of an unknown state.
+		// A list takes time. The changes of a watch may arrive at the same instant, and one of them finds another
+		// object under its key if the list between was superseded in the queue by a newer one.
 		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
 		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")
