@@ -126,11 +126,10 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
 	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // which never waits for the cache
-	var as form = wholeForm{described.Pool}
 	if opts.Store == Packed {
 		i.packing = newPacking(described.Pool, opts.Annotations)
 		i.packing.by.OnLose(i.lose)
-		i.feeds.opts.Packer, as = i.packing.by, packedForm{i.packing.by}
+		i.feeds.opts.Packer = i.packing.by
 	}
 	i.divide(opts.Shard)
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
@@ -142,7 +141,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
-	i.snapshots = newSnapshots(i, opts, as)
+	i.snapshots = newSnapshots(i, opts)
 	if opts.DetectMutations > 0 {
 		i.detectMutations(opts.DetectMutations, described.Pool)
 	}

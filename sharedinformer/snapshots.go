@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,18 +39,11 @@ type SnapshotStatus struct {
 	Failure *failure.Failure
 }
 
-// form is how what is cached is written as bytes, and read again.
-type form interface {
-	write(ctx context.Context, objects indexer.View, to io.Writer) error
-	read(content []byte, n int, goType reflect.Type) ([]object.Head, error)
-}
-
 // snapshots keep what each feed has in a file, and have a feed begin with what its file has.
 // Files are written by one goroutine at a time.
 type snapshots struct {
 	informer *core
 	in       *snapshot.Directory
-	form     form
 	origin   source.Origin
 	label    snapshot.Label // what is the same in all files
 
@@ -72,11 +63,11 @@ type snapshots struct {
 }
 
 // newSnapshots returns the snapshots of an informer, nil where they are not wanted.
-func newSnapshots(i *core, opts Options, f form) *snapshots {
+func newSnapshots(i *core, opts Options) *snapshots {
 	if opts.Snapshot == nil {
 		return nil
 	}
-	s := &snapshots{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]object.Head), saved: make(map[*feed]string), wrong: make(map[*feed]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
+	s := &snapshots{informer: i, in: opts.Snapshot, held: make(map[string][]object.Head), saved: make(map[*feed]string), wrong: make(map[*feed]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
 	var origin source.Origin
 	traced := false
 	if i.from.Origin != nil {
@@ -175,7 +166,7 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	}
 	var items []object.Head
 	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // which may call methods of the user's
-		items, err = s.form.read(file.Content, file.Objects, s.origin.Type)
+		items, err = s.informer.extract(file.Content, file.Objects, s.origin.Type)
 		return err
 	})
 	if err != nil {
@@ -361,7 +352,7 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	}
 	label.Cluster = cluster
 	label.RV, label.Objects, label.Written = rv, objects.Len(), time.Now()
-	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return s.form.write(ctx, objects, w) })
+	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return archive(ctx, objects, w) })
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,84 @@
+package sharedinformer
+
+import (
+	"context"
+	"io"
+	"reflect"
+	"runtime"
+	"sync"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// archive writes what is cached: packed objects as they are, and whole ones packed. Files are the same. It
+// ends early if ctx is done.
+func archive(ctx context.Context, objects indexer.View, to io.Writer) error {
+	var a wire.Archive
+	var room []byte
+	by := wire.NewPacker(nil)
+	for i := range objects.Len() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		o, ok := objects.At(i).(*wire.Packed)
+		var err error
+		if !ok {
+			if o, err = by.Pack(objects.At(i).(object.Object)); err != nil {
+				return err
+			}
+		}
+		if room, err = a.Append(room[:0], o); err != nil {
+			return err
+		}
+		if _, err := to.Write(room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extract reads n objects of a Go type that archive has written, in the form in which they are cached.
+func (i *core) extract(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
+	by := wire.NewPacker(i.from.Pool)
+	if i.packing != nil {
+		by = i.packing.by
+	}
+	packed, err := by.Extract(content, n, goType)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]object.Head, len(packed))
+	for at := range packed {
+		objects[at] = packed[at]
+	}
+	if i.packing != nil {
+		return objects, nil
+	}
+	return objects, openAll(objects, goType)
+}
+
+// openAll puts the object in the place of each packed one, on all processors.
+func openAll(objects []object.Head, goType reflect.Type) error {
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for part := range errs {
+		all.Go(func() {
+			errs[part] = failure.Apart("reading a "+goType.String(), func() (err error) {
+				for at := part; at < len(objects) && err == nil; at += len(errs) {
+					objects[at], err = packedOf(objects[at]).Open()
+				}
+				return err
+			})
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
