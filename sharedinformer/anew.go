@@ -28,6 +28,10 @@ func (a *applier) keep(deltas []deltafifo.Delta) {
 				return cache.Get(key)
 			})
 			maps.Copy(coming, listed)
+		case d.Type == deltafifo.Replaced, d.Type == deltafifo.Gained:
+			for _, item := range d.Items {
+				coming[object.KeyOf(item)] = item
+			}
 		case d.Type <= deltafifo.Updated && !d.Late:
 			coming[d.Key] = d.Object
 		}

@@ -396,6 +396,27 @@ func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	require.Equal(t, "50", i.Cache().RV())
 }
 
+// A list that takes back no known object is compared with a list that the cache does not have yet, too: one of all
+// namespaces waits in the queue before that of the first.
+func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informerOf(part{newWorld()}, Options{})
+		var heard []string
+		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+			heard = append(heard, e.Type.String()+" "+e.Object.Name)
+			return nil
+		}))
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		i.core.(*core).handleDeltas([]deltafifo.Delta{
+			{Type: deltafifo.Replaced, Items: []object.Head{in("a", "x", 5)}, RV: "7"},
+			{Type: deltafifo.Replaced, Key: object.Key{Namespace: "a"}, Items: []object.Head{in("a", "x", 5)}, RV: "8", Anew: true},
+		})
+		synctest.Wait()
+		require.Equal(t, []string{"add x"}, heard)
+	})
+}
+
 // ofBank is a source of one namespace that does all of a request itself, as that of a rest.Resource. It goes
 // where it is sent.
 type ofBank struct{ asked *atomic.Int64 }
