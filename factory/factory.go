@@ -88,6 +88,9 @@ func (f *Factory) use(want want) *entry {
 	if want.Keep.IsZero() {
 		want.Keep = f.opts.Keep
 	}
+	if want.Store == sharedinformer.DefaultStore {
+		want.Store = f.opts.Store
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	namespaces := want.Scope.namespaces()
@@ -113,10 +116,7 @@ func (f *Factory) use(want want) *entry {
 
 func (f *Factory) newInformer(want want, namespaces []string) informer {
 	opts := f.opts.informer(want.Scope)
-	opts.Namespaces, opts.Annotations, opts.TransformVersion = namespaces, want.Annotations, want.TransformVersion
-	if opts.Store = want.Store; opts.Store == sharedinformer.DefaultStore {
-		opts.Store = f.opts.Store
-	}
+	opts.Namespaces, opts.Store, opts.Annotations, opts.TransformVersion = namespaces, want.Store, want.Annotations, want.TransformVersion
 	resource := rest.ResourceForType(f.client, want.goType, want.Kind).Keep(want.Keep)
 	if want.transform == nil {
 		resource = resource.Sharing(f.pool)
