@@ -17,23 +17,30 @@ func (a *applier) keep(deltas []deltafifo.Delta) {
 	}
 	cache := a.informer.cache.Reader()
 	coming := map[object.Key]object.Head{}
+	known := func(key object.Key) (object.Head, bool) {
+		if o, ok := coming[key]; ok {
+			return o, true
+		}
+		return cache.Get(key)
+	}
+	note := func(o object.Head) {
+		key := object.KeyOf(o)
+		if have, ok := known(key); ok && sameVersion(have, o) {
+			o = have // as the cache does
+		}
+		coming[key] = o
+	}
 	for n := range deltas {
 		d := &deltas[n]
 		switch {
 		case d.Anew:
-			listed := a.keepItems(d.Items, func(key object.Key) (object.Head, bool) {
-				if o, ok := coming[key]; ok {
-					return o, true
-				}
-				return cache.Get(key)
-			})
-			maps.Copy(coming, listed)
+			maps.Copy(coming, a.keepItems(d.Items, known))
 		case d.Type == deltafifo.Replaced, d.Type == deltafifo.Gained:
 			for _, item := range d.Items {
-				coming[object.KeyOf(item)] = item
+				note(item)
 			}
 		case d.Type <= deltafifo.Updated && !d.Late:
-			coming[d.Key] = d.Object
+			note(d.Object)
 		}
 	}
 }
@@ -43,7 +50,7 @@ func (a *applier) keepItems(items []object.Head, known func(object.Key) (object.
 	listed := make(map[object.Key]object.Head, len(items))
 	for at, item := range items {
 		key := object.KeyOf(item)
-		if first, again := listed[key]; again && first.GetUID() == item.GetUID() && first.GetResourceVersion() == item.GetResourceVersion() {
+		if first, again := listed[key]; again && sameVersion(first, item) {
 			items[at] = first
 			continue
 		}
@@ -53,4 +60,8 @@ func (a *applier) keepItems(items []object.Head, known func(object.Key) (object.
 		listed[key] = items[at]
 	}
 	return listed
+}
+
+func sameVersion(a, b object.Head) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }

@@ -409,6 +409,7 @@ func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T
 		defer runFor(t, i)()
 		require.NoError(t, i.WaitForSync(t.Context()))
 		i.core.(*core).handleDeltas([]deltafifo.Delta{
+			{Type: deltafifo.Added, Key: object.Key{Namespace: "a", Name: "x"}, Object: in("a", "x", 5), RV: "5"},
 			{Type: deltafifo.Replaced, Items: []object.Head{in("a", "x", 5)}, RV: "7"},
 			{Type: deltafifo.Replaced, Key: object.Key{Namespace: "a"}, Items: []object.Head{in("a", "x", 5)}, RV: "8", Anew: true},
 		})

@@ -19,7 +19,7 @@ import (
 type opening struct {
 	next       hearer
 	withoutOld bool
-	told       event // is used again for each event
+	told       event                   // is used again for each event
 	untold     map[object.Key]struct{} // whose Add could not be told; made when there is one
 }
 
