@@ -36,52 +36,48 @@ func (r *Reflector) first() State {
 	return InitialWatch
 }
 
-// decide says where to go on after an attempt in a state, and notes what its failure says of the
-// history. A failure that it returns means: there, but not at once.
-func (r *Reflector) decide(did State, fail *failure.Failure) (next State, _ *failure.Failure) {
+// decide says where to go on after an attempt in a state. A failure that it returns means: there, but not
+// at once.
+func (r *Reflector) decide(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
 	if did == Watching && r.watched != r.from() {
 		r.unreadable = 0
 	}
 	if fail == nil {
 		return r.first(), nil
 	}
-	back := errors.Is(fail.Err, ErrWentBack)
-	if back {
-		r.backs++
-		r.expired, r.anew = true, true
-	}
-	switch watched := r.current(); {
-	case did == Listing:
-		return r.afterList(fail), fail
-	case did == Gaining:
-		r.unpaged = r.unpaged || expired(fail.Err) // a page, since the list had no version to begin with
-	case did == InitialWatch && !watched && !back:
+	streaming := did == InitialWatch && !r.current() // its set is not queued
+	r.learn(did, fail)
+	switch {
+	case did == Listing && !r.current() && !broken:
+		return Listing, fail
+	case streaming && !errors.Is(fail.Err, errBack):
 		return r.afterStream(fail)
-	case did == Resuming && !watched:
-	case expiredWatch(fail):
-		r.expired = true
 	case did == Watching && r.looksPast(fail):
 		return Listing, fail
 	}
 	return r.first(), fail
 }
 
-// afterList says where to go on after a list that failed. It is read again, unless there is a resource
-// version to watch from meanwhile.
-func (r *Reflector) afterList(fail *failure.Failure) State {
-	if expired(fail.Err) {
+// learn notes what a failure says of the history.
+func (r *Reflector) learn(did State, fail *failure.Failure) {
+	switch {
+	case fail == nil:
+	case errors.Is(fail.Err, errBack):
+		r.backs++
+		r.expired, r.anew = true, true
+	case did == Gaining:
+		r.unpaged = r.unpaged || expired(fail.Err) // a page, since the list had no version to begin with
+	case did == Listing && expired(fail.Err):
 		r.unpaged = r.expired || r.opts.Consistent || r.opts.PageSize > 0
 		r.expired = true
+	case did == Listing, did == Resuming && !r.current():
+	case expiredWatch(fail):
+		r.expired = true
 	}
-	if r.current() {
-		return Watching
-	}
-	return Listing
 }
 
 // afterStream says where to go on after a streaming list that failed before its end.
 func (r *Reflector) afterStream(fail *failure.Failure) (State, *failure.Failure) {
-	r.expired = r.expired || expiredWatch(fail)
 	if refusesStream(fail) && r.opts.Initial == Auto {
 		// Rights may be granted and kinds installed later.
 		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
@@ -103,7 +99,7 @@ func (r *Reflector) afterStream(fail *failure.Failure) (State, *failure.Failure)
 // be about streaming. A list has to find out. It is not asked for where nobody
 // answered, or where the answer says that a list would fare no better.
 func refusesStream(f *failure.Failure) bool {
-	if f.Phase != failure.PhaseWatchOpen {
+	if _, panics := errors.AsType[*failure.PanicError](f.Err); panics || f.Phase != failure.PhaseWatchOpen {
 		return false
 	}
 	var network net.Error

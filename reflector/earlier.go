@@ -63,7 +63,7 @@ type earlier struct {
 // miss counts a failure. After some a list takes the place of the earlier state.
 func (e *earlier) miss() {
 	e.failures++
-	e.spent = e.failures >= confirmTries
+	e.spent = e.spent || e.failures >= confirmTries
 }
 
 // Resume has the next run begin with an earlier state, if the reflector has none of its
@@ -198,6 +198,8 @@ func (s *confirming) add(e wire.Event[object.Head]) (whole string, fail *failure
 	case e.Type == watch.Bookmark && order < 0:
 		return "", &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", v.RV, s.rv, ErrWentBack)}
 	case e.Type == watch.Bookmark:
+	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
+		return "", unknownEvent(e.Type)
 	case order <= 0 && !s.tells(e):
 		return "", contradicted
 	case order <= 0:

@@ -34,7 +34,7 @@ func (r *Reflector) unlessBack(ctx context.Context, fail *failure.Failure) *fail
 	r.enter(Connecting) // no watch is open
 	rv, _, _, err := r.probe(ctx)
 	if err == nil && r.wentBack(rv) {
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: errBack}
 	}
 	if _, asked := source.RetryAfter(err); asked {
 		err = fmt.Errorf("ask whether the history went back: %w", err)
@@ -45,6 +45,9 @@ func (r *Reflector) unlessBack(ctx context.Context, fail *failure.Failure) *fail
 	}
 	return fail
 }
+
+// errBack is the ErrWentBack of a reflector, which no error of a source or of a transform wraps.
+var errBack = fmt.Errorf("%w", ErrWentBack)
 
 // maxBacks is how often a server whose versions are not ordered may seem to go back. A
 // restore is rare; after that, its versions are just not ordered.

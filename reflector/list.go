@@ -140,7 +140,7 @@ func (r *Reflector) countList() {
 // went back, the set is of no use where objects were taken back, and is read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.anew && r.wentBack(rv) {
-		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
+		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errBack)}
 	}
 	now := time.Now()
 	r.hears(now)

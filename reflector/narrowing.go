@@ -150,7 +150,7 @@ func (r *Reflector) gain(ctx context.Context) *failure.Failure {
 	case fail != nil:
 		return fail
 	case r.wentBack(rv):
-		return &failure.Failure{Phase: failure.PhaseList, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
+		return &failure.Failure{Phase: failure.PhaseList, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errBack)}
 	}
 	now := time.Now()
 	r.queue.Add(deltafifo.Delta{Type: deltafifo.Gained, Items: items, Part: r.part(rv), Received: began, Decoded: now, Queued: now})

@@ -150,11 +150,12 @@ func (r *Reflector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		state = r.poll(state)
 		heard := r.heard
-		fail := r.step(ctx, state)
+		fail, broken := r.step(ctx, state)
 		if ctx.Err() != nil {
+			r.learn(state, fail)
 			break
 		}
-		next, fail := r.decide(state, fail)
+		next, fail := r.decide(state, fail, broken)
 		r.followed(state, r.heard-heard, fail)
 		next, fail = r.gaining(ctx, next, fail)
 		if next, fail = r.relist(next, fail); fail != nil {
@@ -185,8 +186,8 @@ func (r *Reflector) begin() bool {
 
 // step does what state is about, and returns why it ended; nil if it ended well. It has a goroutine of
 // its own, so that neither a source nor a transform that panics or calls runtime.Goexit can end the
-// reflector.
-func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure) {
+// reflector: broken says that one has done so.
+func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, broken bool) {
 	name := source.Describe(r.source).Name
 	err := failure.Apart(name, func() error {
 		if f = r.attempt(ctx, state); f != nil {
@@ -195,16 +196,16 @@ func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure) 
 		return nil
 	})
 	if err == nil {
-		return f
+		return f, false
 	}
 	phase := failure.PhaseList
 	switch {
 	case state == Watching, state == InitialWatch, state == Resuming && r.current(): // the set was, and a watch went on
 		phase = failure.PhaseWatch
-	case state == Resuming && r.earlier != nil:
+	case state == Resuming && r.earlier != nil && !r.earlier.spent:
 		r.earlier.miss()
 	}
-	return failed(ctx, phase, err)
+	return failed(ctx, phase, err), true
 }
 
 func (r *Reflector) attempt(ctx context.Context, state State) *failure.Failure {

@@ -246,7 +246,7 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 // bookmark queues one. A quiet server repeats its last one.
 func (r *Reflector) bookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	if r.wentBack(rv) {
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, ErrWentBack)}
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, errBack)}
 	}
 	if r.ahead(rv) {
 		r.queue.Add(deltafifo.Delta{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})

@@ -193,11 +193,10 @@ type forgetting struct {
 }
 
 func (f *forgetting) hear(ctx context.Context, e *event) error {
+	defer func() { f.told = event{} }()
 	f.told = *e
 	f.told.Old = nil
-	err := f.next.hear(ctx, &f.told)
-	f.told = event{}
-	return err
+	return f.next.hear(ctx, &f.told)
 }
 
 // isNil reports whether h is nil, or a nil function.

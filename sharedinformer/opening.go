@@ -24,10 +24,9 @@ type opening struct {
 }
 
 func (o *opening) hear(ctx context.Context, e *event) error {
+	defer func() { o.told = event{} }()
 	o.told = *e
-	err := o.open(ctx, &o.told)
-	o.told = event{}
-	return err
+	return o.open(ctx, &o.told)
 }
 
 // open opens the objects of a packed event, which is its own, and tells of it.

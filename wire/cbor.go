@@ -55,6 +55,9 @@ func (d *cborEncoding) status(i frame.Item) error {
 }
 
 func (d *cborEncoding) watchError(i frame.Item) error {
+	if _, err := d.open(i); err != nil {
+		return err
+	}
 	if of := cbor.ReadIdentity(i.Raw); !isStatus(of.APIVersion, of.Kind) {
 		return d.fail("", i.Raw, noStatus(of.APIVersion, of.Kind))
 	}

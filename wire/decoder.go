@@ -284,7 +284,7 @@ func (d *decoder) event(r run, glance *glance, found frame.Item, known Known) (e
 		return e, err
 	}
 	if e.Type == watch.Bookmark {
-		if d != d.bookmarks {
+		if d.encoding != d.bookmarks.encoding {
 			d = d.bookmarks
 			r = d.newRun(d.opts.Pool.inner(), false)
 		}

@@ -192,3 +192,19 @@ func foreign(b *testing.B, name string, n int, read func()) {
 		b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 	})
 }
+
+// A bookmark costs a decoder that chooses no more than any other.
+func TestABookmarkCostsTheSameWhereObjectsAreChosen(t *testing.T) {
+	for _, media := range bothMedia {
+		body := bytes.Repeat(frameOf(t, media, "BOOKMARK", podKind, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}}), 300)
+		d, err := NewDecoder(media, typedAs[*corev1.Pod](Options{Kind: podKind}))
+		require.NoError(t, err)
+		cost := func(d Decoder) float64 {
+			return testing.AllocsPerRun(5, func() {
+				for range d.Watch(bytes.NewReader(body), nil) {
+				}
+			})
+		}
+		require.Less(t, cost(d.Choosing(func(object.Head) bool { return true })), cost(d)*1.2, media)
+	}
+}

@@ -90,6 +90,9 @@ func (d *jsonEncoding) status(i frame.Item) error {
 }
 
 func (d *jsonEncoding) watchError(i frame.Item) error {
+	if _, err := d.open(i); err != nil {
+		return err
+	}
 	if h := json.ReadClaim(i.Raw); !isStatus(h.APIVersion, h.Kind) {
 		return d.fail("", i.Raw, noStatus(h.APIVersion, h.Kind))
 	}

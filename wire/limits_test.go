@@ -203,3 +203,13 @@ func TestW01_UnknownGroupsArePassedOver(t *testing.T) {
 		require.Equal(t, "a", got.Name)
 	}
 }
+
+// The object of an ERROR event is no larger than any other may be.
+func TestAnErrorEventIsHeldToTheLimit(t *testing.T) {
+	for _, media := range []string{MediaJSON, MediaCBOR} {
+		status := &metav1.Status{Status: "Failure", Message: strings.Repeat("m", 900), Reason: metav1.StatusReasonExpired, Code: 410}
+		body := frameOf(t, media, "ERROR", statusKind, status)
+		_, err := readWatch(podDecoder(t, media, Options{MaxObjectBytes: 800}), bytes.NewReader(body))
+		require.ErrorIs(t, err, ErrTooLarge, media)
+	}
+}

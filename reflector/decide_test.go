@@ -1,0 +1,127 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// A hook that breaks when it is told that a state is refused does not bring that state back.
+func TestAStateIsRefusedForGood(t *testing.T) {
+	type events = []wire.Event[object.Head]
+	gone := answer{err: apierrors.NewResourceExpired("too old")}
+	for name, c := range map[string]struct {
+		first answer
+		end   func()
+	}{
+		"expired, panic":  {gone, func() { panic("no") }},
+		"expired, Goexit": {gone, runtime.Goexit},
+		"silent, panic":   {answer{block: true}, func() { panic("no") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			anew := answer{block: true, events: events{change(watch.Added, "n", 15), endOfInitial(20)}}
+			s := &script{lists: []answer{{rv: "12", items: []object.Head{obj("a", 5)}}}, watches: []answer{c.first, anew, anew}}
+			refused := 0
+			_, r := playFrom(t, s, Options{}, &Earlier{Items: []object.Head{obj("a", 5)}, RV: "10", Refuse: func(error) { refused++; c.end() }})
+			require.Equal(t, 1, refused)
+			require.False(t, r.Status().Resumed)
+			require.Equal(t, []string{`list rv="" limit=1`, `watch rv="10"`, `watch rv="" initial`}, s.asked)
+		})
+	}
+}
+
+// listless is a source that cannot list.
+type listless struct{ *script }
+
+func (listless) List(context.Context, source.Request) source.List[object.Head] {
+	panic("this source cannot list")
+}
+
+// A list that panics is followed by another streaming list.
+func TestASourceThatCannotListIsStreamed(t *testing.T) {
+	reset := answer{broken: errors.New("reset")}
+	s := &script{watches: []answer{reset, reset, {block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
+	_, d := runOn(t, listless{s}, Options{})
+	require.Len(t, d, 1)
+}
+
+// An unknown event is a failure, whatever its version.
+func TestAnUnknownEventWhileAStateIsConfirmed(t *testing.T) {
+	s := &script{lists: []answer{{rv: "12", items: []object.Head{obj("a", 5)}}, {rv: "30"}, {rv: "30"}}, watches: []answer{
+		{block: true, events: []wire.Event[object.Head]{change("WEIRD", "a", 5), change(watch.Bookmark, "", 12)}},
+		{block: true, events: []wire.Event[object.Head]{change(watch.Bookmark, "", 12)}},
+	}}
+	playFrom(t, s, Options{}, &Earlier{Items: []object.Head{obj("a", 5)}, RV: "10"})
+	require.Equal(t, `watch rv="10"`, s.asked[2], "the state is asked for again after the failure")
+}
+
+// stopping is a script during whose watch at the reflector is stopped.
+type stopping struct {
+	*script
+	at   int
+	stop func()
+}
+
+func (s *stopping) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	if s.at--; s.at == 0 {
+		s.stop()
+	}
+	return s.script.Watch(ctx, req)
+}
+
+// The next run knows what an attempt has shown of the history, also if the reflector was stopped meanwhile.
+func TestL24_TheHistoryIsKnownToTheNextRun(t *testing.T) {
+	type events = []wire.Event[object.Head]
+	for name, second := range map[string]answer{
+		"back":    {block: true, events: events{change(watch.Bookmark, "", 5)}},
+		"expired": {broken: apierrors.NewResourceExpired("too old")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				s := &stopping{at: 2, stop: cancel, script: &script{watches: []answer{{events: events{endOfInitial(20)}}, second, {block: true, events: events{endOfInitial(6)}}, {block: true}}}}
+				r := New(s, new(taken), Options{})
+				require.NoError(t, r.Run(ctx))
+				ctx, cancel = context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(10 * time.Millisecond)
+				cancel()
+				require.NoError(t, <-ended)
+				require.Equal(t, `watch rv="" initial`, s.asked[2])
+			})
+		})
+	}
+}
+
+// The error of a call of somebody else's may wrap ErrWentBack. It says nothing of this history.
+func TestTheHistoryOfAnotherReflectorWentBack(t *testing.T) {
+	foreign := &TransformError{Transform: "t", Err: fmt.Errorf("the other informer: %w", ErrWentBack)}
+	s := &script{watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(20), change(watch.Modified, "a", 21)}, broken: foreign}, {block: true}}}
+	play(t, s, Options{})
+	require.Equal(t, `watch rv="21"`, s.asked[1])
+}
+
+// An error whose methods panic is a failure, and says nothing about streaming.
+func TestAnErrorThatPanicsRefusesNoStream(t *testing.T) {
+	s := &script{
+		lists:   []answer{{rv: "10"}},
+		watches: []answer{{err: (*apierrors.StatusError)(nil)}, {block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}},
+	}
+	_, r := play(t, s, Options{})
+	require.False(t, r.noStream)
+	require.Equal(t, `watch rv="" initial`, s.asked[1])
+}
