@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
+	"github.com/stretchr/testify/require"
 )
 
 // quiet is a source that has nothing and of which nothing comes.
@@ -101,4 +103,18 @@ func BenchmarkLateHandler(b *testing.B) {
 	if err := <-ended; err != nil {
 		b.Fatal(err)
 	}
+}
+
+// A handler that joins late is told of each object without an allocation.
+func TestALateHandlerAllocatesNothingAnObject(t *testing.T) {
+	const many = 10_000
+	i := informerOf(newFixed(things(many)...), Options{})
+	defer runFor(t, i)()
+	require.NoError(t, i.WaitForSync(t.Context()))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	i.AddHandler(HandlerFunc[partial](func(context.Context, Event[partial]) error { return nil }))
+	require.NoError(t, i.WaitForSync(t.Context()))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(many/2))
 }

@@ -188,8 +188,8 @@ func (d *delivery) step(ctx context.Context) bool {
 		return true
 	}
 	if a := d.ahead.Load(); a != nil {
-		if e, ok := a.next(); ok {
-			d.deliver(ctx, &e)
+		if e := a.next(); e != nil {
+			d.deliver(ctx, e)
 			return true
 		}
 	}
@@ -335,8 +335,8 @@ func (d *delivery) telling() (o object.Head, since time.Time, ok bool) {
 		return o, since, false
 	}
 	if a := d.ahead.Load(); a != nil {
-		e, ok := a.next()
-		return e.Object, a.since, ok
+		o := a.object()
+		return o, a.since, o != nil
 	}
 	if e := d.mailbox.telling(); e != nil {
 		return e.Object, e.Received, true
