@@ -15,7 +15,9 @@ import (
 // reusingTeller is a teller that takes back what its caller knows.
 type reusingTeller struct{ *teller }
 
-func (reusingTeller) Describe() source.Description { return source.Description{Narrows: true, Reuses: true} }
+func (reusingTeller) Describe() source.Description {
+	return source.Description{Narrows: true, Reuses: true}
+}
 
 func (s reusingTeller) List(ctx context.Context, opts source.Request) source.List[object.Head] {
 	list := s.teller.List(ctx, opts)
