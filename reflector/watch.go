@@ -72,9 +72,9 @@ func (s *stream) open() time.Duration {
 	return time.Since(s.opened) - (s.calls.total() - s.before)
 }
 
-// gathers has the watchdog expect the next event of a set.
+// gathers has the watchdog wait for the next event of a set.
 func (s *stream) gathers() {
-	s.dog.expect(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()), ErrNoEnd)
+	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
 // follows has the watchdog expect the end of the watch. Others may end it from now on.
@@ -121,7 +121,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 	s.lifetime = r.opts.recalled(&r.pace.recall, lifetime) + r.opts.Timing.WatchMargin
 	if set != nil {
 		s.opened = time.Now()
-		s.gathers()
+		dog.expect(patience, ErrNoEnd)
 	} else {
 		r.accepted()
 		s.follows()

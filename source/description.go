@@ -77,8 +77,9 @@ func (d Description) CanNarrow(namespace string) error {
 	return nil
 }
 
-// Origin tells another process whether it has read the same objects of the same server before. Two sources whose origins agree in all but the function yield the
-// same objects, if they are of the same cluster.
+// Origin tells another process whether it has read the same objects of the same server before. Two
+// sources whose origins agree in all but the function yield the same objects, if they are of the same
+// cluster.
 type Origin struct {
 	Kind   object.GVK
 	Type   reflect.Type // of the objects, a pointer
