@@ -1,7 +1,6 @@
 package indexer
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,12 +36,13 @@ type Indexer struct {
 	namespaces table
 	indexes    []*index
 	figures    figures
-	copied     bool          // the write in progress has made figures.rvs its own
+	advanced   []namespaceRV // by the write in progress
 	generation uint32        // of the last Replace or Trim
 	failures   []*IndexError // of the write in progress
 
 	// Read without the lock, which an index function may hold for long.
-	shown   atomic.Pointer[figures] // as the last Write left them; what they point to does not change
+	shown   atomic.Pointer[figures] // as the last Write left them
+	rvs     table                   // a string for each namespace whose RV is not figures.rv, as the last Write left them
 	calling calling
 }
 
@@ -50,8 +50,10 @@ type Indexer struct {
 type figures struct {
 	objects int
 	rv      string
-	rvs     map[string]string // by namespace, where that is more than rv says
 }
+
+// namespaceRV is the resource version of a namespace; empty to forget it.
+type namespaceRV struct{ namespace, rv string }
 
 // calling is the call of an index function in progress. The one that writes changes it.
 type calling struct {
@@ -99,7 +101,7 @@ func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name
 
 // New returns an empty cache.
 func New() *Indexer {
-	x := &Indexer{objects: make(map[object.Key]*entry), namespaces: newTable()}
+	x := &Indexer{objects: make(map[object.Key]*entry), namespaces: newTable(), rvs: newTable()}
 	x.shown.Store(&figures{})
 	return x
 }
@@ -125,10 +127,17 @@ func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 // show lets readers see the figures.
 func (x *Indexer) show() {
 	now, before := &x.figures, x.shown.Load()
-	if now.objects = len(x.objects); x.copied || now.objects != before.objects || now.rv != before.rv {
+	if now.objects = len(x.objects); *now != *before {
 		x.shown.Store(new(*now))
 	}
-	x.copied = false
+	for _, of := range x.advanced {
+		if of.rv == "" {
+			x.rvs.forget(of.namespace)
+		} else {
+			x.rvs.put(of.namespace, of.rv)
+		}
+	}
+	x.advanced = x.advanced[:0]
 }
 
 // Call is a call of an index function.
@@ -293,17 +302,7 @@ func (w Writer) SetRV(rv string) { w.to.figures.rv = rv }
 // objects of one namespace, if that is more than SetRV says. An empty version takes
 // the record back.
 func (w Writer) SetNamespaceRV(namespace, rv string) {
-	x := w.to
-	if !x.copied { // others may be reading those that are shown
-		rvs := make(map[string]string, len(x.figures.rvs)+1)
-		maps.Copy(rvs, x.figures.rvs)
-		x.figures.rvs, x.copied = rvs, true
-	}
-	if rv == "" {
-		delete(x.figures.rvs, namespace)
-	} else {
-		x.figures.rvs[namespace] = rv
-	}
+	w.to.advanced = append(w.to.advanced, namespaceRV{namespace, rv})
 }
 
 // Change is what became of one key. Without Existed it was added; without

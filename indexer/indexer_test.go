@@ -209,6 +209,25 @@ func TestL13_ANamespaceMayBeAheadOfTheRest(t *testing.T) {
 	require.Equal(t, "5", ReaderOf[meta](x).NamespaceRV("n"))
 }
 
+// The cost of a batch does not depend on how many namespaces have a version of their own.
+func TestL13_VersionsOfManyNamespaces(t *testing.T) {
+	cost := func(namespaces int) float64 {
+		x := New()
+		x.Write(func(w Writer) {
+			for n := range namespaces {
+				w.SetNamespaceRV(strconv.Itoa(n), "1")
+			}
+		})
+		rv := 1
+		return testing.AllocsPerRun(100, func() {
+			rv++
+			x.Write(func(w Writer) { w.SetNamespaceRV("7", strconv.Itoa(rv)) })
+			require.Equal(t, strconv.Itoa(rv), ReaderOf[meta](x).NamespaceRV("7"))
+		})
+	}
+	require.Equal(t, cost(10), cost(4000))
+}
+
 // Views of all ages are held while the content changes; each must stay as it
 // was when it was taken.
 func TestL12_AViewNeverChanges(t *testing.T) {

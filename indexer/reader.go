@@ -71,11 +71,10 @@ func (r reader) rv() string { return r.x.shown.Load().rv }
 func (r Reader[T]) NamespaceRV(namespace string) string { return r.of.namespaceRV(namespace) }
 
 func (r reader) namespaceRV(namespace string) string {
-	shown := r.x.shown.Load()
-	if rv, ok := shown.rvs[namespace]; ok {
+	if rv, ok := r.x.rvs.get(namespace).(string); ok {
 		return rv
 	}
-	return shown.rv
+	return r.rv()
 }
 
 // All yields every object, in no particular order, as of the moment at which

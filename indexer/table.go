@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// table finds lists by a value. Readers need no lock; changes are made by one
+// table maps values to lists, and namespaces to their versions. Readers need no lock; changes are made by one
 // goroutine at a time. Make it with newTable.
 //
 // lists is a *sync.Map that the type does not name. A package that names a view compiles the
@@ -25,6 +25,9 @@ func (t table) put(v, list any) { t.lists.(*sync.Map).Store(v, list) }
 
 // remove takes a list away, unless there is another one.
 func (t table) remove(v, list any) { t.lists.(*sync.Map).CompareAndDelete(v, list) }
+
+// forget takes away whatever v has.
+func (t table) forget(v any) { t.lists.(*sync.Map).Delete(v) }
 
 func (t table) clear() { t.lists.(*sync.Map).Clear() }
 
