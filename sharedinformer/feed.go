@@ -17,9 +17,11 @@ type feed struct {
 	namespace string // metav1.NamespaceAll for all
 	reflector *reflector.Reflector
 
-	cancel context.CancelFunc // ends its run, nil while it does not run; guarded by core.mu
-	ended  chan struct{}      // closed when its last run has ended; guarded by core.mu
-	left   bool               // it is no longer one of the informer's; guarded by core.mu
+	// Guarded by core.mu.
+	cancel context.CancelFunc // ends its run, nil while it does not run
+	begins chan struct{}      // closed when the feeds that left before it came have ended
+	came   uint64             // the change of the set with which it came
+	left   uint64             // that with which it left; 0 while it is one of the informer's
 
 	whole bool   // its initial list is in the cache; guarded by core.join
 	rv    string // up to where the cache has its changes; guarded by core.join
@@ -54,36 +56,39 @@ func (f *feed) retryNow() {
 	}
 }
 
-// start runs a feed as a part of r, when those that left have ended. It is called
+// start runs a feed as a part of r, when those that left before it came have ended. It is called
 // under mu.
 func (i *core) start(r *run, f *feed) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	ended := make(chan struct{})
-	f.cancel, f.ended = cancel, ended
-	var before []chan struct{}
-	for _, other := range i.feeds.leaving {
-		before = append(before, other.ended)
-	}
+	begins := make(chan struct{})
+	f.cancel, f.begins = cancel, begins
+	i.feeds.waiting = append(i.feeds.waiting, f)
+	i.feeds.begin()
 	r.feeds.Go(func() {
-		defer close(ended)
 		defer cancel()
-		for _, other := range before {
-			<-other
-		}
-		if i.snapshots != nil {
-			i.snapshots.restore(f)
+		select {
+		case <-begins:
+			if i.snapshots != nil {
+				i.snapshots.restore(f)
+			}
+		case <-ctx.Done():
 		}
 		if err := f.reflector.Run(ctx); err != nil {
 			r.fail(err)
 		}
-		i.mu.Lock()
-		f.cancel = nil
-		left := f.left
-		i.mu.Unlock()
-		if left {
+		if i.feedEnded(f) {
 			i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 		}
 	})
+}
+
+// feedEnded lets those begin that waited for f. It reports whether f has left.
+func (i *core) feedEnded(f *feed) (left bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	f.cancel = nil
+	i.feeds.begin()
+	return f.left > 0
 }
 
 // within is a queue that is told of one namespace: it notes that with what is

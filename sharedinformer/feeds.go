@@ -51,11 +51,14 @@ type feeds struct {
 	wanted        []string
 	clusterScoped bool      // the kind has no namespaces: wanted means nothing
 	regained      time.Time // when it turned out to have namespaces after all; zero if never
-	leaving       []*feed   // that may not have ended
+	changes       uint64    // of the set
+	leaving       []*feed   // that may not have ended, in the order in which they left; the first has not
+	waiting       []*feed   // that have not begun, in the order in which they came
 
 	// Guarded by core.join.
 	trims    int
-	promised string
+	promised string // the least of the feeds' versions, or empty
+	lowest   int    // of how many feeds it is the version
 }
 
 // all returns the feeds, sorted by namespace. The slice never changes.
@@ -112,17 +115,34 @@ func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	return s
 }
 
-// feedOf returns the feed of exactly that namespace, or else the one of all.
-func feedOf(feeds []*feed, namespace string) *feed {
+// begin lets those feeds begin for which every feed has ended that left before. It is called under
+// core.mu, when one has ended or is to begin.
+func (f *feeds) begin() {
+	for len(f.leaving) > 0 && f.leaving[0].cancel == nil {
+		f.leaving = f.leaving[1:]
+	}
+	for len(f.waiting) > 0 && (len(f.leaving) == 0 || f.leaving[0].left > f.waiting[0].came) {
+		close(f.waiting[0].begins)
+		f.waiting = f.waiting[1:]
+	}
+}
+
+// exactly returns the feed of a namespace, or of all for metav1.NamespaceAll; nil if there is none.
+func exactly(feeds []*feed, namespace string) *feed {
 	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed, namespace string) int {
 		return strings.Compare(f.namespace, namespace)
 	}); ok {
 		return feeds[n]
 	}
-	if len(feeds) > 0 && feeds[0].namespace == metav1.NamespaceAll {
-		return feeds[0]
-	}
 	return nil
+}
+
+// feedOf returns the feed that has a namespace: its own, or the one of all.
+func feedOf(feeds []*feed, namespace string) *feed {
+	if f := exactly(feeds, namespace); f != nil || len(feeds) == 0 || feeds[0].namespace != metav1.NamespaceAll {
+		return f
+	}
+	return feeds[0]
 }
 
 // cover reports whether a namespace is one of those that are fed.
@@ -151,10 +171,13 @@ func (f *feeds) note(w indexer.Writer, deltas []deltafifo.Delta) {
 		if of == nil || of.namespace != d.Key.Namespace {
 			of = feedOf(feeds, d.Key.Namespace)
 		}
-		if of == nil || d.RV == "" {
+		if of == nil || d.RV == "" || d.RV == of.rv {
 			continue
 		}
-		again = again || of.rv == f.promised || !object.ReachedRV(d.RV, of.rv)
+		if of.rv == f.promised {
+			f.lowest--
+		}
+		again = again || f.lowest == 0 || !object.ReachedRV(d.RV, of.rv)
 		of.rv = d.RV
 		w.SetNamespaceRV(of.namespace, of.rv)
 	}
@@ -176,11 +199,13 @@ func (f *feeds) least() (least string) {
 	if !f.complete() {
 		return ""
 	}
+	f.lowest = 0
 	for _, one := range f.all() {
 		switch order, err := object.CompareRV(one.rv, least); {
 		case one.rv == least:
+			f.lowest++
 		case least == "", err == nil && order < 0:
-			least = one.rv
+			least, f.lowest = one.rv, 1
 		case err != nil:
 			return ""
 		}

@@ -24,14 +24,18 @@ import (
 
 // scripted lists and watches by functions, and counts requests.
 type scripted struct {
-	lists atomic.Int64
-	tries atomic.Int64
+	lists     atomic.Int64
+	tries     atomic.Int64
+	described atomic.Int64
 	list  func() ([]podPtr, string)
 	watch func(ctx context.Context, req source.Request, yield func(wire.Event[object.Head], error) bool) error
 	open  func() error
 }
 
-func (s *scripted) Describe() source.Description { return source.Description{Name: "things"} }
+func (s *scripted) Describe() source.Description {
+	s.described.Add(1)
+	return source.Description{Name: "things", Narrows: true}
+}
 
 func (s *scripted) List(context.Context, source.Request) source.List[object.Head] {
 	s.lists.Add(1)

@@ -32,22 +32,33 @@ func (a *applier) keeper(namespace string) *feed {
 	return f
 }
 
-// succeed notes by whose lists the cache has what is in the namespaces of a feed that comes.
-// It is called under join.
-func (f *feed) succeed(feeds []*feed) {
-	for _, other := range feeds {
-		keepers := []*feed{other}
-		if !other.whole {
-			keepers = other.before
-		}
-		for _, keeper := range keepers {
-			if f.namespace == metav1.NamespaceAll || keeper.namespace == metav1.NamespaceAll || keeper.namespace == f.namespace {
-				f.before = append(f.before, keeper)
-			}
+// keepers returns the feeds by whose lists the cache has what it has of feeds, sorted by namespace.
+func keepers(feeds []*feed) (all []*feed) {
+	for _, f := range feeds {
+		if f.whole {
+			all = append(all, f)
+		} else {
+			all = append(all, f.before...)
 		}
 	}
-	slices.SortFunc(f.before, func(a, b *feed) int { return strings.Compare(a.namespace, b.namespace) })
-	f.before = slices.Compact(f.before)
+	slices.SortFunc(all, func(a, b *feed) int { return strings.Compare(a.namespace, b.namespace) })
+	return slices.Compact(all)
+}
+
+// succeed notes which of the keepers have objects of the namespace of f, until f is whole.
+func (f *feed) succeed(keepers []*feed) {
+	if f.namespace == metav1.NamespaceAll {
+		f.before = keepers
+		return
+	}
+	for _, namespace := range []string{metav1.NamespaceAll, f.namespace} {
+		n, _ := slices.BinarySearchFunc(keepers, namespace, func(f *feed, namespace string) int {
+			return strings.Compare(f.namespace, namespace)
+		})
+		for ; n < len(keepers) && keepers[n].namespace == namespace; n++ {
+			f.before = append(f.before, keepers[n])
+		}
+	}
 }
 
 // held is the turn at which the slot of an object came, if the cache has what is in it by the

@@ -117,30 +117,40 @@ func (i *core) feedWith(choose func() []*feed) {
 // replaceFeeds gives the informer one feed for each namespace of a set: the one that it
 // has, or else that of set. It is called under join and mu.
 func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
-	leaving := slices.DeleteFunc(i.feeds.leaving, func(f *feed) bool { return f.cancel == nil })
+	all := &i.feeds
+	all.changes++
+	idle := func(f *feed) bool { return f.cancel == nil }
+	all.leaving, all.waiting = slices.DeleteFunc(all.leaving, idle), slices.DeleteFunc(all.waiting, idle)
 	var feeds, come []*feed
-	before := i.feeds.all()
+	before := all.all()
+	var kept []*feed
+	if i.shards != nil {
+		kept = keepers(before)
+	}
 	for _, f := range set {
-		if n := slices.IndexFunc(before, func(other *feed) bool { return other.namespace == f.namespace }); n >= 0 {
-			feeds = append(feeds, before[n])
+		if stays := exactly(before, f.namespace); stays != nil {
+			feeds = append(feeds, stays)
 			continue
 		}
-		if i.shards != nil {
-			f.succeed(before)
-		}
+		f.succeed(kept)
+		f.came = all.changes
 		feeds, come = append(feeds, f), append(come, f)
 	}
+	var gone []*feed
 	trims := 0
 	for _, f := range before {
-		if !slices.Contains(feeds, f) && f.cancel != nil {
-			f.left = true
+		if exactly(feeds, f.namespace) == f {
+			continue
+		}
+		gone = append(gone, f)
+		if f.cancel != nil {
+			f.left = all.changes
 			f.cancel()
-			leaving = append(leaving, f)
+			all.leaving = append(all.leaving, f)
 			trims++
 		}
 	}
-	i.feeds.leaving = leaving
-	i.withdraw(w, feeds, max(trims, 1))
+	i.withdraw(w, feeds, gone, max(trims, 1))
 	if trims == 0 {
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
@@ -152,19 +162,16 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	i.changed.broadcast()
 }
 
-// withdraw puts other feeds in the place of those before them, and takes back what
+// withdraw makes feeds those of the informer, without those that are gone, and takes back what
 // was said of the whole set until trims have left the queue. It is called under join and
 // mu.
-func (i *core) withdraw(w indexer.Writer, feeds []*feed, trims int) {
-	before := i.feeds.all()
+func (i *core) withdraw(w indexer.Writer, feeds, gone []*feed, trims int) {
 	i.feeds.each.Store(&feeds)
 	i.feeds.trims += trims
 	i.feeds.promised = ""
 	w.SetRV("")
-	for _, f := range before {
-		if !slices.Contains(feeds, f) {
-			w.SetNamespaceRV(f.namespace, "")
-		}
+	for _, f := range gone {
+		w.SetNamespaceRV(f.namespace, "")
 	}
 	if i.synced.Swap(false) {
 		for _, d := range *i.handlers.Load() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -118,17 +119,19 @@ func (i *core) behind(rv, have string, namespace []string) error {
 	return errors.New(waiting)
 }
 
-// wait is what a caller waits for: a condition that only changes with a broadcast,
-// what to say while it is not met, and how long to bear with what stands in its way.
+// wait is a condition that only changes with a broadcast, the reason why it is not met, and how long
+// to bear with failures that stand in its way.
 type wait struct {
 	reached  func() (bool, error)
 	waiting  func() error
 	patience func() (left time.Duration, failing bool)
 }
 
-// waitUntil waits. What it returns otherwise wraps both what it was waiting for and
-// why that ended.
+// waitUntil waits for a condition. Any other error wraps both the reason why the condition is not met
+// and the reason why the wait ended.
 func (i *core) waitUntil(ctx context.Context, w wait) error {
+	bear := i.bear(w.patience)
+	defer bear.timer.Stop()
 	for {
 		changed := i.changed.next()
 		if ok, err := w.reached(); ok || err != nil {
@@ -137,23 +140,59 @@ func (i *core) waitUntil(ctx context.Context, w wait) error {
 		if i.stopped.Load() {
 			return fmt.Errorf("%w: %w", w.waiting(), ErrStopped)
 		}
-		patience, failing := w.patience()
-		if failing && patience <= 0 {
+		if bear.over() {
 			return w.waiting()
-		}
-		timer := time.NewTimer(patience)
-		if !failing {
-			timer.Stop()
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-bear.timer.C:
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w: %w", w.waiting(), context.Cause(ctx))
 		}
-		timer.Stop()
 	}
+}
+
+// bearing tells one waiter when its patience with failures is over. It asks for the patience that is
+// left only when that may have run out, not at each change: the answer takes the status of every feed.
+type bearing struct {
+	informer *core
+	patience func() (left time.Duration, failing bool)
+	timer    *time.Timer
+	due      time.Time // to ask again
+	feeds    *[]*feed  // those of the last answer
+	synced   bool      // at the last answer
+}
+
+func (i *core) bear(patience func() (time.Duration, bool)) *bearing {
+	return &bearing{informer: i, patience: patience, timer: time.NewTimer(i.longest())}
+}
+
+// longest is how long it takes at most until a failure that has yet to come is beyond the patience.
+func (i *core) longest() time.Duration {
+	if i.patience < 0 {
+		return math.MaxInt64
+	}
+	return max(i.patience, 100*time.Millisecond)
+}
+
+// over reports whether a failure has lasted for longer than the patience with it. The answer stays
+// good until the patience that was left has passed: a failure that comes later lasts longer. A sync
+// and other namespaces change what is waited for.
+func (b *bearing) over() bool {
+	now, feeds, synced := time.Now(), b.informer.feeds.each.Load(), b.informer.HasSynced()
+	if feeds == b.feeds && synced == b.synced && now.Before(b.due) {
+		return false
+	}
+	left, failing := b.patience()
+	if failing && left <= 0 {
+		return true
+	}
+	if !failing {
+		left = b.informer.longest()
+	}
+	b.feeds, b.synced, b.due = feeds, synced, now.Add(left)
+	b.timer.Reset(left)
+	return false
 }
 
 // reading returns the status of what reads a namespace, or else of the whole, and
