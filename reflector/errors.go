@@ -25,17 +25,22 @@ var (
 	// ErrCutShort: a streaming list was closed in good order before the bookmark that
 	// ends it, as a load balancer does that gives every connection a minute.
 	ErrCutShort = errors.New("the streaming list was closed before its end; a list takes its place this time")
-	// ErrShortWatch: the server closed a watch at once, without a change or a
-	// bookmark that was new.
-	ErrShortWatch = errors.New("the server closed the watch at once without anything new")
+	// ErrShortWatch: the server closed a watch within a second, without a change that was new, or for the
+	// third time in a row.
+	ErrShortWatch = errors.New("the server closed the watch within a second")
 	// ErrWentBack: the server's resource version is lower than what it promised
 	// before, as after its data was restored from a backup.
 	ErrWentBack = errors.New("the server's history went back, as after a restore from a backup; a list follows")
-	// ErrNoRV: the server sent a list or an object without a resource version.
+	// ErrNoRV: the server sent a list or an object without a resource version, or a list of version "0", from
+	// which no watch can continue.
 	ErrNoRV = errors.New("no resource version")
 	// ErrNoObject: a list has an item, or a watch an event, that is nil.
 	ErrNoObject = errors.New("the source gave nil for an object")
 )
+
+// noRV reports whether a server that says this of a whole set says nothing. A watch from "0" begins at
+// any version: what was deleted since the set would never be told.
+func noRV(rv string) bool { return rv == "" || rv == "0" }
 
 // expired reports whether the server no longer has the history of a resource
 // version, or does not have that version yet; either way only a list helps.

@@ -36,7 +36,7 @@ func (s *streamed) add(e wire.Event[object.Head]) (whole string, fail *failure.F
 		if !endsInitial(e.Object) {
 			return "", nil
 		}
-		if whole = e.Object.GetResourceVersion(); whole == "" {
+		if whole = e.Object.GetResourceVersion(); noRV(whole) {
 			return "", &failure.Failure{Phase: failure.PhaseWatch, Err: ErrNoRV}
 		}
 	case e.Type == watch.Added, e.Type == watch.Modified, e.Type == watch.Deleted:

@@ -58,7 +58,7 @@ func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", failed(ctx, failure.PhaseList, ctx.Err())
-	case list.Meta == nil || list.Meta.ResourceVersion == "":
+	case list.Meta == nil || noRV(list.Meta.ResourceVersion):
 		return nil, "", &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
 	}
 	return items, list.Meta.ResourceVersion, nil
@@ -152,6 +152,7 @@ func (r *Reflector) replace(items []object.Head, rv string, began time.Time, pha
 		r.listed()
 	}
 	r.rv, r.last, r.anew, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
+	r.news++
 	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()
 	return nil

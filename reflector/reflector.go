@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 )
+
+const never = math.MinInt64
 
 // ErrRunning: Run was called while it runs.
 var ErrRunning = errors.New("already running: stop it first, one at a time")
@@ -42,7 +45,8 @@ type Reflector struct {
 	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
 	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that could be ended
 
-	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since 1970; 0 is never
+	made      time.Time                       // by New
+	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since made, which steps of the clock leave alone; or never
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
 	calls     calls                           // of transforms and hooks
 	unordered atomic.Bool                     // the consumer took a late change
@@ -86,7 +90,9 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	r.anew = opts.Consistent
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
-	r.status = Status{State: Idle, Since: time.Now()}
+	r.made = time.Now()
+	r.heardAt.Store(never)
+	r.status = Status{State: Idle, Since: r.made}
 	if err != nil {
 		r.invalid = err
 		r.record(&failure.Failure{Phase: failure.PhaseOptions, Err: err})
@@ -121,8 +127,8 @@ func (r *Reflector) Status() Status {
 	defer r.mu.Unlock()
 	s := r.status
 	s.Resource, s.Waiting = name, waiting
-	if at := r.heardAt.Load(); at != 0 {
-		s.Heard = time.Unix(0, at)
+	if at := r.heardAt.Load(); at != never {
+		s.Heard = r.made.Add(time.Duration(at))
 	}
 	if s.over(time.Now(), r.pace.served()) {
 		s.Attempts = 0

@@ -15,13 +15,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// shortWatch is how long a watch must have lasted before the server may close
-// it without anything new and be asked for the next one at once.
-const shortWatch = time.Second
+// shortWatch is how long a watch must have lasted for the next one to be opened at once. A
+// server may close shortTries-1 in a row sooner if each has brought a change that is news.
+const (
+	shortWatch = time.Second
+	shortTries = 3
+)
 
 // watches is how the watches of a reflector have fared.
 type watches struct {
 	heard          uint64        // changes and bookmarks that they have brought
+	news           uint64        // changes of a later version than all before, and whole sets
+	short          int           // watches in a row that lasted for less than shortWatch
+	base           string        // the version from which the history is read that the watch in progress brings
 	mute           time.Duration // for how long they have brought none
 	watched        string        // the version from which the last one was opened
 	unreadable     int           // from there, in a row, that broke at a change that cannot be read
@@ -44,6 +50,7 @@ func (r *Reflector) initialWatch(ctx context.Context) *failure.Failure {
 func (r *Reflector) watch(ctx context.Context) *failure.Failure {
 	opts := r.opts.selectors()
 	r.watched = r.from()
+	r.base = r.watched
 	opts.ResourceVersion = r.watched
 	heard, opened := r.heard, time.Now()
 	fail := r.follow(ctx, opts, r.opts.watchTimeout(), nil)
@@ -77,9 +84,11 @@ func (s *stream) gathers() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
-// follows has the watchdog expect the end of the watch. Others may end it from now on.
+// follows has the watchdog expect the end of the watch. Others may end it from now on. A watch
+// that outlives its time and still brings something has not fallen silent.
 func (s *stream) follows() {
 	s.dog.expect(s.lifetime-s.open(), ErrStalled)
+	s.dog.excuse(func() bool { return s.calls.busy() || time.Since(s.Status().Heard) < s.opts.Timing.WatchMargin })
 	s.enter(Watching)
 	s.watching(s.dog.cancel)
 }
@@ -126,7 +135,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 		r.accepted()
 		s.follows()
 	}
-	from := r.from()
+	news := r.news
 	for e, err := range events {
 		if err != nil {
 			return s.broke(err)
@@ -157,6 +166,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 			if fail := r.replace(items, whole, s.opened, failure.PhaseWatch); fail != nil {
 				return fail
 			}
+			r.base = whole
 			s.follows()
 		}
 	}
@@ -165,8 +175,13 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 		return s.broke(ctx.Err())
 	case set != nil:
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrCutShort}
-	case r.from() == from && time.Since(s.opened) < shortWatch:
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
+	case time.Since(s.opened) >= shortWatch:
+		r.short = 0
+	default:
+		if r.short++; r.news == news || r.short == shortTries {
+			r.short = 0
+			return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
+		}
 	}
 	r.succeeded()
 	return nil
@@ -192,7 +207,7 @@ func (r *Reflector) hears(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	r.heardAt.Store(at.UnixNano())
+	r.heardAt.Store(int64(at.Sub(r.made)))
 }
 
 // accepted ends a series of failures to come this far. One of reading or
@@ -211,11 +226,11 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 		return r.pass(e)
 	}
 	rv := e.Object.GetResourceVersion()
-	if rv == "" {
-		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
-	}
 	if e.Type == watch.Bookmark {
 		return r.bookmark(rv, e)
+	}
+	if rv == "" {
+		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
 	}
 	d := deltafifo.Delta{Key: object.KeyOf(e.Object), Object: e.Object, Received: e.Received, Decoded: e.Decoded}
 	switch e.Type {
@@ -236,6 +251,7 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 	d.RV = rv
 	r.queue.Add(d)
 	r.rv = rv
+	r.news++
 	r.update(func(s *Status) {
 		s.RV, s.Attempts = rv, 0
 		s.Events++
@@ -243,9 +259,17 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 	return nil
 }
 
-// bookmark queues one. A quiet server repeats its last one.
+// bookmark queues one. A quiet server repeats its last one. One that is older than what the watch has
+// brought, and one without a version, which some aggregated servers send, tell nothing.
 func (r *Reflector) bookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
-	if r.wentBack(rv) {
+	switch {
+	case rv == "":
+		return nil
+	case !r.wentBack(rv):
+	case !older(rv, r.base):
+		r.hears(e.Received)
+		return nil
+	default:
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, errBack)}
 	}
 	if r.ahead(rv) {

@@ -133,7 +133,7 @@ var episodes = []episode{
 		w.gateway.limit.Store(int64(200 + w.random.IntN(20000)))
 		w.through(nil, func() {
 			w.hold(3*time.Second, 6*time.Second)
-			w.anybodySays(`EOF|INTERNAL_ERROR|stream error|closed before its end|closed the watch at once`)
+			w.anybodySays(`EOF|INTERNAL_ERROR|stream error|closed before its end|closed the watch within a second`)
 			w.gateway.limit.Store(0)
 			w.front.cutAll() // or a watch that has begun ends in the next episode
 		})
