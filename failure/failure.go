@@ -19,6 +19,7 @@ type Failure struct {
 	Handler  string     // the user's function, by name and file:line: in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known which one changed the object
 	Err      error
 
+	Others   int       // failures of the same function before this one that were counted and not reported, because there were too many in a second
 	Attempts int       // failures in a row, this one included
 	Since    time.Time // the first of them
 	Last     time.Time // this one
@@ -35,6 +36,9 @@ func (f *Failure) Error() string {
 		fmt.Fprintf(&b, "%s: ", object.FormatKey(f.Key))
 	}
 	b.WriteString(Reason(f.Err))
+	if f.Others > 0 {
+		fmt.Fprintf(&b, ", and %d others before it", f.Others)
+	}
 	switch ago := time.Since(f.Last).Round(time.Second); {
 	case f.Last.IsZero():
 	case f.Attempts == 1:

@@ -57,8 +57,9 @@ type namespaceRV struct{ namespace, rv string }
 
 // calling is the call of an index function in progress. The one that writes changes it.
 type calling struct {
+	made  time.Time              // before every call
 	noted bool                   // the write in progress has called one
-	began atomic.Int64           // when it called the first, in nanoseconds since 1970
+	began atomic.Int64           // when it called the first, in nanoseconds since made
 	index atomic.Pointer[string] // the name of the index
 	entry atomic.Pointer[entry]  // nil while there is no call
 }
@@ -67,7 +68,7 @@ type calling struct {
 func (c *calling) note(index *string, e *entry) {
 	if !c.noted {
 		c.noted = true
-		c.began.Store(time.Now().UnixNano())
+		c.began.Store(int64(time.Since(c.made)))
 	}
 	c.index.Store(index)
 	c.entry.Store(e)
@@ -102,6 +103,7 @@ func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name
 // New returns an empty cache.
 func New() *Indexer {
 	x := &Indexer{objects: make(map[object.Key]*entry), namespaces: newTable(), rvs: newTable()}
+	x.calling.made = time.Now()
 	x.shown.Store(&figures{})
 	return x
 }
@@ -154,7 +156,7 @@ func (x *Indexer) Calling() (c Call, ok bool) {
 	if e == nil {
 		return c, false
 	}
-	return Call{Index: *x.calling.index.Load(), Key: e.key(), Since: time.Unix(0, x.calling.began.Load())}, true
+	return Call{Index: *x.calling.index.Load(), Key: e.key(), Since: x.calling.made.Add(time.Duration(x.calling.began.Load()))}, true
 }
 
 // Writer changes the cache. It is valid during the Write that handed it out.

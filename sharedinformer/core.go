@@ -50,6 +50,9 @@ type core struct {
 	stopped atomic.Bool                     // the last Run has returned
 	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
 	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
+	last    atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
+	unheard atomic.Int32                    // feeds of a synced cache whose server has told nothing in this run
+	reports meter                           // of index functions
 	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
@@ -194,7 +197,8 @@ func (i *core) live(r *run) error {
 		r.feeds.Wait()
 		fed()
 	})
-	r.tasks.Go(func() { i.resync(r.ctx) })
+	over, looked := make(chan struct{}), make(chan struct{})
+	go func() { defer close(looked); i.resync(r.ctx, over) }()
 	if i.shards != nil {
 		r.tasks.Go(func() { i.shards.watch(r.ctx) })
 	}
@@ -209,10 +213,13 @@ func (i *core) live(r *run) error {
 	go func() { defer close(processed); i.process(feeding, r) }()
 	<-processed
 	r.tasks.Wait()
+	close(over)
+	<-looked
 	if i.snapshots != nil {
 		i.snapshots.last(r.ctx)
 	}
 	r.cancel(nil)
+	i.last.Store(r.stop.Load())
 	i.mu.Lock()
 	i.current = nil
 	i.stopped.Store(true)
@@ -245,7 +252,12 @@ func (i *core) begin(ctx context.Context) (*run, error) {
 	for _, h := range *i.handlers.Load() {
 		r.tasks.Go(func() { h.work(r.ctx) })
 	}
-	for _, f := range i.feeds.all() {
+	feeds := i.feeds.all()
+	if i.HasSynced() {
+		i.unheard.Store(int32(len(feeds)))
+	}
+	for _, f := range feeds {
+		f.unheard.Store(i.HasSynced())
 		i.start(r, f)
 	}
 	return r, nil
@@ -315,7 +327,21 @@ func (i *core) remove(d *delivery) {
 // lock is held.
 func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
-		i.reportNow(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
+		if f := i.note(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e}); i.reports.pass(f) {
+			i.report(context.Background(), f)
+		}
+	}
+}
+
+// reportRest reports the failures that were too many in their second, each kind by its last.
+func (i *core) reportRest() {
+	if f := i.reports.rest(); f != nil {
+		i.report(context.Background(), f)
+	}
+	for _, d := range *i.handlers.Load() {
+		if f := d.reports.rest(); f != nil {
+			i.report(context.Background(), f)
+		}
 	}
 }
 
@@ -337,6 +363,9 @@ func (i *core) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx,
 // reportOf is report for the goroutine of a delivery, if d is not nil.
 func (i *core) reportOf(ctx context.Context, d *delivery, f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
+	if f.Others > 0 {
+		attrs = append(attrs, "others", f.Others)
+	}
 	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
 	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {

@@ -55,6 +55,7 @@ type delivery struct {
 	panics   atomic.Uint64
 	errors   atomic.Uint64
 	failure  atomic.Pointer[failure.Failure]
+	reports  meter
 }
 
 // newDelivery returns a delivery that begins with what join is told.
@@ -63,6 +64,7 @@ func newDelivery(i *core, h hearer, opts HandlerOptions) *delivery {
 		informer: i, handler: h, opts: opts,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
+	d.watch.made = time.Now()
 	d.awaiting.Store(1)
 	d.track = i.flight.Track(flight.Label{Role: flight.Handler, Name: opts.name(), Of: i.track})
 	return d
@@ -321,7 +323,9 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	} else {
 		d.errors.Add(1)
 	}
-	d.informer.reportOf(ctx, d, f)
+	if d.reports.pass(f) {
+		d.informer.reportOf(ctx, d, f)
+	}
 	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
 		d.informer.flight.Crashing()
 		panic(fmt.Sprintf("%s\n%s", f.Error(), p.Stack))

@@ -23,6 +23,8 @@ type feed struct {
 	came   uint64             // the change of the set with which it came
 	left   uint64             // that with which it left; 0 while it is one of the informer's
 
+	unheard atomic.Bool // see core.unheard
+
 	whole bool   // its initial list is in the cache; guarded by core.join
 	rv    string // up to where the cache has its changes; guarded by core.join
 
@@ -88,7 +90,17 @@ func (i *core) feedEnded(f *feed) (left bool) {
 	defer i.mu.Unlock()
 	f.cancel = nil
 	i.feeds.begin()
+	if f.left > 0 {
+		i.heard(f)
+	}
 	return f.left > 0
+}
+
+// heard takes note that the server has told f of its state in this run, or that f has left.
+func (i *core) heard(f *feed) {
+	if f.unheard.CompareAndSwap(true, false) {
+		i.unheard.Add(-1)
+	}
 }
 
 // within is a queue that is told of one namespace: it notes that with what is

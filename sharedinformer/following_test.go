@@ -27,9 +27,9 @@ type scripted struct {
 	lists     atomic.Int64
 	tries     atomic.Int64
 	described atomic.Int64
-	list  func() ([]podPtr, string)
-	watch func(ctx context.Context, req source.Request, yield func(wire.Event[object.Head], error) bool) error
-	open  func() error
+	list      func() ([]podPtr, string)
+	watch     func(ctx context.Context, req source.Request, yield func(wire.Event[object.Head], error) bool) error
+	open      func() error
 }
 
 func (s *scripted) Describe() source.Description {

@@ -32,13 +32,14 @@ func (i *core) torn(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: i.Name(), Phase: failure.PhaseIndex, Attempts: 1, Since: now, Last: now,
-		Err: fmt.Errorf("%w; the cache is of no use any more: mend the function and make the informer anew", err),
+		Err: fmt.Errorf("%w; the cache is unusable: fix the function and create a new informer", err),
 	}
 	if _, ok := errors.AsType[*failure.PanicError](err); ok {
 		f.Phase = failure.PhaseCache
 	}
 	i.failure.Store(f)
 	i.broken.Store(f)
+	i.synced.Store(false)
 	r.fail(f)
 	i.report(context.WithoutCancel(r.ctx), f)
 }

@@ -157,7 +157,8 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 // other, so that they may differ by what happened meanwhile.
 func (i *Informer[T]) Status() Status { return i.core.Status() }
 
-// HasSynced reports whether a whole initial list is in the cache (L18).
+// HasSynced reports whether a whole initial list is in the cache (L18). It stays true between two
+// runs: WaitForSync waits for the server in each.
 func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 
 // HasSyncedIn reports whether the initial list of a namespace is in the cache, although those of
@@ -170,7 +171,8 @@ func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSync
 func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
 // WaitForSync waits until the informer and every handler that it has when
-// WaitForSync is called are synced. It returns an error that wraps ErrNotSynced
+// WaitForSync is called are synced, and until the server has accepted a watch or answered a list in
+// this run (L24). It returns an error that wraps ErrNotSynced
 // and says what is missing, in which state the reflector is and what failed
 // last (L22):
 //   - when ctx is done, with its cause;
@@ -211,7 +213,8 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 // anywhere.
 func (i *Informer[T]) Reconnect(why error) { i.core.Reconnect(why) }
 
-// Unsynced says which initial lists are missing and why; nil where HasSynced.
+// Unsynced says which initial lists are missing and why, or which servers have told nothing yet in this
+// run. It returns nil if there is nothing that WaitForSync would wait for but handlers.
 func (i *Informer[T]) Unsynced() error { return i.core.Unsynced() }
 
 // Namespaces returns those that the informer was last given, sorted:

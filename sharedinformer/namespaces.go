@@ -202,13 +202,20 @@ func (i *core) newFeed(namespace string, fresh bool) *feed {
 
 // newFeedOf is newFeed of a source that learns of namespaces.
 func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool) *feed {
+	f := &feed{namespace: namespace}
 	opts := i.feeds.opts
 	opts.Namespace, opts.Consistent = namespace, fresh
+	opts.OnState = func(s reflector.Status) {
+		if f.unheard.Load() && (s.State == reflector.Watching || s.Heard.After(i.began())) {
+			i.heard(f)
+		}
+		i.feeds.opts.OnState(s)
+	}
 	var queue reflector.Queue = i.queue
 	if namespace != metav1.NamespaceAll {
 		queue = within{i.queue, namespace}
 	}
-	f := &feed{namespace: namespace, reflector: reflector.New(from, queue, opts)}
+	f.reflector = reflector.New(from, queue, opts)
 	if i.shards != nil {
 		f.selecting = &selecting{shards: i.shards}
 		f.reflector.Narrow(f.selecting)

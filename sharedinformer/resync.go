@@ -10,8 +10,9 @@ import (
 // resync queues a Sync whenever a handler's resync is due. Who is due is noted
 // at the handler; who gets it is decided where the Sync leaves the queue, so
 // that it stands behind every change that came before (L11). Now and then it also looks
-// for handlers that block.
-func (i *core) resync(ctx context.Context) {
+// for handlers that block, until the run is over: one that blocks keeps that from ending.
+func (i *core) resync(ctx context.Context, over <-chan struct{}) {
+	defer i.reportRest()
 	handlers := newAttendance()
 	look := time.Now().Add(lookEvery)
 	for {
@@ -22,17 +23,18 @@ func (i *core) resync(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case <-i.tuned:
-		case <-ctx.Done():
+		case <-over:
 			timer.Stop()
 			return
 		}
 		timer.Stop()
 		now := time.Now()
-		if i.markDue(now) {
+		if i.markDue(now) && ctx.Err() == nil {
 			i.queue.Add(deltafifo.Delta{Type: deltafifo.Sync})
 		}
 		if !now.Before(look) {
 			handlers.look(i)
+			i.reportRest()
 			look = now.Add(lookEvery)
 		}
 	}

@@ -200,8 +200,10 @@ func (d *delivery) Status() HandlerStatus {
 	if a := d.ahead.Load(); a != nil {
 		s.Pending += a.left()
 	}
-	if _, since, ok := d.telling(); ok && !since.IsZero() {
-		s.Behind = time.Since(since)
+	if _, since, ok := d.telling(); ok {
+		if s.Behind = d.watch.running(); !since.IsZero() {
+			s.Behind = max(s.Behind, time.Since(since))
+		}
 	}
 	return s
 }

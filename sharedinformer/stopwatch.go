@@ -11,12 +11,13 @@ import (
 // an alarm ends it with the call in progress, to which it is put down, and the next
 // laps are short again.
 type stopwatch struct {
+	made    time.Time // before every call
 	began   time.Time // of the lap; zero while stopped
 	calls   int       // in this lap
 	length  int       // of this lap, in calls
 	exact   bool      // each lap is one call
 	slowest atomic.Int64
-	since   atomic.Int64 // began, for others to read: Unix time in nanoseconds, 0 while stopped
+	since   atomic.Int64 // began, for others to read: in nanoseconds since made, and one; 0 while stopped
 	alarm   *time.Timer  // of laps of more than one call; nil before the first
 	late    atomic.Bool  // it went off
 }
@@ -55,7 +56,7 @@ type lap struct {
 
 func (w *stopwatch) begin(now time.Time) {
 	w.began = now
-	w.since.Store(now.UnixNano())
+	w.since.Store(int64(now.Sub(w.made)) + 1)
 	switch {
 	case w.length < 2:
 	case w.alarm == nil:
@@ -114,7 +115,7 @@ func (w *stopwatch) on() bool { return w.since.Load() != 0 }
 // may be called by anybody.
 func (w *stopwatch) running() time.Duration {
 	if since := w.since.Load(); since != 0 {
-		return time.Duration(time.Now().UnixNano() - since)
+		return time.Since(w.made) - time.Duration(since-1)
 	}
 	return 0
 }

@@ -49,7 +49,7 @@ func (i *core) WaitForSync(ctx context.Context) error {
 		return nil
 	}
 	return i.waitUntil(ctx, wait{
-		reached:  func() (bool, error) { return i.HasSynced() && waitingFor() == nil, nil },
+		reached:  func() (bool, error) { return i.HasSynced() && i.unheard.Load() == 0 && waitingFor() == nil, nil },
 		waiting:  func() error { return i.unsynced(waitingFor()) },
 		patience: func() (time.Duration, bool) { return i.patienceWith(waitingFor()) },
 	})
@@ -134,11 +134,14 @@ func (i *core) waitUntil(ctx context.Context, w wait) error {
 	defer bear.timer.Stop()
 	for {
 		changed := i.changed.next()
+		if broken := i.broken.Load(); broken != nil {
+			return fmt.Errorf("%w: %w", broken, ErrStopped)
+		}
 		if ok, err := w.reached(); ok || err != nil {
 			return err
 		}
 		if i.stopped.Load() {
-			return fmt.Errorf("%w: %w", w.waiting(), ErrStopped)
+			return i.ended(w.waiting())
 		}
 		if bear.over() {
 			return w.waiting()
@@ -150,6 +153,14 @@ func (i *core) waitUntil(ctx context.Context, w wait) error {
 			return fmt.Errorf("%w: %w", w.waiting(), context.Cause(ctx))
 		}
 	}
+}
+
+// ended returns the error of a wait that the end of the run ended.
+func (i *core) ended(waiting error) error {
+	if last := i.last.Load(); last != nil {
+		return fmt.Errorf("%w: %w: %w", waiting, ErrStopped, last)
+	}
+	return fmt.Errorf("%w: %w", waiting, ErrStopped)
 }
 
 // bearing tells one waiter when its patience with failures is over. It asks for the patience that is
@@ -211,18 +222,19 @@ func (i *core) reading(namespace []string) (s reflector.Status, synced bool) {
 // initial list of a namespace, if one is named, or else those of all. What fails but
 // has its list stands in nobody's way.
 func (i *core) patienceLeft(namespace []string) (left time.Duration, failing bool) {
-	if i.patience < 0 || i.HasSynced() {
+	synced := i.HasSynced()
+	if i.patience < 0 || synced && i.unheard.Load() == 0 {
 		return 0, false
 	}
 	var missing []reflector.Status
-	if s, synced := i.reading(namespace); len(namespace) > 0 && !synced {
+	if s, read := i.reading(namespace); len(namespace) > 0 && !read {
 		missing = []reflector.Status{s}
 	} else if len(namespace) == 0 {
 		missing = i.missing()
 	}
 	for _, s := range missing {
 		switch {
-		case s.Attempts == 0 || s.RV != "":
+		case s.Attempts == 0 || s.RV != "" && !synced:
 			continue
 		case s.Failure.Phase == failure.PhaseOptions:
 			return 0, true
@@ -259,6 +271,9 @@ func (i *core) began() time.Time {
 }
 
 func (i *core) Unsynced() error {
+	if broken := i.broken.Load(); broken != nil {
+		return broken
+	}
 	var each []error
 	for _, s := range i.missing() {
 		each = append(each, i.notRead(s))
@@ -313,12 +328,18 @@ func (i *core) ending() (running bool, leaving []*feed) {
 	return i.current != nil, leaving
 }
 
-// missing returns the reflectors whose initial list is missing.
-func (i *core) missing() []reflector.Status {
-	if i.HasSynced() {
-		return nil
+// missing returns the reflectors whose initial list is missing, or that have yet to hear of the server in
+// this run.
+func (i *core) missing() (missed []reflector.Status) {
+	if !i.HasSynced() {
+		return missing(i.feeds.status())
 	}
-	return missing(i.feeds.status())
+	for _, f := range i.feeds.all() {
+		if f.unheard.Load() {
+			missed = append(missed, i.feeds.statusOf(f.reflector))
+		}
+	}
+	return missed
 }
 
 // unsynced says why the informer, or else the handler of d, is not synced.

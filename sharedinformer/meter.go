@@ -1,0 +1,51 @@
+package sharedinformer
+
+import (
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+)
+
+// reportsPerSecond is how many failures of one handler, or of index functions, are reported in a
+// second. A function that fails on one object often fails on all.
+const reportsPerSecond = 10
+
+// meter bounds the reports of failures. Those that it does not let through are counted, and told with
+// the next that is reported.
+type meter struct {
+	mu     sync.Mutex // guards all below; nothing is called while it is held
+	second time.Time  // when the second began in which the last was reported
+	passed int        // in that second
+	others int        // not reported since then
+	last   *failure.Failure
+}
+
+// pass reports whether f is to be reported, with those before it that were not.
+func (m *meter) pass(f *failure.Failure) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.second) >= time.Second {
+		m.second, m.passed = now, 0
+	}
+	if m.passed == reportsPerSecond {
+		m.others++
+		m.last = f
+		return false
+	}
+	m.passed++
+	f.Others, m.others, m.last = m.others, 0, nil
+	return true
+}
+
+// rest returns the last failure that was not reported, with the number of those before it; nil if all were.
+func (m *meter) rest() *failure.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil {
+		return nil
+	}
+	f := *m.last
+	f.Others, m.others, m.last = m.others-1, 0, nil
+	return &f
+}

@@ -1,0 +1,230 @@
+package sharedinformer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// having is nothing with some objects.
+func having(objects ...podPtr) *scripted {
+	s := nothing()
+	s.list = func() ([]podPtr, string) { return objects, "10" }
+	return s
+}
+
+// A server that is down when an informer runs again: what the cache has is from the run before.
+func TestL24_WaitForSyncWaitsForTheServerInEachRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		from := having(podAt("x", "5", nil))
+		from.open = func() error {
+			if down.Load() {
+				return apierrors.NewServiceUnavailable("down for maintenance")
+			}
+			return nil
+		}
+		i := New[podPtr](from, Options{Initial: reflector.List, SyncPatience: time.Minute})
+		run := func() (stop func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			wait, err := i.Start(ctx)
+			require.NoError(t, err)
+			return func() {
+				cancel()
+				require.NoError(t, wait())
+			}
+		}
+		stop := run()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		stop()
+		require.True(t, i.HasSynced(), "its cache is whole, as of the run before")
+
+		down.Store(true)
+		stop = run()
+		began := time.Now()
+		err := i.WaitForSync(t.Context())
+		require.ErrorContains(t, err, "down for maintenance")
+		require.Equal(t, time.Minute, time.Since(began).Round(10*time.Second))
+		down.Store(false)
+		time.Sleep(time.Minute) // longer than the back-off
+		require.NoError(t, i.WaitForSync(t.Context()))
+		stop()
+
+		down.Store(true)
+		stop = run()
+		time.AfterFunc(time.Second, stop)
+		require.ErrorIs(t, i.WaitForSync(t.Context()), ErrStopped)
+		synctest.Wait()
+	})
+}
+
+// An index function that ends its goroutine has left a batch half done.
+func TestL22_AnUnusableCacheSaysWhy(t *testing.T) {
+	for name, first := range map[string]bool{"in the first list": true, "after the sync": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := having()
+				if first {
+					from = having(podAt("bad", "5", nil))
+				}
+				more := make(chan struct{})
+				from.watch = func(ctx context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) error {
+					<-more
+					yield(wire.Event[object.Head]{Type: watch.Added, Object: podAt("bad", "11", nil)}, nil)
+					<-ctx.Done()
+					return nil
+				}
+				i := New[podPtr](from, Options{Initial: reflector.List})
+				AddIndex(i, "bad", func(podPtr) []string { runtime.Goexit(); return nil })
+				wait, err := i.Start(t.Context())
+				require.NoError(t, err)
+				if !first {
+					require.NoError(t, i.WaitForSync(t.Context()))
+				}
+				close(more)
+				require.ErrorContains(t, wait(), "Goexit")
+				require.False(t, i.HasSynced())
+				require.False(t, i.Status().Synced)
+				require.ErrorContains(t, i.WaitForSync(t.Context()), "Goexit")
+				require.ErrorContains(t, i.WaitForRV(t.Context(), "99"), "Goexit")
+				require.ErrorContains(t, i.Unsynced(), "Goexit")
+			})
+		})
+	}
+}
+
+func TestL22_AWaitSaysWhyTheInformerEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New[podPtr](having(podAt("x", "5", nil)), Options{
+			Initial: reflector.List,
+			OnError: func(context.Context, *failure.Failure) failure.Verdict { return failure.Stop },
+		})
+		let := make(chan struct{})
+		i.AddHandler(HandlerFunc[podPtr](func(context.Context, Event[podPtr]) error {
+			<-let
+			return errors.New("the database is full")
+		}))
+		wait, err := i.Start(t.Context())
+		require.NoError(t, err)
+		waited := make(chan error, 1)
+		go func() { waited <- i.WaitForRV(t.Context(), "99") }()
+		synctest.Wait()
+		close(let)
+		require.ErrorContains(t, wait(), "the database is full")
+		err = <-waited
+		require.ErrorIs(t, err, ErrStopped)
+		require.ErrorContains(t, err, "the database is full")
+	})
+}
+
+// A function that panics on everything is reported ten times a second, and counted.
+func TestL22_FailuresOfOneFunctionAreSummedUp(t *testing.T) {
+	const objects = 20_000
+	var all []podPtr
+	for n := range objects {
+		all = append(all, podAt(strconv.Itoa(n), "5", nil))
+	}
+	for _, of := range []string{"an index", "a handler"} {
+		t.Run(of, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				var calls, told atomic.Int64
+				i := New[podPtr](having(all...), Options{
+					Initial: reflector.List, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+					OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+						calls.Add(1)
+						told.Add(1 + int64(f.Others))
+						return failure.Retry
+					},
+				})
+				if of == "an index" {
+					AddIndex(i, "bad", func(podPtr) []string { panic("nil map") })
+				} else {
+					i.AddHandler(HandlerFunc[podPtr](func(context.Context, Event[podPtr]) error { return errors.New("no") }))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				wait, err := i.Start(ctx)
+				require.NoError(t, err)
+				require.NoError(t, i.WaitForSync(ctx))
+				time.Sleep(time.Minute)
+				require.EqualValues(t, objects, told.Load())
+				require.LessOrEqual(t, calls.Load(), int64(reportsPerSecond+1))
+				require.Contains(t, log.String(), fmt.Sprintf("others=%d", objects-reportsPerSecond-1))
+				cancel()
+				require.NoError(t, wait())
+			})
+		})
+	}
+}
+
+func TestL22_AStopThatWaitsForAHandlerIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		i := New[podPtr](having(podAt("x", "5", nil)), Options{Initial: reflector.List, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		let := make(chan struct{})
+		i.AddHandler(HandlerFunc[podPtr](func(context.Context, Event[podPtr]) error { <-let; return nil }))
+		ctx, cancel := context.WithCancel(t.Context())
+		wait, err := i.Start(ctx)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		cancel()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), "a handler blocks"))
+		require.Contains(t, log.String(), "trouble_test.go")
+		close(let)
+		require.NoError(t, wait())
+	})
+}
+
+// L09: a handler that has been in one call for an hour is an hour behind.
+func TestL09_AHandlerThatBlocksInAResyncIsBehind(t *testing.T) {
+	for _, lag := range []Lag{Unbounded, Coalesce} {
+		t.Run(fmt.Sprint(lag), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				i := New[podPtr](having(podAt("x", "5", nil)), Options{Initial: reflector.List})
+				let := make(chan struct{})
+				r := i.AddHandlerWith(HandlerFuncs[podPtr]{Resync: func(context.Context, podPtr) error { <-let; return nil }},
+					HandlerOptions{Lag: lag, Resync: time.Second})
+				ctx, cancel := context.WithCancel(t.Context())
+				wait, err := i.Start(ctx)
+				require.NoError(t, err)
+				time.Sleep(time.Hour)
+				require.Greater(t, r.Status().Behind, 59*time.Minute)
+				close(let)
+				cancel()
+				require.NoError(t, wait())
+			})
+		})
+	}
+}
+
+// The time of a call is that of the monotonic clock. A step of the wall clock while the call runs would
+// show in what it has noted.
+func TestAStepOfTheClockMakesNoSlowCall(t *testing.T) {
+	w := stopwatch{made: time.Now()}
+	w.start()
+	require.Less(t, time.Duration(w.since.Load()), time.Minute, "since the stopwatch was made, and not since 1970")
+	require.Less(t, w.running(), time.Minute)
+	w.stop()
+	require.Zero(t, w.running())
+}
