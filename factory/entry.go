@@ -2,6 +2,8 @@ package factory
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
@@ -26,15 +28,34 @@ type entry struct {
 	number   int // of those that were asked for
 	informer informer
 	keep     wire.Fields
-	optional bool // all users say so
-	users    int
-	misuse   error              // by one of them
+	store    sharedinformer.Store
+	users    []*user            // in the order in which they came; never changed in place
 	cancel   context.CancelFunc // nil before it is started
 	begun    chan struct{}      // closed when the last run has begun
 	ended    chan struct{}      // closed when the last run has ended
 
 	known  context.Context // done when the last user has given it back
 	forget context.CancelFunc
+}
+
+// user is one call that asked for an informer, until it gives it back.
+type user struct {
+	optional bool  // it can do without the kind
+	misuse   error // what it asked for and cannot have
+}
+
+// optional reports whether all users can do without the kind.
+func (e entry) optional() bool {
+	return !slices.ContainsFunc(e.users, func(u *user) bool { return !u.optional })
+}
+
+// misuse returns what the users asked for and cannot have.
+func (e entry) misuse() error {
+	var errs []error
+	for _, u := range e.users {
+		errs = append(errs, u.misuse)
+	}
+	return errors.Join(errs...)
 }
 
 // waitForSync waits for the run that Start asked for, not for the one before. The
@@ -57,7 +78,7 @@ func (e entry) synced(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	if e.optional {
+	if e.optional() {
 		err := e.informer.WaitUntil(ctx, func() bool { return e.informer.HasSynced() || e.absent() })
 		if err != nil || !e.informer.HasSynced() {
 			return err

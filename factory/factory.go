@@ -68,7 +68,8 @@ func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
 
 // InformerWith is Informer where there are several for T: want says which.
 func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
-	return f.use(wanted(want)).informer.(*sharedinformer.Informer[T])
+	e, _ := f.use(wanted(want))
+	return e.informer.(*sharedinformer.Informer[T])
 }
 
 // Borrow is InformerWith for callers that give the informer back. When all that asked
@@ -76,12 +77,14 @@ func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Info
 // it. The channel is closed when it has stopped, or at once while others use it. Giving
 // it back again does nothing and returns the same channel.
 func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
-	e := f.use(wanted(want))
-	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e) })
+	e, u := f.use(wanted(want))
+	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e, u) })
 }
 
 // use returns the informer that is wanted with one more user.
-func (f *Factory) use(want want) *entry {
+func (f *Factory) use(want want) (*entry, *user) {
+	u := &user{optional: want.Optional}
+	store := want.Store
 	if want.Scope.isZero() {
 		want.Scope = f.opts.Scope
 	}
@@ -102,16 +105,17 @@ func (f *Factory) use(want want) *entry {
 			namespaces = f.namespaces
 		}
 		f.made++
-		e = &entry{id: id, number: f.made, informer: f.newInformer(want, namespaces), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
+		e = &entry{id: id, number: f.made, informer: f.newInformer(want, namespaces), keep: want.Keep, store: cmp.Or(want.Store, sharedinformer.Whole)}
+		u.misuse = kindless(f.client, want)
 		e.known, e.forget = context.WithCancel(context.Background())
 		f.informers[id] = e
 		f.start(e)
-	} else if err := misuse(e, want, id); err != nil {
-		e.misuse = err
+	} else {
+		want.Store = store
+		u.misuse = misuse(e, want, id)
 	}
-	e.optional = e.optional && want.Optional
-	e.users++
-	return e
+	e.users = append(slices.Clone(e.users), u) // entries share it
+	return e, u
 }
 
 func (f *Factory) newInformer(want want, namespaces []string) informer {
@@ -239,12 +243,13 @@ func (f *Factory) Wait() {
 }
 
 // release takes one user off an informer.
-func (f *Factory) release(e *entry) (stopped <-chan struct{}) {
+func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ended := make(chan struct{})
 	close(ended)
-	if e.users--; e.users > 0 {
+	e.users = slices.DeleteFunc(slices.Clone(e.users), func(other *user) bool { return other == u })
+	if len(e.users) > 0 {
 		return ended
 	}
 	delete(f.informers, e.id)
@@ -268,7 +273,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	var misuse []error
 	waiting := f.entries()
 	for _, e := range waiting {
-		misuse = append(misuse, e.misuse)
+		misuse = append(misuse, e.misuse())
 	}
 	if err := errors.Join(misuse...); err != nil {
 		return err
@@ -311,7 +316,7 @@ func (f *Factory) Views() []sharedinformer.View {
 func (f *Factory) Unsynced() []sharedinformer.Status {
 	var all []sharedinformer.Status
 	for _, e := range f.entries() {
-		if !e.informer.HasSynced() && !(e.optional && e.absent()) {
+		if !e.informer.HasSynced() && !(e.optional() && e.absent()) {
 			all = append(all, e.informer.Status())
 		}
 	}

@@ -47,8 +47,14 @@ func misuse(e *entry, want want, id identity) error {
 	if have, wanted := e.keep.String(), want.Keep.String(); have != wanted {
 		return fmt.Errorf("%s: asked for with Keep %q, but the informer exists already with %q: ask for the same fields everywhere", e.informer.Name(), wanted, have)
 	}
+	if want.Store != sharedinformer.DefaultStore && want.Store != e.store {
+		return fmt.Errorf("%s: asked for with Store %s, but the informer exists already with %s: ask for the same store everywhere", e.informer.Name(), want.Store, e.store)
+	}
 	return nil
 }
+
+// alone is a share that cannot be compared with others. An informer that has one fails with its options.
+type alone struct{ shard.Share }
 
 // nothing stands for a selector that selects nothing, whose text is that of more.
 const nothing = "\x00"
@@ -67,10 +73,9 @@ func identify(client *rest.Client, want want, namespaces []string, follows bool)
 		}
 	}
 	if s := want.Scope.Shard; !s.Everything() {
-		if err := s.Err(); err != nil {
-			panic(err.Error())
+		if id.key, id.share = s.Key.String(), s.Share; s.Err() != nil {
+			id.share = &alone{s.Share}
 		}
-		id.key, id.share = s.Key.String(), s.Share
 	}
 	if s := want.Scope.Labels; s != nil {
 		if id.labels = s.String(); selector.NoLabels(s) {
