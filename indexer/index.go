@@ -11,8 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// IndexError tells of an index function that panicked. The object is in the
-// cache under its key but not in that index.
+// IndexError tells of an index function that panicked: the object is in the
+// cache under its key but not in that index. It also tells of an object that was changed while it was
+// cached (L16), which the index function shows.
 type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
@@ -25,6 +26,10 @@ type IndexError struct {
 const keptStacks = 10
 
 func (e *IndexError) Error() string {
+	if _, ok := e.Panic.(changedInPlace); ok {
+		return fmt.Sprintf("index %q: %s was changed while it was cached, so that it was under values that it no longer has; "+
+			"objects from the cache are shared: change a copy", e.Index, object.FormatKey(e.Key))
+	}
 	if err, ok := e.Panic.(unopened); ok {
 		return fmt.Sprintf("index %q: %s cannot be opened: %v; the object is not found by this index until a version of it is indexed", e.Index, object.FormatKey(e.Key), err.error)
 	}
@@ -262,20 +267,39 @@ func (i *index) update(e *entry, old object.Head) {
 	for _, b := range after {
 		b.put(e)
 	}
-	for _, b := range before {
-		if b.drawn != i.draws {
-			i.take(b, e)
-		}
-	}
+	i.leave(before, e)
 	i.remember(e)
 }
 
 func (i *index) remove(e *entry) {
-	for _, b := range i.had(e, e.object) {
-		i.take(b, e)
-	}
+	before := i.had(e, e.object)
+	i.draws++ // no bucket keeps it
+	i.leave(before, e)
 	delete(i.remembered, e)
 }
+
+// leave takes e out of those of its buckets that were not drawn last. If one does not have it, the
+// object was changed after it was indexed, and e is looked for everywhere.
+func (i *index) leave(before []*bucket, e *entry) {
+	changed := false
+	for _, b := range before {
+		if b.drawn != i.draws && !i.take(b, e) {
+			changed = true
+		}
+	}
+	if !changed {
+		return
+	}
+	for _, list := range i.buckets.all() {
+		if b := list.(*bucket); b.drawn != i.draws {
+			i.take(b, e)
+		}
+	}
+	i.x.failures = append(i.x.failures, &IndexError{Index: i.name, Key: e.key(), Panic: changedInPlace{}})
+}
+
+// changedInPlace is the IndexError.Panic of an object that was changed while it was cached.
+type changedInPlace struct{}
 
 // had returns the buckets of the object that the index has of e, which is o. They are good until it
 // is called again.
@@ -308,15 +332,17 @@ func (b *bucket) put(e *entry) {
 	}
 }
 
-// take makes sure that the bucket does not have e.
-func (i *index) take(b *bucket, e *entry) {
-	if at, ok := b.at[e]; ok {
+// take makes sure that the bucket does not have e. It reports whether it had.
+func (i *index) take(b *bucket, e *entry) bool {
+	at, had := b.at[e]
+	if had {
 		delete(b.at, e)
 		if moved := b.remove(at); moved != nil {
 			b.at[moved] = at
 		}
 	}
 	i.drop(b)
+	return had
 }
 
 // drop forgets a bucket that has no objects.

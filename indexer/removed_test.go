@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
 )
 
 // A handle of an index that was removed keeps no object.
@@ -33,4 +35,26 @@ func TestARemovedIndexKeepsNoObject(t *testing.T) {
 	runtime.KeepAlive(i)
 	runtime.KeepAlive(x)
 	require.Zero(t, kept)
+}
+
+// An object that a caller changes in the cache, which is forbidden (L16), leaves no ghost in an index.
+func TestL15_AnObjectThatWasChangedInPlaceLeavesTheIndex(t *testing.T) {
+	key := object.Key{Namespace: "n", Name: "a"}
+	for name, then := range map[string]func(w Writer){
+		"it goes":    func(w Writer) { w.Delete(key) },
+		"it changes": func(w Writer) { w.Set(key, obj("n", "a", 2, "other")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := New()
+			byApp, _ := AddIndex(x, "app", apps)
+			cached := obj("n", "a", 1, "x")
+			set(x, cached, obj("n", "b", 1, "x"))
+			cached.Labels["apps"] = "changed in place"
+			failures := x.Write(then)
+			require.Equal(t, []string{"n/b@1"}, names(byApp.Get("x")))
+			require.Zero(t, byApp.Len("changed in place"))
+			require.Len(t, failures, 1)
+			require.EqualError(t, failures[0], `index "app": n/a was changed while it was cached, so that it was under values that it no longer has; objects from the cache are shared: change a copy`)
+		})
+	}
 }

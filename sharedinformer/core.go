@@ -252,12 +252,14 @@ func (i *core) begin(ctx context.Context) (*run, error) {
 	for _, h := range *i.handlers.Load() {
 		r.tasks.Go(func() { h.work(r.ctx) })
 	}
-	feeds := i.feeds.all()
-	if i.HasSynced() {
-		i.unheard.Store(int32(len(feeds)))
+	feeds, again := i.feeds.all(), i.HasSynced()
+	i.unheard.Store(0)
+	for _, f := range feeds {
+		if f.unheard.Store(again); again {
+			i.unheard.Add(1)
+		}
 	}
 	for _, f := range feeds {
-		f.unheard.Store(i.HasSynced())
 		i.start(r, f)
 	}
 	return r, nil

@@ -132,7 +132,7 @@ func (d *decoder) alone(r run, i frame.Item, named bool) (object.Head, error) {
 	case err == nil && !bare:
 		return made, nil
 	case err == nil:
-		err = d.wrongKind("", "")
+		err = d.wrongKind("", "", "")
 	case !d.isStatus():
 		if status := d.status(i); status != nil {
 			return nil, status

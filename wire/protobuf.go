@@ -67,7 +67,7 @@ func (d *protobufEncoding) open(i frame.Item) (frame.Item, error) {
 		return i, unmarshalStatus(e.Raw)
 	}
 	if err = d.checkKind(e.APIVersion, e.Kind); err == nil && e.Kind == "" {
-		err = d.wrongKind(e.APIVersion, e.Kind)
+		err = d.wrongKind(e.APIVersion, e.Kind, "")
 	}
 	if err != nil {
 		return i, d.fail("object", e.Raw, err)

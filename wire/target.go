@@ -145,7 +145,7 @@ func (t *target) checkKind(apiVersion, kind string) error {
 	if t.is(cmp.Or(apiVersion, t.apiVersion), cmp.Or(kind, t.kind.Kind)) {
 		return nil
 	}
-	return t.wrongKind(apiVersion, kind)
+	return t.wrongKind(apiVersion, kind, "")
 }
 
 // checkListKind is checkKind for a list. bareItems says that some of its items
@@ -161,7 +161,7 @@ func (t *target) checkListKind(apiVersion, kind string, bareItems bool) error {
 	case !bareItems && !isBuiltinGroup(t.kind.Group) && kind != t.kind.Kind:
 		return nil
 	}
-	return t.wrongKind(apiVersion, kind)
+	return t.wrongKind(apiVersion, kind, "List")
 }
 
 // isBuiltinGroup reports whether a group is one of k8s.io/api, whatever its objects are in Go.
@@ -182,11 +182,13 @@ var builtinGroups = []string{
 	"node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
 }
 
-func (t *target) wrongKind(apiVersion, kind string) error {
+// wrongKind refuses what is not of the target's kind with a suffix: "List", or none.
+func (t *target) wrongKind(apiVersion, kind, suffix string) error {
+	want := t.kind.Kind + suffix
 	if apiVersion == "" && kind == "" {
-		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, t.kind.Kind)
+		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, want)
 	}
-	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind), t.apiVersion, t.kind.Kind)
+	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind), t.apiVersion, want)
 }
 
 // finish sets the TypeMeta that the object's form promises. It refuses an object

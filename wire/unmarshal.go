@@ -40,7 +40,7 @@ func (t *target) unmarshalJSON(raw []byte) (object.Object, error) {
 		return nil, fault.Truncated(err)
 	}
 	if h := json.ReadClaim(raw); !t.is(h.APIVersion, h.Kind) {
-		return nil, t.wrongKind(h.APIVersion, h.Kind)
+		return nil, t.wrongKind(h.APIVersion, h.Kind, "")
 	}
 	if err := json.Check(t.guard, raw); err != nil {
 		return nil, err

@@ -61,7 +61,11 @@ func WithoutContent(err error) error {
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		// Value is "number 123" for a number: the word alone will do.
 		value, _, _ := strings.Cut(te.Value, " ")
-		return fmt.Errorf("%w: field %q of type %v cannot hold a JSON %s", ErrSyntax, te.Field, te.Type, value)
+		err := fmt.Errorf("%w: field %q of type %v cannot hold a JSON %s", ErrSyntax, te.Field, te.Type, value)
+		if te.Field != "" {
+			err = fmt.Errorf("%w; Keep wire.Without(%q) does without the field", err, te.Field)
+		}
+		return err
 	}
 	return fmt.Errorf("%w: a field was refused by its type (%T)", ErrSyntax, err)
 }
