@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -40,7 +41,8 @@ func attemptOf(ctx context.Context) *attempt {
 }
 
 // wrote notes a write that the cache has to see before the next reconcile. Of those
-// that one resource version tells of, the latest is enough.
+// that one resource version tells of, the latest is enough. An object that is not being
+// deleted was made after any deletion under its key, so a cache that has it has seen those.
 func (a *attempt) wrote(w write) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,16 +50,19 @@ func (a *attempt) wrote(w write) {
 		a.deletions = append(a.deletions, w)
 		return
 	}
+	if w.alive {
+		a.deletions = slices.DeleteFunc(a.deletions, func(d write) bool { return d.cache == w.cache && d.about == w.about })
+	}
 	for n := range a.writes {
 		before := &a.writes[n]
-		if before.cache != w.cache || before.namespace != w.namespace {
+		if before.cache != w.cache || before.about.Namespace != w.about.Namespace {
 			continue
 		}
 		if object.ReachedRV(before.rv, w.rv) {
 			return
 		}
 		if object.ReachedRV(w.rv, before.rv) {
-			before.rv = w.rv
+			*before = w
 			return
 		}
 	}

@@ -61,26 +61,27 @@ func (c cacheOf) name() string { return c.informer.Name() }
 
 // write is something that a reconcile wrote, and how to tell that a cache has it.
 type write struct {
-	cache     cache
-	namespace string      // empty where one resource version holds for all
-	rv        string      // up to which the cache has to come
-	gone      func() bool // of a deletion, which has no resource version
-	heard     uint64      // what the cache had heard when the reconcile ended
+	cache cache
+	about object.Key  // the object
+	rv    string      // up to which the cache has to come in the object's namespace
+	alive bool        // the object is not being deleted
+	gone  func() bool // of a deletion, which has no resource version
+	heard uint64      // what the cache had heard when the reconcile ended
 }
 
 func (w *write) seen() bool {
 	if w.gone != nil {
 		return w.gone()
 	}
-	return w.cache.reached(w.namespace, w.rv)
+	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
 // String is for messages.
 func (w *write) String() string {
 	if w.gone != nil {
-		return w.cache.name() + ": a deletion"
+		return fmt.Sprintf("%s: the deletion of %s", w.cache.name(), object.FormatKey(w.about))
 	}
-	return fmt.Sprintf("%s: resource version %s", w.cache.name(), w.rv)
+	return fmt.Sprintf("%s: resource version %s of %s", w.cache.name(), w.rv, object.FormatKey(w.about))
 }
 
 // backlog is the parked notes that wait for one cache. However many there are, a
@@ -120,10 +121,10 @@ func (b *backlog) add(n *note) {
 	if b.byRV == nil {
 		b.byRV = make(map[string]*byRV)
 	}
-	h := b.byRV[w.namespace]
+	h := b.byRV[w.about.Namespace]
 	if h == nil {
 		h = new(byRV)
-		b.byRV[w.namespace] = h
+		b.byRV[w.about.Namespace] = h
 	}
 	heap.Push(h, n)
 }
@@ -140,10 +141,10 @@ func (b *backlog) remove(n *note) {
 		b.deletions = b.deletions[:last]
 		return
 	}
-	h := b.byRV[w.namespace]
+	h := b.byRV[w.about.Namespace]
 	heap.Remove(h, n.index)
 	if h.Len() == 0 {
-		delete(b.byRV, w.namespace)
+		delete(b.byRV, w.about.Namespace)
 	}
 }
 

@@ -54,9 +54,10 @@ type client struct {
 	owned    bool          // what is written is to have owner
 	owner    object.Object // may be nil all the same, by mistake
 
-	// within says what the cache of the object has to see of a write to its subresource;
-	// nil where the client is not that of one.
-	within func(answer object.Object) (w write, ok bool)
+	// within is called before a write to a subresource of the object under key. It returns a
+	// function that says what the cache of the object has to see of the write, given the answer.
+	// It is nil if the client is not that of a subresource.
+	within func(key object.Key) func(answer object.Object) (w write, ok bool)
 }
 
 // NewClient returns a client that reads from an informer, or from the resource where

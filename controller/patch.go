@@ -57,7 +57,7 @@ func (c *client) patchBy(ctx context.Context, o object.Object, change func(objec
 	if err != nil || body == nil {
 		return o, Unchanged, err
 	}
-	patched, err := c.wrote(ctx, nil)(c.resource.Patch(ctx, object.KeyOf(o), types.MergePatchType, body, metav1.PatchOptions{}))
+	patched, err := c.wrote(ctx, object.KeyOf(o), nil)(c.resource.Patch(ctx, object.KeyOf(o), types.MergePatchType, body, metav1.PatchOptions{}))
 	return outcome(o, patched, DidUpdate, err)
 }
 

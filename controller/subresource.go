@@ -28,22 +28,24 @@ func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 }
 
 // seen returns client.within of a subresource; nil if the kind bypasses the cache.
-func (c *client) seen(subresource string) func(object.Object) (w write, ok bool) {
+func (c *client) seen(subresource string) func(object.Key) func(object.Object) (write, bool) {
 	if c.informer == nil {
 		return nil
 	}
-	return func(o object.Object) (w write, ok bool) {
-		key := object.KeyOf(o)
+	return func(key object.Key) func(object.Object) (write, bool) {
 		_, cached := c.informer.Heads().Get(key)
-		switch {
-		case !cached: // it may never get there
+		deletion := c.deletion(key, "")
+		return func(o object.Object) (w write, ok bool) {
+			switch {
+			case !cached: // it may never get there
+				return w, false
+			case o.GetResourceVersion() != "":
+				return write{cache: cacheOf{c.informer}, about: key, rv: o.GetResourceVersion()}, true
+			case subresource == "eviction" && !isDryRun(o):
+				return deletion, true
+			}
 			return w, false
-		case o.GetResourceVersion() != "":
-			return write{cache: cacheOf{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}, true
-		case subresource == "eviction" && !isDryRun(o):
-			return write{cache: cacheOf{c.informer}, gone: c.gone(key, "")}, true
 		}
-		return w, false
 	}
 }
 

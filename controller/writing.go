@@ -22,11 +22,14 @@ func (c *Client[T]) CreateWith(ctx context.Context, o T, opts metav1.CreateOptio
 }
 
 func (c *client) create(ctx context.Context, o object.Object, opts metav1.CreateOptions) (object.Object, error) {
+	if err := c.given("create", o); err != nil {
+		return o, err
+	}
 	o, err := c.adopt(o)
 	if err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, opts.DryRun)(c.resource.Create(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Create(ctx, o, opts))
 }
 
 // Update replaces an object; see rest.Resource.Update. It is refused where the cache
@@ -49,7 +52,7 @@ func (c *client) update(ctx context.Context, o object.Object, opts metav1.Update
 	if err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, opts.DryRun)(c.resource.Update(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
 // UpdateStatus replaces the status of an object. It is refused where Update is: an
@@ -67,7 +70,7 @@ func (c *client) updateStatus(ctx context.Context, o object.Object, opts metav1.
 	if err := c.whole("update the status of", o); err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
 }
 
 // Patch changes an object by a patch; see rest.Resource.Patch. The function Patch makes
@@ -82,7 +85,7 @@ func (c *Client[T]) PatchWith(ctx context.Context, key object.Key, pt types.Patc
 }
 
 func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (object.Object, error) {
-	return c.wrote(ctx, opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
+	return c.wrote(ctx, key, opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
 }
 
 // Apply sends o as a server-side apply in the name of a field manager: the fields
@@ -114,12 +117,12 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 	if err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, opts.DryRun)(c.resource.Apply(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Apply(ctx, o, opts))
 }
 
-// Delete deletes the object of o's key; see rest.Resource.Delete. The cache has
-// seen it when it has no such object, or one of another UID, or one that is being
-// deleted.
+// Delete deletes the object of o's key; see rest.Resource.Delete. The cache has seen the
+// deletion when it has no such object, or one with another UID, or one that is being
+// deleted. If o has no UID, that of the cached object counts.
 func (c *Client[T]) Delete(ctx context.Context, o T) error {
 	return c.DeleteWith(ctx, o, metav1.DeleteOptions{})
 }
@@ -133,42 +136,59 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	if err := c.given("delete", o); err != nil {
 		return err
 	}
-	key, uid := object.KeyOf(o), o.GetUID()
+	key := object.KeyOf(o)
+	a := attemptOf(ctx)
+	if a == nil || len(opts.DryRun) > 0 || c.informer == nil {
+		return c.resource.Delete(ctx, key, opts)
+	}
+	deletion := c.deletion(key, o.GetUID())
 	if err := c.resource.Delete(ctx, key, opts); err != nil {
 		return err
 	}
-	if a := attemptOf(ctx); a != nil && len(opts.DryRun) == 0 && c.informer != nil {
-		a.wrote(write{cache: cacheOf{c.informer}, gone: c.gone(key, uid)})
-	}
+	a.wrote(deletion)
 	return nil
 }
 
-// gone returns what reports whether the cache has seen a deletion. The empty UID is that of
-// any object.
-func (c *client) gone(key object.Key, uid types.UID) func() bool {
-	cached := c.informer.Cache()
-	return func() bool {
+// deletion returns what the cache has to see of the deletion of the object under key. It is
+// called before the deletion: afterwards the cache may already have the next object of that
+// key, whose UID would be taken for that of the deleted one. Without any UID the deletion is
+// seen when the cache has no object under key.
+func (c *client) deletion(key object.Key, uid types.UID) write {
+	cached := c.informer.Heads()
+	if o, ok := cached.Get(key); ok && uid == "" {
+		uid = o.GetUID()
+	}
+	return write{cache: cacheOf{c.informer}, about: key, gone: func() bool {
 		o, ok := cached.Get(key)
 		return !ok || uid != "" && o.GetUID() != uid || o.GetDeletionTimestamp() != nil
-	}
+	}}
 }
 
-// wrote passes on the answer to a write, and notes what the cache has to see before
-// the request that ctx belongs to is reconciled again. What the informer does not
-// select never gets there, unless it was there before: then it is seen to go.
-func (c *client) wrote(ctx context.Context, dryRun []string) func(object.Object, error) (object.Object, error) {
+// wrote returns a function that passes on the answer to a write of the object under key, and
+// notes what the cache has to see before the request that ctx belongs to is reconciled again.
+// It is called before the write. An object that the informer does not select never reaches the
+// cache, unless it was there before: then the cache loses it.
+func (c *client) wrote(ctx context.Context, key object.Key, dryRun []string) func(object.Object, error) (object.Object, error) {
+	a := attemptOf(ctx)
+	if a == nil || len(dryRun) > 0 {
+		return func(o object.Object, err error) (object.Object, error) { return o, err }
+	}
+	within := func(object.Object) (w write, ok bool) { return w, false }
+	if c.within != nil {
+		within = c.within(key)
+	}
 	return func(o object.Object, err error) (object.Object, error) {
-		a := attemptOf(ctx)
-		if err == nil && a != nil && len(dryRun) == 0 && c.within != nil {
-			if w, ok := c.within(o); ok {
-				a.wrote(w)
-			}
-		}
-		if err != nil || a == nil || len(dryRun) > 0 || c.informer == nil {
+		if err != nil {
 			return o, err
 		}
+		if w, ok := within(o); ok {
+			a.wrote(w)
+		}
+		if c.informer == nil {
+			return o, nil
+		}
 		if !c.informer.Selects(o) {
-			if _, cached := c.informer.Cache().Get(object.KeyOf(o)); !cached {
+			if _, cached := c.informer.Heads().Get(object.KeyOf(o)); !cached {
 				return o, nil
 			}
 		}
@@ -181,7 +201,7 @@ func (c *client) wrote(ctx context.Context, dryRun []string) func(object.Object,
 // version of an object that the write has removed is no later than the one before it, so the
 // cache has to lose the object.
 func (c *client) answered(o object.Object) write {
-	w := write{cache: cacheOf{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}
+	w := write{cache: cacheOf{c.informer}, about: object.KeyOf(o), rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
 	kind := c.resource.Kind()
 	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // which has other finalizers, in its spec
 		w.gone = lost(c.informer.Heads(), object.KeyOf(o), o.GetUID())

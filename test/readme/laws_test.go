@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	law     = regexp.MustCompile(`(?m)^- \*\*([LWCDS]\d\d) `)
-	lawTest = regexp.MustCompile(`(?m)^func Test([LWCDS]\d\d)_`)
-	lawName = regexp.MustCompile(`\b[LWCDS]\d\d\b`)
+	law     = regexp.MustCompile(`(?m)^- \*\*([LWCDSO]\d\d) `)
+	lawTest = regexp.MustCompile(`(?m)^func Test([LWCDSO]\d\d)_`)
+	lawName = regexp.MustCompile(`\b[LWCDSO]\d\d\b`)
 	lines   = regexp.MustCompile(`#L\d+(-L\d+)?`) // of a file, in an address
 )
 
