@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -18,6 +19,7 @@ type attempt struct {
 	id         uint64
 	number     int
 	reasons    reasons
+	slow       atomic.Bool // the log has named it
 
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	writes    []write    // that a resource version tells of: one for each cache and namespace

@@ -72,6 +72,7 @@
 //
 // # Debugging
 //
-// Ready says for which source a controller waits and why; Status tells the rest.
+// Ready says for which source a controller waits and why; Status tells the rest. The log names a
+// reconcile that has not returned after SlowReconcile, and Unfinished all of them.
 // In a reconcile Causes tells why it happens, and Logger marks what is logged.
 package controller

@@ -26,6 +26,7 @@ type session struct {
 	parking    parking
 	early      early
 	streaks    streaks
+	slow       complaint // of reconciles that have not returned
 	waits      handover.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
 	changed    chan struct{}  // a token: look again whether all sources are synced

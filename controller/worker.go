@@ -66,6 +66,7 @@ func (s *session) turn(req Request) {
 	began := time.Now()
 	s.taken(a, began)
 	c.count.active.Add(1)
+	defer s.attended(a, s.attend(a), began)
 	result, err := c.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
 	s.settle(a, result, err, time.Since(began))
 }

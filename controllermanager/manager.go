@@ -96,18 +96,39 @@ func (m *Manager) Run(ctx context.Context) error {
 	return newRound(ctx, m).run()
 }
 
-// Ready returns nil while every controller that should run does so and is ready.
-func (m *Manager) Ready() error {
+// Unfinished names the reconciles that take long, and those that keep Run from returning, each with
+// its controller; see controller.Controller.Unfinished.
+func (m *Manager) Unfinished() (all []string) {
+	for _, c := range m.runningMembers() {
+		u, ok := c.run.(interface{ Unfinished() []string })
+		if !ok {
+			continue
+		}
+		for _, left := range u.Unfinished() {
+			all = append(all, c.Name+": "+left)
+		}
+	}
+	return all
+}
+
+// runningMembers are those that run, in the order of the registry.
+func (m *Manager) runningMembers() (members []*member) {
 	m.mu.Lock()
-	errs := []error{m.waiting}
-	var members []*member
+	defer m.mu.Unlock()
 	for _, name := range m.registry.Names() {
 		if c := m.state[name]; c.State == Running {
 			members = append(members, c)
 		}
 	}
+	return members
+}
+
+// Ready returns nil while every controller that should run does so and is ready.
+func (m *Manager) Ready() error {
+	m.mu.Lock()
+	errs := []error{m.waiting}
 	m.mu.Unlock()
-	for _, c := range members {
+	for _, c := range m.runningMembers() {
 		if r, ok := c.run.(manager.Readier); ok {
 			if err := r.Ready(); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))

@@ -41,6 +41,27 @@ func start(e *controllertest.Env, r *controllermanager.Registry, opts controller
 	return m
 }
 
+// A reconcile that takes long is named with its controller.
+func TestUnfinishedNamesTheController(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		release := make(chan struct{})
+		defer close(release)
+		controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		m := start(e, registry(t, controllermanager.Descriptor{Name: "stuck", New: func(c *controllermanager.Context) (manager.Runnable, error) {
+			namespaces := controllermanager.ClientFor[*corev1.Namespace](c)
+			stuck, err := controller.New("stuck", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+				<-release
+				return controller.Result{}, nil
+			}), controller.Options{})
+			if err == nil {
+				stuck.Watch(controller.For(namespaces.Informer()))
+			}
+			return stuck, err
+		}}), controllermanager.Options{})
+		require.Equal(t, []string{"stuck: reconcile of shop for 10s"}, m.Unfinished())
+	})
+}
+
 func TestEachControllerIsAccountedFor(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		m := start(e, registry(t,

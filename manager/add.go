@@ -110,7 +110,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	} else if _, ok := r.(Readier); !ok && group >= Others {
 		run = m.afterCaches(name, run)
 	}
-	if err := m.groups[group].add(task{name, run}); err != nil {
+	if err := m.groups[group].add(task{name: name, run: run, unfinished: func() []string { return unfinished(r) }}); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}
 	return nil

@@ -1,11 +1,13 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -14,8 +16,24 @@ import (
 // task is something that a group runs, and the name by which an error tells of
 // it.
 type task struct {
-	name string
-	run  func(context.Context) error
+	name       string
+	run        func(context.Context) error
+	unfinished func() []string // what keeps run from returning; nil if it cannot tell
+}
+
+// String is the name, with what keeps the task from its end.
+func (t *task) String() string {
+	if t.unfinished == nil {
+		return t.name
+	}
+	return withUnfinished(t.name, t.unfinished())
+}
+
+func withUnfinished(name string, left []string) string {
+	if len(left) == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, strings.Join(left, ", "))
 }
 
 // group runs tasks from when it is opened until it is closed. What is added
@@ -106,12 +124,12 @@ func (g *group) close() {
 	}
 }
 
-// wait returns the names of the tasks that still run when all have ended, which
+// wait returns the tasks that still run when all have ended, which
 // are none, or when ctx is done.
-func (g *group) wait(ctx context.Context) []string {
+func (g *group) wait(ctx context.Context) []*task {
 	for {
 		g.mu.Lock()
-		left, ended := g.names(), g.ended
+		left, ended := g.tasks(), g.ended
 		g.mu.Unlock()
 		if len(left) == 0 {
 			return nil
@@ -124,14 +142,9 @@ func (g *group) wait(ctx context.Context) []string {
 	}
 }
 
-// names is called under mu.
-func (g *group) names() []string {
-	names := make([]string, 0, len(g.running))
-	for t := range maps.Keys(g.running) {
-		names = append(names, t.name)
-	}
-	slices.Sort(names)
-	return names
+// tasks returns those that run, by name. It is called under mu.
+func (g *group) tasks() []*task {
+	return slices.SortedFunc(maps.Keys(g.running), func(a, b *task) int { return cmp.Compare(a.name, b.name) })
 }
 
 // status is what runs and what waits to.
@@ -141,5 +154,8 @@ func (g *group) status() (running, waiting []string) {
 	for _, t := range g.waiting {
 		waiting = append(waiting, t.name)
 	}
-	return g.names(), waiting
+	for _, t := range g.tasks() {
+		running = append(running, t.name)
+	}
+	return running, waiting
 }

@@ -50,6 +50,7 @@ func newChecks(prefix string, logger *slog.Logger) *checks {
 // question is a check and what came of it.
 type question struct {
 	check Check
+	slow  func() string // what takes long although the check succeeds; nil or empty for nothing
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	call    *call      // the one that has not returned; nil if there is none
@@ -103,7 +104,7 @@ func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		switch err := answers[name]; {
 		case err == nil:
-			fmt.Fprintf(&all, "[+] %s: ok\n", name)
+			fmt.Fprintf(&all, "[+] %s: ok%s\n", name, named[name].said(reasons))
 			continue
 		case reasons:
 			fmt.Fprintf(&all, "[-] %s: %v\n", name, err)
@@ -177,6 +178,17 @@ func (q *question) calling(r *http.Request) *call {
 		close(c.ended)
 	}()
 	return c
+}
+
+// said is what follows the ok of a check.
+func (q *question) said(reasons bool) string {
+	if !reasons || q.slow == nil {
+		return ""
+	}
+	if slow := q.slow(); slow != "" {
+		return ", but slow: " + slow
+	}
+	return ""
 }
 
 // changed reports whether the check has begun to fail.

@@ -1,9 +1,11 @@
 package manager_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -124,7 +126,7 @@ func TestTheLeaseIsKeptByWorkThatDoesNotStop(t *testing.T) {
 		a.stop()
 		settle(12 * time.Second)
 		require.True(r, a.ended.Load())
-		require.EqualError(r, a.err, "not stopped in time (10s): leader election, stuck")
+		require.EqualError(r, a.err, "not stopped in time (10s): stuck (reconcile of shop/a for 13s)")
 		require.ErrorIs(r, a.err, manager.ErrNotStopped)
 		require.Equal(r, []string{"shop/a after 5s"}, r.noted())
 		for range 9 {
@@ -135,6 +137,34 @@ func TestTheLeaseIsKeptByWorkThatDoesNotStop(t *testing.T) {
 		settle(time.Minute)
 		require.Equal(r, []string{"shop/a after 10m0s", "+b"}, r.noted())
 		require.NoError(r, b.end())
+	})
+}
+
+// A reconcile that hangs is named by /readyz?verbose, and when the manager stops, by the warning and
+// by the error. What waits for it is not: the leader election, which may not even be configured.
+func TestAReconcileThatHangsIsNamed(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		r.pod("a")
+		var log bytes.Buffer
+		m := r.manager(options{GracefulShutdownTimeout: 15 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		release := make(chan struct{})
+		r.reconciles(m, "stuck", 1, func(context.Context, controller.Request) (controller.Result, error) {
+			<-release
+			return controller.Result{}, nil
+		})
+		run := r.start(m)
+		settle(time.Minute)
+		code, body := probe(m, "/readyz?verbose")
+		require.Equal(r, 200, code)
+		require.Contains(r, body, "[+] runnables: ok, but slow: stuck (reconcile of shop/a for 1m0s)\n")
+		require.Contains(r, log.String(), `msg="a reconcile has not returned" controller=stuck request=shop/a`)
+		run.stop()
+		settle(20 * time.Second)
+		require.Contains(r, log.String(), `msg="stopping takes long" running="[stuck (reconcile of shop/a for 1m10s)]"`)
+		require.True(r, run.ended.Load())
+		require.EqualError(r, run.err, "not stopped in time (15s): stuck (reconcile of shop/a for 1m16s)")
+		close(release)
+		settle(time.Second)
 	})
 }
 

@@ -111,6 +111,7 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 			return nil, fmt.Errorf("manager: %w", err)
 		}
 	}
+	m.ready.named["runnables"].slow = m.slow
 	if err := m.health.add("ping", Ping); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}

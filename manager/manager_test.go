@@ -212,7 +212,7 @@ func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
 		settle(time.Second)
 		run.stop()
 		settle(10 * time.Second) // before somebody kills the process
-		require.Contains(r, logged.String(), `msg="stopping takes long" running="[leader election slow]" timeout=20s`)
+		require.Contains(r, logged.String(), `msg="stopping takes long" running=[slow] timeout=20s`)
 		settle(12 * time.Second)
 		require.True(r, run.ended.Load())
 		require.ErrorIs(r, run.err, manager.ErrNotStopped)

@@ -85,5 +85,20 @@ func (m *Manager) checkRunnables(*http.Request) error {
 	return errors.Join(errs...)
 }
 
+// slow names what takes long in runnables that are ready; empty if nothing does.
+func (m *Manager) slow() string {
+	m.mu.Lock()
+	readiers := slices.Clone(m.readiers)
+	m.mu.Unlock()
+	var all []string
+	for _, r := range readiers {
+		if left := unfinished(*r); len(left) > 0 {
+			name, _ := nameOf(*r)
+			all = append(all, withUnfinished(name, left))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // checkElection fails when we work without a lease.
 func (m *Manager) checkElection(*http.Request) error { return m.elector.Check() }

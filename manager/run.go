@@ -112,12 +112,28 @@ func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	if len(left) == 0 || ctx.Err() != nil {
 		return len(left) == 0
 	}
-	if g == m.election {
-		led, _ := m.groups[LeaderElected].status()
-		left = append(left, led...)
-	}
-	m.logger.Warn("stopping takes long", "running", left, "timeout", m.opts.GracefulShutdownTimeout)
+	m.logger.Warn("stopping takes long", "running", m.unfinished(soon, g), "timeout", m.opts.GracefulShutdownTimeout)
 	return len(g.wait(ctx)) == 0
+}
+
+// unfinished waits for groups until ctx is done, and says what still runs then. The election
+// ends after the work of the leader, so it is named only if that has ended.
+func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
+	var left []*task
+	for _, g := range groups {
+		if g == m.election {
+			if led := m.groups[LeaderElected].wait(ctx); len(led) > 0 {
+				left = append(left, led...)
+				continue
+			}
+		}
+		left = append(left, g.wait(ctx)...)
+	}
+	var names []string
+	for _, t := range left {
+		names = append(names, t.String())
+	}
+	return names
 }
 
 // abandon asks what is left to stop, all at once, and names what does not.
@@ -127,11 +143,7 @@ func (m *Manager) abandon(order []*group) {
 	for _, g := range order {
 		g.close()
 	}
-	var left []string
-	for _, g := range append(order, m.groups[LeaderElected]) {
-		left = append(left, g.wait(ctx)...)
-	}
-	if len(left) > 0 {
+	if left := m.unfinished(ctx, order...); len(left) > 0 {
 		m.fail(fmt.Errorf("%w (%s): %s", ErrNotStopped, m.opts.GracefulShutdownTimeout, strings.Join(left, ", ")))
 	}
 }

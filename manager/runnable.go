@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/webhook"
@@ -52,6 +53,22 @@ type LeaderElectionRunnable interface {
 // in every process; nil is none.
 type sharer interface {
 	Share() shard.Share
+}
+
+// unfinisher is a runnable that names what it works on for long or, once it was asked to stop,
+// what keeps its Run from returning. Controllers do.
+type unfinisher interface {
+	Unfinished() []string
+}
+
+// unfinished is what r says as an unfinisher; nil if it is none.
+func unfinished(r Runnable) (left []string) {
+	if u, ok := r.(unfinisher); ok {
+		if err := failure.Apart("Unfinished", func() error { left = u.Unfinished(); return nil }); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	return left
 }
 
 // listener is a runnable that opens a port. It does so before anything runs.

@@ -46,7 +46,7 @@ func (m *Manager) addSharding() error {
 	if err := m.claim(name); err != nil {
 		return err
 	}
-	if err := m.groups[Caches].add(task{name, m.group.Run}); err != nil {
+	if err := m.groups[Caches].add(task{name: name, run: m.group.Run}); err != nil {
 		return err
 	}
 	if err := m.ready.add("sharding", m.checkSharding); err != nil {
