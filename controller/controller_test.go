@@ -183,6 +183,9 @@ func TestWhatAReconcileComesTo(t *testing.T) {
 		"requeue": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) {
 			return controller.Result{Requeue: true}, nil
 		}, check: func(t *testing.T, s controller.Status) { require.EqualValues(t, 1, s.Requeues) }},
+		"requeue after what is over": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) {
+			return controller.Result{RequeueAfter: -time.Minute}, nil
+		}, check: func(t *testing.T, s controller.Status) { require.EqualValues(t, 1, s.Requeues) }},
 		"error": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) {
 			return controller.Result{RequeueAfter: time.Hour}, failure
 		}, check: func(t *testing.T, s controller.Status) {

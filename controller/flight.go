@@ -46,7 +46,7 @@ func (s *session) done(a *attempt, result Result, err error, took time.Duration)
 		e.Outcome, e.Text = "error", fmt.Sprint(err)
 	case result.RequeueAfter > 0:
 		e.Outcome = "again later"
-	case result.Requeue:
+	case result.Requeue, result.RequeueAfter < 0:
 		e.Outcome = "again"
 	}
 	s.record(a.request, &e)

@@ -118,7 +118,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
 		s.ask(req, Requeued, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
-	case result.Requeue:
+	case result.Requeue, result.RequeueAfter < 0:
 		c.count.requeues.Add(1)
 		s.streaks.end(req)
 		again.RateLimited = true
