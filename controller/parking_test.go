@@ -716,7 +716,7 @@ func TestNotesOfALongPatience(t *testing.T) {
 			n++
 			_, err := pods.Patch(ctx, req.Key, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, n))
 			return controller.Result{RequeueAfter: time.Second}, err
-		}), controller.Options{Patience: 24 * time.Hour}, controller.For(pods.Informer(), controller.GenerationChanged[*corev1.Pod]()))
+		}), controller.Options{Patience: 24 * time.Hour}, controller.For(pods.Informer(), controller.On[*corev1.Pod](sharedinformer.Add)))
 		controllertest.Put(e, pod("a"))
 		e.Start(c)
 		e.Settle(time.Hour)

@@ -145,11 +145,14 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 
 // GenerationChanged drops updates that leave metadata.generation as it is, which
 // for kinds that count it means that the spec is the same, and resyncs. Adds and
-// deletions pass. Note that a change of metadata alone is dropped, a deletion
+// deletions pass, and so do updates of kinds that do not count it, such as ConfigMaps and
+// Secrets, whose generation is 0. Note that a change of metadata alone is dropped, a deletion
 // timestamp is not: the server counts it. So a reconcile that adds a finalizer must go
 // on: the update does not lead to another one.
 func GenerationChanged[T object.Object]() Predicate[T] {
-	return headUpdates[T](func(before, after object.Head) bool { return before.GetGeneration() != after.GetGeneration() })
+	return headUpdates[T](func(before, after object.Head) bool {
+		return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0
+	})
 }
 
 // VersionChanged drops resyncs, and nothing else.

@@ -379,6 +379,7 @@ func TestPredicates(t *testing.T) {
 	type predicate = controller.Predicate[*corev1.Pod]
 	update := func(change func(*corev1.Pod)) event {
 		old, now := pod("a", labelled("app", "web")), pod("a", labelled("app", "web"))
+		old.Generation, now.Generation = 1, 1
 		change(now)
 		return event{Type: sharedinformer.Update, Old: old, Object: now}
 	}
@@ -393,6 +394,7 @@ func TestPredicates(t *testing.T) {
 		"phase":      update(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
 		"empty":      update(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{} }),
 		"other":      {Type: sharedinformer.Add, Object: pod("b")},
+		"uncounted":  {Type: sharedinformer.Update, Old: pod("c"), Object: pod("c")},
 	}
 	web := controller.Selected(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
 	always := []string{"add", "delete", "other"}
@@ -400,18 +402,18 @@ func TestPredicates(t *testing.T) {
 		predicate predicate
 		pass      []string
 	}{
-		"generation":            {controller.GenerationChanged[*corev1.Pod](), append(always, "generation")},
+		"generation":            {controller.GenerationChanged[*corev1.Pod](), append(always, "generation", "uncounted")},
 		"labels":                {controller.LabelsChanged[*corev1.Pod](), append(always, "label")},
 		"annotations":           {controller.AnnotationsChanged[*corev1.Pod](), append(always, "annotation")},
 		"a part":                {controller.Changed(func(p *corev1.Pod) corev1.PodPhase { return p.Status.Phase }), append(always, "phase")},
 		"an empty list is none": {controller.Changed(func(p *corev1.Pod) corev1.PodSpec { return p.Spec }), always},
 		"by hash":               {controller.Changed(func(p *corev1.Pod) int { return len(p.Status.Phase) }), append(always, "phase")},
 		"type":                  {controller.On[*corev1.Pod](sharedinformer.Add, sharedinformer.Delete), always},
-		"not":                   {controller.Not(web), []string{"other"}},
+		"not":                   {controller.Not(web), []string{"other", "uncounted"}},
 		"leaving":               {web, []string{"add", "delete", "resync", "nothing", "generation", "label", "annotation", "phase", "empty"}},
-		"or":                    {controller.Or(controller.LabelsChanged[*corev1.Pod](), controller.GenerationChanged[*corev1.Pod]()), append(always, "label", "generation")},
+		"or":                    {controller.Or(controller.LabelsChanged[*corev1.Pod](), controller.GenerationChanged[*corev1.Pod]()), append(always, "label", "generation", "uncounted")},
 		"and":                   {controller.And(controller.LabelsChanged[*corev1.Pod](), web), []string{"add", "delete", "label"}},
-		"version":               {controller.VersionChanged[*corev1.Pod](), []string{"add", "delete", "other", "nothing", "generation", "label", "annotation", "phase", "empty"}},
+		"version":               {controller.VersionChanged[*corev1.Pod](), []string{"add", "delete", "other", "uncounted", "nothing", "generation", "label", "annotation", "phase", "empty"}},
 	} {
 		var pass []string
 		for what, e := range events {

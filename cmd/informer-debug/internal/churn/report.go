@@ -61,7 +61,6 @@ type spared struct {
 	Name   string        `json:"name"`
 	Events int           `json:"events"`
 	Decode time.Duration `json:"decode"`
-	Doubt  string        `json:"doubt,omitempty"` // why it is not to be used
 }
 
 // report sums up. The reflector must have stopped.
@@ -82,11 +81,7 @@ func (c *churning) report(took time.Duration, limit int) *churned {
 	s := &c.savings
 	r.Decode = decodeCost{s.events, s.measured, scaled(s.took, s.measured, s.events)}
 	for _, p := range s.predicates {
-		one := spared{Name: p.name, Events: p.dropped, Decode: scaled(p.took, p.measured, p.dropped)}
-		if p.name == generationChanged && !s.generations {
-			one.Doubt = "the objects have no generation, so that it drops every update"
-		}
-		r.Predicates = append(r.Predicates, one)
+		r.Predicates = append(r.Predicates, spared{Name: p.name, Events: p.dropped, Decode: scaled(p.took, p.measured, p.dropped)})
 	}
 	for _, k := range s.keeps {
 		r.Keep = append(r.Keep, spared{Name: k.fields.String(), Events: k.blind, Decode: scaled(s.took-k.took, s.measured, s.events)})
@@ -178,11 +173,7 @@ func (r *churned) tables(t *terminal.Text) {
 	t.Line()
 	t.Line("EVENTS", "DECODE", "A PREDICATE WOULD DROP")
 	for _, p := range r.Predicates {
-		name := p.Name
-		if p.Doubt != "" {
-			name += ": " + p.Doubt
-		}
-		t.Line(fmt.Sprint(p.Events), r.share(p.Decode), name)
+		t.Line(fmt.Sprint(p.Events), r.share(p.Decode), p.Name)
 	}
 	t.Line()
 	t.Line("EVENTS", "DECODE", "KEEP WOULD SAVE")

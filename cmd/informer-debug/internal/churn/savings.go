@@ -26,12 +26,7 @@ type savings struct {
 	events, measured int
 	every, since     int           // one of every is measured; since the last change of that so many were
 	took             time.Duration // to decode those that were measured
-	generations      bool          // whether the kind counts them
 }
-
-// generationChanged is the name of the predicate that makes no sense for kinds whose
-// generation the server does not count.
-const generationChanged = "GenerationChanged"
 
 // predicate is one of package controller, and what it drops.
 type predicate struct {
@@ -52,7 +47,7 @@ type keep struct {
 
 func newSavings(kind object.GVK, chosen []string) (savings, error) {
 	s := savings{every: 1, predicates: []predicate{
-		{name: generationChanged, pass: controller.GenerationChanged[untyped]()},
+		{name: "GenerationChanged", pass: controller.GenerationChanged[untyped]()},
 		{name: "LabelsChanged", pass: controller.LabelsChanged[untyped]()},
 		{name: "AnnotationsChanged", pass: controller.AnnotationsChanged[untyped]()},
 		{name: "VersionChanged", pass: controller.VersionChanged[untyped]()},
@@ -106,7 +101,6 @@ func below(path, field string) bool {
 // where old is nil.
 func (s *savings) event(old, now untyped, changes []diff.Change) {
 	s.events++
-	s.generations = s.generations || now.GetGeneration() > 0
 	whole, measured := s.measure(now)
 	if old == nil {
 		return
