@@ -18,11 +18,13 @@ import (
 // with a copy of o, which may come from the cache. It returns the object as it is then; o
 // itself if nothing was sent.
 //
-// It is a JSON merge patch (RFC 7386) without a resource version: others may write other
+// It is a JSON merge patch (RFC 7386), mostly without a resource version: others may write other
 // fields at the same time, and of a field that both write the last stays. Each entry of a
 // map is a field, also where it is the last that goes: a map without entries may stay, which
 // PatchLocked takes away. A list is sent whole, so that what others add to it at the same time
-// is lost: use PatchLocked for finalizers and owner references. What was zero before and is required is sent, and guarded, as in PatchStatus.
+// is lost. Finalizers and owner references are such lists: a patch of them carries the resource version of
+// o, and fails with a conflict (apierrors.IsConflict) if o is not the latest. So does one with a field that was zero
+// before and may be required; see PatchStatus.
 // The status is not written where the kind has a status subresource: that is what
 // PatchStatus does.
 //
@@ -93,7 +95,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 			}
 		}
 	}
-	if locked || zeros {
+	if locked || zeros || mergepatch.Contended(differences) {
 		mergepatch.Carry(differences, o.GetResourceVersion())
 	}
 	return json.Marshal(differences)

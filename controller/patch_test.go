@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/factory"
@@ -110,6 +112,37 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 		})
 		require.ErrorContains(e, err, "the cache may have spec.taints in part")
 	})
+}
+
+// A patch of finalizers or owner references that was made of an old state drops nobody's: it
+// fails with a conflict.
+func TestAPatchOfWhatSeveralControllersAddToIsLocked(t *testing.T) {
+	owner := func(p *corev1.Pod, name string) {
+		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)})
+	}
+	for what, add := range map[string]func(p *corev1.Pod, name string){
+		"finalizers": func(p *corev1.Pod, name string) { controller.AddFinalizer(p, "example.com/"+name) },
+		"owners":     owner,
+	} {
+		t.Run(what, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				pods := controller.ClientFor[*corev1.Pod](e.Factory)
+				e.Start()
+				p := controllertest.Put(e, pod("a")) // what both have read
+				patch := func(name string) error {
+					_, _, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { add(p, name); return nil })
+					return err
+				}
+				require.NoError(e, patch("one"))
+				require.True(e, apierrors.IsConflict(patch("two")))
+				e.Settle(0)
+				p, _ = pods.Get(podA)
+				require.NoError(e, patch("two"))
+				p = controllertest.Get[*corev1.Pod](e, podA)
+				require.Equal(e, 2, len(p.Finalizers)+len(p.OwnerReferences))
+			})
+		})
+	}
 }
 
 // To take off the last label that the caller knows of takes off no other.

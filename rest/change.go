@@ -20,7 +20,8 @@ import (
 type ChangeOptions struct {
 	// Locked lets the server take the patch only if nobody has written the object since it
 	// was read. It is needed where change adds to a list, or counts, and to take away a map
-	// as a whole: without it each entry goes, and a map without entries may stay.
+	// as a whole: without it each entry goes, and a map without entries may stay. A change of
+	// finalizers or owner references is always locked.
 	Locked bool
 
 	// Patch are the options of the request that writes.
@@ -74,7 +75,7 @@ func (r *resource) change(ctx context.Context, key object.Key, change func(objec
 			}
 		}
 	}
-	if opts.Locked || zeros {
+	if opts.Locked || zeros || mergepatch.Contended(patch) {
 		mergepatch.Carry(patch, version)
 	}
 	body, err := json.Marshal(patch)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,27 @@ func TestALockedChangeTriesAgain(t *testing.T) {
 		require.True(t, apierrors.IsConflict(err), "%v", err)
 		require.Equal(t, 5, calls, "not for ever")
 		require.Equal(t, 8, *patches)
+	})
+}
+
+// A change of finalizers is tried again with the newest ones, so that it drops nobody's.
+func TestAChangeOfFinalizersIsLocked(t *testing.T) {
+	changing(t, func(t *testing.T, client *rest.Client, _ *apiserver.Server, patches *int) {
+		maps := rest.ResourceFor[*corev1.ConfigMap](client)
+		change := func(name string, first func()) error {
+			_, err := maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {
+				first()
+				m.Finalizers = append(m.Finalizers, "example.com/"+name)
+				return nil
+			}, rest.ChangeOptions{})
+			return err
+		}
+		other := sync.OnceFunc(func() { require.NoError(t, change("theirs", func() {})) })
+		require.NoError(t, change("ours", other))
+		require.Equal(t, 3, *patches)
+		m, err := maps.Get(t.Context(), changed, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"example.com/theirs", "example.com/ours"}, m.Finalizers)
 	})
 }
 

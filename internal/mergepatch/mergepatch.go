@@ -173,6 +173,15 @@ func Lists(patch, before map[string]any) (paths []string) {
 	return paths
 }
 
+// Contended reports whether a patch replaces a list to which several controllers add: the
+// finalizers or the owner references. One that was made of an old state would drop the entries of others.
+func Contended(patch map[string]any) bool {
+	metadata, _ := patch["metadata"].(map[string]any)
+	_, finalizers := metadata["finalizers"]
+	_, owners := metadata["ownerReferences"]
+	return finalizers || owners
+}
+
 // Carry puts the resource version into a patch, so that it fails with a conflict where
 // the object has another one.
 func Carry(patch map[string]any, version string) {
