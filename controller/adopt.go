@@ -1,6 +1,11 @@
 package controller
 
 import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -20,6 +25,23 @@ func (c *client) ownedBy(owner object.Object) *client {
 	owned := *c
 	owned.owner, owned.owned = owner, true
 	return &owned
+}
+
+// disowned is the error of an apply of o. Where the server refuses a second controller, it says
+// which is the first: o was made by the caller, and does not tell.
+func (c *client) disowned(ctx context.Context, o object.Object, err error) error {
+	if !c.owned || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
+		return err
+	}
+	there, failed := c.resource.Get(ctx, object.KeyOf(o), metav1.GetOptions{})
+	if failed != nil {
+		return err
+	}
+	other := metav1.GetControllerOfNoCopy(there)
+	if other == nil || other.UID == c.owner.GetUID() {
+		return err
+	}
+	return &AlreadyOwnedError{Object: there, Owner: *other}
 }
 
 // adopt returns o with the client's owner, in a copy where that changes it.

@@ -43,10 +43,37 @@ func TestOwnedBy(t *testing.T) {
 		e.Settle(0)
 		_, _, err = controller.CreateOrUpdate(ctx, maps.OwnedBy(bank), plain, func(*corev1.ConfigMap) error { return nil })
 		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError))
+		_, err = maps.OwnedBy(bank).Apply(ctx, fresh("plain"), "bank")
+		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError), "an apply, too, which does not tell of other owners")
+		require.ErrorContains(e, err, "shop/plain is controlled by Namespace shop (UID")
+		require.Len(e, controllertest.Get[*corev1.ConfigMap](e, object.KeyOf(plain)).OwnerReferences, 1)
 		_, err = theirs.Create(ctx, nil)
 		require.ErrorContains(e, err, "nil")
 		_, err = maps.OwnedBy(aNamespace("new")).Create(ctx, fresh("orphan"))
 		require.ErrorContains(e, err, "the owner has no UID")
+	})
+}
+
+// An owner that was made again under its name is another object, whose UID no child has: nothing
+// is taken over, by any form of write. The garbage collector deletes the children of the first.
+func TestOwnedByAnOwnerThatWasMadeAgain(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		e.Start()
+		first := controllertest.Put(e, aNamespace("shop"))
+		child, err := maps.OwnedBy(first).Apply(ctx, configMap("child"), "me")
+		require.NoError(e, err)
+		controllertest.Delete[*corev1.Namespace](e, object.KeyOf(first))
+		second := controllertest.Put(e, aNamespace("shop"))
+		require.NotEqual(e, first.UID, second.UID)
+		theirs := maps.OwnedBy(second)
+		_, err = theirs.Update(ctx, child)
+		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError))
+		_, _, err = controller.CreateOrUpdate(ctx, theirs, configMap("child"), func(*corev1.ConfigMap) error { return nil })
+		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError))
+		_, err = theirs.Apply(ctx, configMap("child"), "you")
+		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError))
+		require.True(e, controller.Controls(first, controllertest.Get[*corev1.ConfigMap](e, object.KeyOf(child))))
 	})
 }
 

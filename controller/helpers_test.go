@@ -38,17 +38,17 @@ func TestOwnerReferences(t *testing.T) {
 	owned, ok := errors.AsType[*controller.AlreadyOwnedError](err)
 	require.True(t, ok)
 	require.Equal(t, "web", owned.Owner.Name)
-	require.ErrorContains(t, err, "shop/a is controlled by ReplicaSet web already")
+	require.ErrorContains(t, err, "shop/a is controlled by ReplicaSet web (UID 1) already")
 
 	require.NoError(t, controller.SetOwnerReference(db, p, known))
 	require.NoError(t, controller.SetOwnerReference(web, p, known), "and it stays the controller")
 	require.Equal(t, []metav1.OwnerReference{reference, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "db", UID: "2"}}, p.OwnerReferences)
 
-	require.NoError(t, controller.SetControllerReference(replicaSet("web", "3"), p, known), "re-created")
-	require.EqualValues(t, "3", p.OwnerReferences[0].UID)
-	require.Len(t, p.OwnerReferences, 2)
+	err = controller.SetControllerReference(replicaSet("web", "3"), p, known)
+	require.ErrorAs(t, err, &owned, "another UID is another object, also under the same name")
+	require.EqualValues(t, "1", owned.Owner.UID)
 
-	require.False(t, controller.RemoveOwnerReference(web, p))
+	require.False(t, controller.RemoveOwnerReference(replicaSet("web", "3"), p))
 	require.True(t, controller.RemoveOwnerReference(db, p))
 	require.Len(t, p.OwnerReferences, 1)
 

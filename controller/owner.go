@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -19,16 +18,17 @@ type AlreadyOwnedError struct {
 
 // Error names the object and the controller that it has.
 func (e *AlreadyOwnedError) Error() string {
-	return fmt.Sprintf("%s is controlled by %s %s already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name)
+	return fmt.Sprintf("%s is controlled by %s %s (UID %s) already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name, e.Owner.UID)
 }
 
 // SetControllerReference makes owner the one controller of o, in memory: Owns
 // finds it, and the garbage collector deletes o when owner is gone. The reference
 // blocks a foreground deletion of owner until o is gone. A reference to owner that
-// is there is brought up to date. The kind of owner is looked up in the scheme,
+// is there, which its UID tells, is brought up to date. The kind of owner is looked up in the scheme,
 // unless the object says it.
 //
-// It fails with an *AlreadyOwnedError where another object controls o, and where
+// It fails with an *AlreadyOwnedError where another object controls o, such as an earlier one of
+// the name of owner, with which the garbage collector deletes o; and where
 // the reference would be of no use: owner is nil, has no UID, which is so until the
 // server has it, or is in another namespace.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
@@ -66,10 +66,10 @@ func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) err
 		reference.Controller, reference.BlockOwnerDeletion = new(true), new(true)
 	}
 	references := slices.Clone(o.GetOwnerReferences())
-	if other := metav1.GetControllerOfNoCopy(o); controls && other != nil && !sameOwner(*other, reference) {
+	if other := metav1.GetControllerOfNoCopy(o); controls && other != nil && other.UID != reference.UID {
 		return &AlreadyOwnedError{Object: o, Owner: *other}
 	}
-	at := slices.IndexFunc(references, func(r metav1.OwnerReference) bool { return sameOwner(r, reference) })
+	at := slices.IndexFunc(references, func(r metav1.OwnerReference) bool { return r.UID == reference.UID })
 	switch {
 	case at < 0:
 		references = append(references, reference)
@@ -97,14 +97,6 @@ func RemoveOwnerReference(owner, o object.Object) bool {
 
 // Controls reports whether owner is the one controller of o.
 func Controls(owner, o object.Object) bool { return metav1.IsControlledBy(o, owner) }
-
-// sameOwner reports whether two references name one owner, even if it was re-created
-// under its name or served under another version.
-func sameOwner(a, b metav1.OwnerReference) bool {
-	groupA, errA := schema.ParseGroupVersion(a.APIVersion)
-	groupB, errB := schema.ParseGroupVersion(b.APIVersion)
-	return errA == nil && errB == nil && groupA.Group == groupB.Group && a.Kind == b.Kind && a.Name == b.Name
-}
 
 // kindOf is the kind of an object, from itself or else from the scheme.
 func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {

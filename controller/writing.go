@@ -117,7 +117,8 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 	if err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Apply(ctx, o, opts))
+	applied, err := c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Apply(ctx, o, opts))
+	return applied, c.disowned(ctx, o, err)
 }
 
 // Delete deletes the object of o's key; see rest.Resource.Delete. The cache has seen the

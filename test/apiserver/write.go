@@ -208,6 +208,9 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	if err := c.checkFinalizers(cur, obj); err != nil {
 		return nil, err
 	}
+	if err := c.checkOwners(obj); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.subresource == "status":
 		return c.withStatus(cur, obj), nil
@@ -254,6 +257,15 @@ func (c *call) checkFinalizers(cur, obj object.Object) error {
 	path := field.NewPath("metadata").Child("finalizers")
 	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Forbidden(path,
 		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
+}
+
+// checkOwners refuses two controllers, among others. A new object is checked whole.
+func (c *call) checkOwners(obj object.Object) error {
+	errs := validation.ValidateOwnerReferences(obj.GetOwnerReferences(), field.NewPath("metadata", "ownerReferences"))
+	if c.subresource != "" || len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, errs)
 }
 
 // withStatus gives cur the status of obj, and its labels and annotations
