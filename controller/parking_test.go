@@ -269,7 +269,7 @@ func touch(pods *controller.Client[*corev1.Pod], j *journal) controller.Func {
 
 // One worker is enough: the request that waits does not hold it.
 func TestAParkedRequestHoldsNoWorker(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{Tick: -1}, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))
 		slow := late[*corev1.Pod](e, by(3*time.Second))
 		controllertest.Put(e, pod("b"))
@@ -478,7 +478,7 @@ func TestNotesOfWritesDoNotPileUp(t *testing.T) {
 // A cache that never catches up holds no more notes than there may be, and what was
 // written within the patience is waited for all the same.
 func TestNotesOfWritesAreBounded(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{Tick: -1}, func(e *controllertest.Env) {
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
 		var calls []string
 		r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {

@@ -1,6 +1,7 @@
 package controllertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,12 @@ type Options struct {
 	// Logger hears what client and factory log. Nil writes warnings and errors to
 	// the test's log.
 	Logger *slog.Logger
+
+	// Tick is how long a reconcile takes that writes: its first write returns so much later in
+	// the bubble's time. A reconcile that follows therefore reads another time, as it does on a
+	// cluster, so that a status with the time in it is found to lead to the next reconcile
+	// without end. Default DefaultTick; negative means no time. A replay has none.
+	Tick time.Duration
 
 	// AllowPanics is for tests of what becomes of a reconcile that panics. Without it,
 	// one fails the test.
@@ -114,7 +121,10 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		pace := &pace{t: t, stop: cancel}
+		pace := &pace{t: t, stop: cancel, tick: max(cmp.Or(o.Tick, DefaultTick), 0)}
+		if o.recording != nil {
+			pace.tick = 0
+		}
 		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger, WrapTransport: pace.wrap}
 		var replay *recording.Replay
 		if o.recording != nil {
@@ -201,11 +211,12 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 
 // Settle lets the bubble's time go on by d, which takes no real time, and then
 // waits until everything is quiet: until every goroutine waits for time to pass
-// or for something to happen. A d that is not positive only waits.
+// or for something to happen, and no reconcile writes; see Options.Tick. A d that is not
+// positive only waits.
 //
 // What never comes to rest is stopped when it has changed one object 10,000 times at one
-// moment, and fails the test: a reconcile, mostly, that each time changes what leads to the
-// next one.
+// moment, or in 1,000 reconciles one after the other, and fails the test: a reconcile, mostly,
+// that each time changes what leads to the next one.
 func (e *Env) Settle(d time.Duration) {
 	e.Helper()
 	e.mustLive("Settle")

@@ -15,7 +15,8 @@
 //
 // Everything runs in a bubble of testing/synctest: when Put, Delete, Start or
 // Settle return, whatever was to happen has happened. So there is nothing to poll
-// for.
+// for. A reconcile that writes takes a second of the bubble's time (Options.Tick), so that no two
+// of them read the same time.
 //
 // Where main adds its controllers to a manager, give what adds them Env.Manager:
 //

@@ -3,7 +3,6 @@ package controllertest
 import (
 	"errors"
 	"fmt"
-	"testing/synctest"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/failure"
@@ -55,7 +54,7 @@ func (e *Env) settle() {
 	e.Helper()
 	e.quiet <- struct{}{} // synctest has room for one that waits
 	defer func() { <-e.quiet }()
-	synctest.Wait()
+	e.pace.rest()
 	for _, o := range e.observed {
 		for _, s := range o.look() {
 			e.tell(o, s)

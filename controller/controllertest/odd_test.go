@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
@@ -96,7 +97,35 @@ var odd = map[string]struct {
 			Put(e, namespace("shop"))
 			e.Error("Put has returned")
 		})
+	}, []string{"--- FAIL", "it never comes to rest: PUT /api/v1/namespaces/shop was sent by 1000 reconciles, each as soon as the one before had ended"}},
+	"a reconcile that leads to the next and takes no time": {func(t *testing.T) {
+		RunWith(t, Options{Tick: -1}, func(e *Env) {
+			namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
+			n := 0
+			e.Start(reconciling(e, func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+				n++
+				ns.Labels = map[string]string{"n": fmt.Sprint(n)}
+				_, err := namespaces.Update(ctx, ns)
+				return controller.Result{}, err
+			}))
+			Put(e, namespace("shop"))
+			e.Error("Put has returned")
+		})
 	}, []string{"--- FAIL", "it never comes to rest: PUT /api/v1/namespaces/shop was sent 10000 times at one moment"}},
+	"a status that tells the time": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
+			e.Start(reconciling(e, func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+				_, _, err := controller.PatchStatus(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
+					ns.Status.Conditions = []corev1.NamespaceCondition{{Type: "Seen", Status: "True", LastTransitionTime: metav1.Now()}}
+					return nil
+				})
+				return controller.Result{}, err
+			}))
+			Put(e, namespace("shop"))
+			e.Error("Put has returned")
+		})
+	}, []string{"--- FAIL", "it never comes to rest: PATCH /api/v1/namespaces/shop/status was sent by 1000 reconciles", "A status that tells the time does"}},
 	"an object that is nil": {func(t *testing.T) {
 		Run(t, func(e *Env) { Put[*corev1.Namespace](e, nil) })
 	}, []string{"--- FAIL", "put: the *v1.Namespace is nil"}},

@@ -121,7 +121,7 @@ func TestRollOutKeepsItsLimits(t *testing.T) {
 }
 
 func TestRecreate(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{Tick: time.Millisecond}, func(e *controllertest.Env) {
 		start(e)
 		d := deployment(3)
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
