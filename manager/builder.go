@@ -163,6 +163,7 @@ func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, err
 		err = b.manager.Add(c)
 	}
 	if err != nil {
+		b.manager.controllers.forget(c)
 		return nil, b.wrong(err)
 	}
 	return c, nil

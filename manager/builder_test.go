@@ -50,6 +50,28 @@ func addGreeter(m *manager.Manager) error {
 		})
 }
 
+// A controller that could not be added leaves nothing in the metrics and the report.
+func TestAControllerThatIsRefusedLeavesNothing(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		never := func(context.Context, *corev1.ConfigMap) (controller.Result, error) { return controller.Result{}, nil }
+		require.NoError(r, manager.ControllerFor[*corev1.ConfigMap](m).Complete(never))
+		for range 100 {
+			require.ErrorContains(r, manager.ControllerFor[*corev1.ConfigMap](m).Complete(never), "configmap")
+		}
+		require.Len(r, m.Report().Controllers, 1)
+		families, err := m.Metrics().Gather()
+		require.NoError(r, err)
+		workers := 0.0
+		for _, f := range families {
+			if f.GetName() == "controller_runtime_max_concurrent_reconciles" {
+				workers = f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		require.EqualValues(r, 1, workers, "those of the same name are added up")
+	})
+}
+
 func TestABuiltControllerReconciles(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log bytes.Buffer

@@ -54,6 +54,21 @@ func (r *reported) Stopped(last controller.Status) {
 	r.Recorder.Stopped(last)
 }
 
+// forget drops a controller that will never run.
+func (c *controllers) forget(view controller.View) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = slices.DeleteFunc(c.known, func(r *reported) bool {
+		if r.view != view {
+			return false
+		}
+		if f, ok := r.Recorder.(interface{ Forget() }); ok {
+			f.Forget()
+		}
+		return true
+	})
+}
+
 // views are those that have not ended, the oldest first.
 func (c *controllers) views() []controller.View {
 	c.mu.Lock()

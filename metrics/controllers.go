@@ -155,6 +155,23 @@ func (r *controllerRecorder) Stopped(last controller.Status) {
 	r.view, r.last, r.ended = nil, last, time.Now()
 }
 
+// Forget drops a controller that has never run, as if it had not been made.
+func (r *controllerRecorder) Forget() {
+	c := r.owner
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	named := 0
+	c.recorders = slices.DeleteFunc(c.recorders, func(other *controllerRecorder) bool {
+		if other.name == r.name {
+			named++
+		}
+		return other == r
+	})
+	if named == 1 && c.past[r.name] == nil {
+		c.times.DeleteLabelValues(r.name)
+	}
+}
+
 // sweep forgets controllers that ended a while ago, and ends the series of names
 // that none has any more. Where another has the name, what they counted stays. It is
 // called with mu held.
