@@ -26,12 +26,22 @@ type BucketOptions struct {
 	MaxDelay time.Duration
 }
 
-// Bucket is a token bucket shared by all keys. It counts no failures: combine it with
-// a limiter that does, see MaxOf.
+// Bucket is a token bucket shared by all keys. A key has one place in its line at a time: the
+// adds of a key that waits merge, and take no further place. It counts no failures: combine it
+// with a limiter that does, see MaxOf.
 type Bucket[K comparable] struct {
-	mu       sync.Mutex // makes one step of looking at a place and leaving it
 	bucket   *rate.Limiter
 	maxDelay time.Duration
+
+	mu     sync.Mutex // makes one step of looking at a place and leaving it, and guards all below
+	places map[K]time.Time
+	line   []place[K] // the places, the earliest first
+}
+
+// place is when the turn of a key comes.
+type place[K comparable] struct {
+	key K
+	at  time.Time
 }
 
 // NewBucket creates a token bucket shared by all keys.
@@ -49,20 +59,48 @@ func NewBucket[K comparable](opts BucketOptions) *Bucket[K] {
 }
 
 // When implements RateLimiter.
-func (b *Bucket[K]) When(K) time.Duration {
+func (b *Bucket[K]) When(key K) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
+	b.advance(now)
+	if at, has := b.places[key]; has {
+		return at.Sub(now)
+	}
 	r := b.bucket.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if b.maxDelay < 0 || wait <= b.maxDelay {
+		if wait > 0 {
+			b.take(key, now.Add(wait))
+		}
 		return wait
 	}
 	r.CancelAt(now) // gives back the whole place only while nobody has taken one behind it
 	return less(b.maxDelay, 0.5)
 }
 
-// Forget implements RateLimiter. It does nothing.
+// take notes the place of a key. It is called under mu.
+func (b *Bucket[K]) take(key K, at time.Time) {
+	if b.places == nil {
+		b.places = make(map[K]time.Time)
+	}
+	b.places[key] = at
+	b.line = append(b.line, place[K]{key, at})
+}
+
+// advance drops the places whose turn has come. It is called under mu.
+func (b *Bucket[K]) advance(now time.Time) {
+	for len(b.line) > 0 && !b.line[0].at.After(now) {
+		delete(b.places, b.line[0].key)
+		b.line[0] = place[K]{}
+		b.line = b.line[1:]
+	}
+	if len(b.line) == 0 { // neither a slice nor a map shrinks
+		b.line, b.places = nil, nil
+	}
+}
+
+// Forget implements RateLimiter. It does nothing: the place was taken.
 func (b *Bucket[K]) Forget(K) {}
 
 // NumRequeues implements RateLimiter. It returns zero.

@@ -1,6 +1,7 @@
 package workqueue_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -73,20 +74,60 @@ func TestFastSlow(t *testing.T) {
 
 func TestBucketHoldsItsRateAndItsLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := workqueue.NewBucket[string](workqueue.BucketOptions{Limit: 10, Burst: 2, MaxDelay: -1})
+		l := workqueue.NewBucket[int](workqueue.BucketOptions{Limit: 10, Burst: 2, MaxDelay: -1})
 		const ms = time.Millisecond
-		require.Equal(t, []time.Duration{0, 0, 100 * ms, 200 * ms}, waits(l, "a", 4))
+		require.Equal(t, []time.Duration{0, 0, 100 * ms, 200 * ms}, []time.Duration{l.When(1), l.When(2), l.When(3), l.When(4)})
 
-		l = workqueue.NewBucket[string](workqueue.BucketOptions{})
+		l = workqueue.NewBucket[int](workqueue.BucketOptions{})
 		var longest time.Duration
-		for _, wait := range waits(l, "a", 10_000) {
-			longest = max(longest, wait)
+		for n := range 10_000 {
+			longest = max(longest, l.When(n))
 		}
 		require.LessOrEqual(t, longest, workqueue.DefaultMaxDelay)
 		time.Sleep(workqueue.DefaultMaxDelay + time.Second)
-		require.Zero(t, l.When("a"), "who took no place must leave no debt")
-		require.Zero(t, l.NumRequeues("a"))
-		l.Forget("a")
+		require.Zero(t, l.When(0), "who took no place must leave no debt")
+		require.Zero(t, l.NumRequeues(0))
+		l.Forget(0)
+	})
+}
+
+// A key has one place in the line, however often it is added before its turn, and takes
+// the next one afterwards.
+func TestAKeyHasOnePlaceInABucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := workqueue.NewBucket[string](workqueue.BucketOptions{Limit: 10, Burst: 1})
+		const ms = time.Millisecond
+		require.Equal(t, []time.Duration{0, 100 * ms, 100 * ms, 100 * ms}, waits(l, "a", 4))
+		require.Equal(t, 200*ms, l.When("b"))
+		time.Sleep(50 * ms)
+		require.Equal(t, 50*ms, l.When("a"))
+		time.Sleep(50 * ms)
+		require.Equal(t, 200*ms, l.When("a"), "its turn has come: it goes behind b")
+	})
+}
+
+// A key that is added faster than the bucket allows is handed out as often as it does.
+func TestAKeyThatIsAlwaysWantedKeepsTheRateOfItsBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{RateLimiter: workqueue.NewBucket[string](workqueue.BucketOptions{Limit: 5, Burst: 1})})
+		defer q.ShutDown()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var adding sync.WaitGroup
+		adding.Go(func() {
+			for ctx.Err() == nil {
+				q.AddRateLimited("same")
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+		last, longest, n := time.Now(), time.Duration(0), 0
+		for key := range q.Work(ctx) {
+			require.Equal(t, "same", key)
+			longest, last, n = max(longest, time.Since(last)), time.Now(), n+1
+		}
+		adding.Wait()
+		require.LessOrEqual(t, longest, 400*time.Millisecond)
+		require.Greater(t, n, 10*60*3)
 	})
 }
 
