@@ -1,6 +1,6 @@
 package workqueue
 
-import "slices"
+import "container/heap"
 
 // keptLevels is how many priority levels may stay without a key. Programs use
 // a handful of priorities again and again; keeping their levels saves an
@@ -12,36 +12,43 @@ const keptLevels = 16
 type level[K comparable] struct {
 	priority int
 	keys     list[K]
+	at       int // its place among the levels that have keys
 }
 
 // ranking orders the waiting keys by priority, and within a priority by
-// arrival. Each step costs a search in the priorities in use, which are meant
-// to be few; with one priority it is a plain FIFO.
+// arrival. A step takes constant time, or the logarithm of the priorities in use if a
+// level gets its first key or loses its last; with one priority it is a plain FIFO.
 type ranking[K comparable] struct {
-	levels []*level[K] // highest priority first
-	recent *level[K]   // the level of the last push
+	levels  map[int]*level[K]
+	waiting levelHeap[K] // those that have keys
+	recent  *level[K]    // the level of the last push
 }
 
 func (r *ranking[K]) push(it *item[K]) {
 	l := r.recent
 	if l == nil || l.priority != it.priority {
-		l = r.at(it.priority)
+		l = r.level(it.priority)
 		r.recent = l
 	}
 	it.level = l
 	l.keys.pushBack(it)
+	if l.keys.len == 1 {
+		heap.Push(&r.waiting, l)
+	}
 }
 
 func (r *ranking[K]) remove(it *item[K]) {
 	l := it.level
 	it.level = nil
 	l.keys.remove(it)
-	if l.keys.len > 0 || len(r.levels) <= keptLevels {
+	if l.keys.len > 0 {
 		return
 	}
-	if at, found := r.find(l.priority); found {
-		r.levels = slices.Delete(r.levels, at, at+1)
+	heap.Remove(&r.waiting, l.at)
+	if len(r.levels) <= len(r.waiting)+keptLevels {
+		return
 	}
+	delete(r.levels, l.priority)
 	if r.recent == l {
 		r.recent = nil
 	}
@@ -49,33 +56,44 @@ func (r *ranking[K]) remove(it *item[K]) {
 
 // first returns the key whose turn it is, or nil if none waits.
 func (r *ranking[K]) first() *item[K] {
-	for _, l := range r.levels {
-		if l.keys.len > 0 {
-			return l.keys.head
-		}
+	if len(r.waiting) == 0 {
+		return nil
 	}
-	return nil
+	return r.waiting[0].keys.head
 }
 
-func (r *ranking[K]) at(priority int) *level[K] {
-	at, found := r.find(priority)
-	if found {
-		return r.levels[at]
+func (r *ranking[K]) level(priority int) *level[K] {
+	l := r.levels[priority]
+	if l == nil {
+		l = &level[K]{priority: priority, keys: list[K]{lane: laneLevel}}
+		if r.levels == nil {
+			r.levels = make(map[int]*level[K])
+		}
+		r.levels[priority] = l
 	}
-	l := &level[K]{priority: priority, keys: list[K]{lane: laneLevel}}
-	r.levels = slices.Insert(r.levels, at, l)
 	return l
 }
 
-func (r *ranking[K]) find(priority int) (int, bool) {
-	return slices.BinarySearchFunc(r.levels, priority, func(l *level[K], p int) int {
-		switch {
-		case l.priority > p:
-			return -1
-		case l.priority < p:
-			return 1
-		default:
-			return 0
-		}
-	})
+// levelHeap has the highest priority first.
+type levelHeap[K comparable] []*level[K]
+
+func (h levelHeap[K]) Len() int           { return len(h) }
+func (h levelHeap[K]) Less(i, j int) bool { return h[i].priority > h[j].priority }
+
+func (h levelHeap[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *levelHeap[K]) Push(l any) {
+	l.(*level[K]).at = len(*h)
+	*h = append(*h, l.(*level[K]))
+}
+
+func (h *levelHeap[K]) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
 }

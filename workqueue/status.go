@@ -1,6 +1,7 @@
 package workqueue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -74,8 +75,14 @@ type PriorityDepth struct {
 }
 
 // Status returns the queue's state and counters. Its cost does not depend on
-// how many keys the queue holds.
+// how many keys the queue holds, but on how many priorities are in use.
 func (q *Queue[K]) Status() Status {
+	s := q.status()
+	slices.SortFunc(s.ByPriority, func(a, b PriorityDepth) int { return cmp.Compare(b.Priority, a.Priority) })
+	return s
+}
+
+func (q *Queue[K]) status() Status {
 	now := q.stamp()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,9 +104,9 @@ func (q *Queue[K]) Status() Status {
 		HookFailure: q.counts.hookFailure,
 	}
 	if q.order == nil {
-		s.ByPriority = make([]PriorityDepth, len(q.ranking.levels))
-		for i, l := range q.ranking.levels {
-			s.ByPriority[i] = PriorityDepth{l.priority, l.keys.len}
+		s.ByPriority = make([]PriorityDepth, 0, len(q.ranking.levels))
+		for _, l := range q.ranking.levels {
+			s.ByPriority = append(s.ByPriority, PriorityDepth{l.priority, l.keys.len})
 		}
 	}
 	if !q.timed {
