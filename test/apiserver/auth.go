@@ -1,10 +1,13 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/fields"
 )
 
 // Attributes are what a request is allowed or refused by.
@@ -15,7 +18,7 @@ type Attributes struct {
 	Resource    string // empty for a request that is not about a resource
 	Subresource string
 	Namespace   string // empty for the whole cluster
-	Name        string
+	Name        string // of one object; of a list and a watch, that in the field selector metadata.name=NAME
 	Path        string
 }
 
@@ -49,12 +52,32 @@ func (c *call) admit() error {
 	c.server.mu.Unlock()
 	attributes := Attributes{
 		User: c.user, Verb: c.verb, Group: c.group, Resource: c.resource, Subresource: c.subresource,
-		Namespace: c.namespace, Name: c.name, Path: c.r.URL.Path,
+		Namespace: c.namespace, Name: cmp.Or(c.name, c.selectedName()), Path: c.r.URL.Path,
 	}
 	if authorize == nil || authorize(attributes) {
 		return nil
 	}
 	return forbidden(attributes, c)
+}
+
+// selectedName returns the name of the one object that a field selector allows, empty for none, as a
+// real server does for Roles with resourceNames.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+func (c *call) selectedName() string {
+	switch c.verb {
+	case "list", "watch", "deletecollection":
+	default:
+		return ""
+	}
+	selector, err := fields.ParseSelector(c.r.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	if len(path.IsValidPathSegmentName(name)) > 0 {
+		return ""
+	}
+	return name
 }
 
 func (c *call) authenticate() error {

@@ -194,6 +194,29 @@ func TestRightsGoAndComeWhileAWatchIsOpen(t *testing.T) {
 	})
 }
 
+// A list, a watch and a deletion of the one object that a field selector names have its name, as for
+// Roles with resourceNames.
+func TestAFieldSelectorOfANameIsAskedAbout(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+		r.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Name == "a" })
+		for _, request := range []struct {
+			method, query string
+			code          int
+		}{
+			{"GET", "", 403},
+			{"GET", "?fieldSelector=metadata.name%3Da", 200},
+			{"GET", "?fieldSelector=metadata.name%3Db", 403},
+			{"GET", "?fieldSelector=metadata.name!%3Da", 403},
+			{"GET", "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Da", 200},
+			{"DELETE", "?fieldSelector=metadata.name%3Da", 200},
+			{"DELETE", "?fieldSelector=metadata.name%3D..", 403},
+		} {
+			code, _, _ := r.do(request.method, "/api/v1/namespaces/default/configmaps"+request.query, "")
+			require.Equal(t, request.code, code, "%s %s", request.method, request.query)
+		}
+	})
+}
+
 // A server that lags behind begins its cache of a resource that comes back with what
 // etcd holds. It knows nothing of the time before, and must not pretend to.
 func TestAServerThatLagsBeginsANewResourceWithThePresent(t *testing.T) {
