@@ -45,6 +45,9 @@ func (d *delays[K]) remove(it *item[K]) {
 	if at != last {
 		d.place(at, moved)
 	}
+	if last == 0 && cap(d.slots) > keptRoom {
+		d.slots = nil
+	}
 }
 
 // move puts an item whose time has changed where it belongs.

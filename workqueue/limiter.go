@@ -47,6 +47,7 @@ func (q *Queue[K]) NumRequeues(key K) int {
 type failures[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int
+	most   int // keys since counts was made
 }
 
 // add counts a failure and returns how many came before.
@@ -58,6 +59,7 @@ func (f *failures[K]) add(key K) int {
 	}
 	before := f.counts[key]
 	f.counts[key] = before + 1
+	f.most = max(f.most, len(f.counts))
 	return before
 }
 
@@ -66,6 +68,9 @@ func (f *failures[K]) Forget(key K) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.counts, key)
+	if len(f.counts) == 0 && f.most > keptRoom { // a map does not shrink
+		f.counts, f.most = nil, 0
+	}
 }
 
 // NumRequeues implements RateLimiter.

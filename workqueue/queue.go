@@ -25,7 +25,8 @@ import (
 // wins; the highest of their priorities holds.
 //
 // All methods may be called at any time from any goroutine. Add, Get and Done
-// take constant time, or time in the logarithm of the priorities in use; a delayed add takes time in the logarithm of the number
+// take constant time, or time in the logarithm of the priorities in use; a delayed
+// add takes time in the logarithm of the number
 // of delayed keys.
 //
 // A key must equal itself: a floating-point NaN cannot be a key.

@@ -3,6 +3,7 @@ package workqueue
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,4 +38,28 @@ func TestARankingIsAHeapOfLevels(t *testing.T) {
 		r.remove(it)
 	}
 	require.LessOrEqual(t, len(r.levels), keptLevels)
+}
+
+// When the last of many keys has gone, a queue and its limiter hold no more than a new one does.
+func TestAnOutageLeavesNoMemory(t *testing.T) {
+	q := New(Options[int]{RateLimiter: NewExponential[int](ExponentialOptions{Base: time.Hour, Max: time.Hour})})
+	const keys = 2 * keptRoom
+	for key := range keys {
+		q.AddRateLimited(key)
+	}
+	for key := range keys {
+		q.Add(key)
+	}
+	for range keys {
+		key, err := q.Get(t.Context())
+		require.NoError(t, err)
+		q.Forget(key)
+		q.Done(key)
+	}
+	require.Len(t, q.items.chains, firstChains)
+	require.Nil(t, q.delays.slots)
+	require.LessOrEqual(t, q.free.len, maxFree)
+	limiter := q.limiter.(*limited[int]).limiter.(*Exponential[int])
+	require.Nil(t, limiter.counts)
+	q.ShutDown()
 }

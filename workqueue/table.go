@@ -7,8 +7,8 @@ import "hash/maphash"
 // its item keeps the hash, so that taking it out needs no second.
 //
 // Finding, inserting and removing take constant time. Only growth allocates: it
-// doubles the chains, in a time in the order of the number of keys. They are
-// kept when the keys go, as those of a map are.
+// doubles the chains, in a time in the order of the number of keys. Many are
+// dropped when the last key goes, so that an outage leaves no memory behind.
 type table[K comparable] struct {
 	seed   maphash.Seed
 	chains []*item[K] // their number is a power of two
@@ -17,6 +17,10 @@ type table[K comparable] struct {
 
 // firstChains is how many chains a table begins with.
 const firstChains = 16
+
+// keptRoom is how many chains, places of delayed adds and counts of failures are kept for the
+// next keys when there are none left.
+const keptRoom = 1 << 12
 
 func newTable[K comparable]() table[K] {
 	return table[K]{seed: maphash.MakeSeed(), chains: make([]*item[K], firstChains)}
@@ -57,7 +61,9 @@ func (t *table[K]) remove(it *item[K]) {
 		at = &(*at).chain
 	}
 	*at, it.chain = it.chain, nil
-	t.len--
+	if t.len--; t.len == 0 && len(t.chains) > keptRoom {
+		t.chains = make([]*item[K], firstChains)
+	}
 }
 
 func (t *table[K]) grow() {
