@@ -32,7 +32,7 @@ const (
 // status is not written, where the kind has a status subresource. To leave all
 // that to the server, use Apply. A client of Client.OwnedBy adds the owner by itself.
 //
-// It is refused where Client.Update is.
+// It is refused where Client.Update is, and for an object without a name.
 //
 // The cache may lag behind what others wrote. Then the server answers with a
 // conflict or "already exists", which is to be returned: the next try sees more.
@@ -57,6 +57,9 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 		return o, Unchanged, err
 	}
 	key := object.KeyOf(o)
+	if key.Name == "" {
+		return o, Unchanged, fmt.Errorf("create or update %s: the object has no name, so that no call finds what the one before it created: name it, or use Create", c)
+	}
 	there, err := c.readWhole(ctx, key)
 	exists := err == nil
 	switch {

@@ -121,6 +121,12 @@ func TestCreateOrUpdate(t *testing.T) {
 		require.Equal(e, controller.Unchanged, did)
 		_, _, err = controller.CreateOrUpdate(ctx, pods, pod("a"), func(p *corev1.Pod) error { p.Name = "b"; return nil })
 		require.ErrorContains(e, err, "change made shop/b of its key")
+
+		before := e.Server.RV()
+		_, did, err = controller.CreateOrUpdate(ctx, pods, pod("", func(p *corev1.Pod) { p.GenerateName = "a-" }), set("1"))
+		require.ErrorContains(e, err, "the object has no name")
+		require.Equal(e, controller.Unchanged, did)
+		require.Equal(e, before, e.Server.RV(), "each call would create one more")
 	})
 }
 
