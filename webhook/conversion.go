@@ -241,6 +241,9 @@ func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionR
 		wanted := schema.FromAPIVersionAndKind(r.DesiredAPIVersion, is.Kind)
 		text, err := through(ctx, o, from, to, wanted)
 		if err == nil {
+			err = sameObject(o, text)
+		}
+		if err == nil {
 			err = r.take(callOf(ctx).conversion, int64(len(text)))
 		}
 		if err != nil {
@@ -279,6 +282,30 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 		return nil, err
 	}
 	return written(text, kind) // here, where a panic of the type's own has a name
+}
+
+// sameObject fails where a conversion has changed which object it is. The API server refuses
+// the whole answer then, and says less.
+func sameObject(before, after []byte) error {
+	type identity struct {
+		Metadata struct {
+			Namespace string    `json:"namespace"`
+			Name      string    `json:"name"`
+			UID       types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
+	var was, is identity
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(before, &was); err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(after, &is); err != nil {
+		return err
+	}
+	if was != is {
+		return fmt.Errorf("the result is another object: it has namespace %q, name %q and UID %q, and the original %q, %q and %q: leave the metadata of out as they are when the function is called",
+			is.Metadata.Namespace, is.Metadata.Name, is.Metadata.UID, was.Metadata.Namespace, was.Metadata.Name, was.Metadata.UID)
+	}
+	return nil
 }
 
 // written is an object of a kind as JSON.

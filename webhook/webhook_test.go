@@ -438,3 +438,19 @@ func (c countsOf) Started() { c.note("started %s", c.path) }
 func (c countsOf) Ended(code int, _ time.Duration, panicked bool) {
 	c.note("ended %s %d %t", c.path, code, panicked)
 }
+
+// A conversion that makes another object of one fails, and says what it lost. It was answered with
+// success, and the API server refused every object of the kind.
+func TestAConversionThatChangesTheIdentityFails(t *testing.T) {
+	c := webhook.NewConversion[*corev1.ConfigMap](schema.GroupVersion{Group: "example.com", Version: "v2"})
+	loses := func(_ context.Context, in, out *corev1.ConfigMap) error {
+		*out = corev1.ConfigMap{TypeMeta: out.TypeMeta, Data: in.Data}
+		return nil
+	}
+	webhook.Spoke(c, schema.GroupVersion{Group: "example.com", Version: "v1"}, loses, loses)
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"example.com/v2",
+		"objects":[{"apiVersion":"example.com/v1","kind":"ConfigMap","metadata":{"name":"a","uid":"1"},"data":{"a":"b"}}]}}`)))
+	require.Contains(t, w.Body.String(), `"status":"Failure"`)
+	require.Contains(t, w.Body.String(), `the result is another object: it has namespace \"\", name \"\" and UID \"\", and the original \"\", \"a\" and \"1\"`)
+}
