@@ -283,6 +283,26 @@ func TestADurationThatSomebodyShortenedIsRestored(t *testing.T) {
 	})
 }
 
+// A Lease that still names us, and is of another term, was edited, or another process has our identity.
+func TestALeaseThatWasEditedIsNotTakenOverByUs(t *testing.T) {
+	for what, edit := range map[string]func(*coordinationv1.LeaseSpec){
+		"acquireTime":      func(s *coordinationv1.LeaseSpec) { s.AcquireTime = new(metav1.NewMicroTime(time.Now().Add(time.Hour))) },
+		"leaseTransitions": func(s *coordinationv1.LeaseSpec) { s.LeaseTransitions = new(int32(77)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				a := r.join(options{Identity: "a"})
+				settle(time.Second)
+				r.put(func(l *coordinationv1.Lease) { edit(&l.Spec) })
+				settle(2 * time.Second)
+				err, _ := a.end()
+				require.ErrorIs(r, err, leaderelection.ErrLost)
+				require.ErrorContains(r, err, `taken over by another process with our identity, "a", or edited by hand, with token`)
+			})
+		})
+	}
+}
+
 func TestALeaseThatWasTakenIsLostAtOnce(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
@@ -381,7 +401,7 @@ func TestADeletedLeaseIsLeftToItsHolder(t *testing.T) {
 // A candidate that begins where there is no Lease takes it, and the leader notices,
 // also where both have one name and one token.
 func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {
-	for _, names := range [][2]string{{"a", "b"}, {"same", "same"}} {
+	for _, names := range [][3]string{{"a", "b", `"b"`}, {"same", "same", `another process with our identity, "same", or edited by hand,`}} {
 		inBubble(t, func(r *rig) {
 			a := r.joinSlow(options{Identity: names[0]}, time.Hour)
 			settle(time.Minute + time.Millisecond)
@@ -392,7 +412,7 @@ func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {
 			require.NoError(r, a.Check(), "it cannot know yet")
 			settle(2100 * time.Millisecond)
 			require.Error(r, a.Status().Lost)
-			require.EqualError(r, a.Check(), `leader election: the lease shop/janitor was taken over by "`+names[1]+`" with token 1 0s ago and the work has not stopped`)
+			require.EqualError(r, a.Check(), `leader election: the lease shop/janitor was taken over by `+names[2]+` with token 1 0s ago and the work has not stopped`)
 			settle(2 * time.Hour)
 			require.True(r, b.leads())
 			require.NoError(r, b.Check())

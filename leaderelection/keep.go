@@ -208,7 +208,11 @@ func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, 
 		if now, err = e.get(ctx); err == nil {
 			if !sameTerm(now, last) {
 				by := "nobody (its holder was erased)"
-				if holder(now) != "" {
+				switch holder(now) {
+				case "":
+				case e.opts.Identity:
+					return now, fmt.Errorf("%w by another process with our identity, %q, or edited by hand, with token %d", errTaken, holder(now), token(now))
+				default:
 					by = strconv.Quote(holder(now))
 				}
 				return now, fmt.Errorf("%w by %s with token %d", errTaken, by, token(now))
