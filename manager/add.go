@@ -58,6 +58,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	if err := m.once(r); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}
+	claimed := false
 	if cluster, ok := r.(*Cluster); ok {
 		if err := m.addCluster(cluster); err != nil {
 			return fmt.Errorf("add %s: %w", name, err)
@@ -71,6 +72,12 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		if err := m.claim(name); err != nil {
 			return fmt.Errorf("add: %w", err)
 		}
+		claimed = true
+		defer func() {
+			if err != nil {
+				m.release(name)
+			}
+		}()
 	}
 	run := r.Run
 	if l, ok := r.(listener); ok {
@@ -109,6 +116,9 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		run = afterWarmUp(run, warm)
 	} else if _, ok := r.(Readier); !ok && group >= Others {
 		run = m.afterCaches(name, run)
+	}
+	if claimed {
+		run = m.named(name, run)
 	}
 	if err := m.groups[group].add(task{name: name, run: run, unfinished: func() []string { return unfinished(r) }}); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
@@ -164,6 +174,21 @@ func (m *Manager) claim(name string) error {
 	}
 	m.names[name] = true
 	return nil
+}
+
+// named is a Run of a runnable that has its name for as long as it runs.
+func (m *Manager) named(name string, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		defer m.release(name)
+		return run(ctx)
+	}
+}
+
+// release gives a name back.
+func (m *Manager) release(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.names, name)
 }
 
 // addCluster makes a cluster's informers visible. Add runs them.

@@ -223,6 +223,79 @@ func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
 	})
 }
 
+// A runnable that has ended leaves its name to another one.
+func TestTheNameOfARunnableThatHasEndedIsFree(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		run := r.start(m)
+		brief := func() *controller.Controller {
+			c, err := controller.New("brief", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+				return controller.Result{}, nil
+			}), controller.Options{})
+			require.NoError(r, err)
+			c.Watch(controller.Channel("none", make(chan int), func(context.Context, int) ([]controller.Request, error) { return nil, nil }))
+			return c
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		require.NoError(r, m.Add(&until{brief(), ctx}))
+		settle(time.Second)
+		require.ErrorContains(r, m.Add(brief()), `two runnables are named "brief"`)
+		cancel()
+		settle(time.Second)
+		require.NoError(r, m.Add(brief()))
+		settle(time.Second)
+		require.NoError(r, run.end())
+	})
+}
+
+// until is a controller that runs until a context ends.
+type until struct {
+	*controller.Controller
+	ctx context.Context
+}
+
+func (u *until) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(u.ctx, cancel)()
+	return u.Controller.Run(ctx)
+}
+
+// asking is a runnable with a Ready of the test's.
+type asking struct {
+	*part
+	ready func() error
+}
+
+func (r *asking) Ready() error { return r.ready() }
+
+// nilError is an error whose methods need more than a nil pointer.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// A Ready that panics, or whose error does, is named, and hides no other reason.
+func TestAReadyThatPanicsIsNamed(t *testing.T) {
+	for what, ready := range map[string]func() error{
+		"Ready":     func() error { panic("oops") },
+		"its error": func() error { var e *nilError; return e },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, server{}, func(r *rig) {
+				m := r.manager(options{})
+				require.NoError(r, m.Add(&asking{&part{rig: r, name: "culprit"}, ready}))
+				require.NoError(r, m.Add(&asking{&part{rig: r, name: "other"}, func() error { return errors.New("the disk is full") }}))
+				run := r.start(m)
+				settle(time.Second)
+				_, body := probe(m, "/readyz/runnables")
+				require.Contains(r, body, "culprit: Ready panicked: ")
+				require.Contains(r, body, "the disk is full")
+				require.NoError(r, run.end())
+			})
+		})
+	}
+}
+
 func TestALateRunnableStartsAtOnce(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})

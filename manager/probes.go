@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -80,9 +81,24 @@ func (m *Manager) checkRunnables(*http.Request) error {
 	m.mu.Unlock()
 	var errs []error
 	for _, r := range readiers {
-		errs = append(errs, (*r).Ready())
+		errs = append(errs, ready(*r))
 	}
 	return errors.Join(errs...)
+}
+
+// ready is r.Ready. It names r where Ready, or a method of the error that it returned, panics.
+func ready(r Readier) (err error) {
+	broken := failure.Apart("Ready", func() error {
+		if err = r.Ready(); err != nil {
+			_ = err.Error()
+		}
+		return nil
+	})
+	if broken == nil {
+		return err
+	}
+	name, _ := nameOf(r)
+	return fmt.Errorf("%s: %w", name, broken)
 }
 
 // slow names what takes long in runnables that are ready; empty if nothing does.
