@@ -208,12 +208,11 @@ func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, 
 		if now, err = e.get(ctx); err == nil {
 			if !sameTerm(now, last) {
 				by := "nobody (its holder was erased)"
-				switch holder(now) {
-				case "":
-				case e.opts.Identity:
-					return now, fmt.Errorf("%w by another process with our identity, %q, or edited by hand, with token %d", errTaken, holder(now), token(now))
-				default:
+				if holder(now) != "" {
 					by = strconv.Quote(holder(now))
+				}
+				if holder(now) == e.opts.Identity {
+					by = fmt.Sprintf("another process with our identity, %s, or edited by hand,", by)
 				}
 				return now, fmt.Errorf("%w by %s with token %d", errTaken, by, token(now))
 			}
