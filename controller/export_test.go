@@ -4,7 +4,7 @@ import "github.com/millrace-dev/millrace/object"
 
 // StatusPatch is what PatchStatus sends.
 func StatusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
-	return statusPatch(o, onObjects(change))
+	return statusPatch(o, onObjects(change), false)
 }
 
 // MostNotes is how many of those are kept whose patience is over.

@@ -22,7 +22,7 @@ import (
 // It is a JSON merge patch (RFC 7386) of the status subresource without a
 // resource version: others may write other fields of the status at the same time,
 // and of a field or a list that both write the last stays. Where that is not
-// good enough, Client.UpdateStatus fails with a conflict.
+// good enough, use PatchStatusLocked.
 //
 // A part of the status in which nothing was set before is sent whole. Fields in it that Go
 // writes although they are zero, for want of omitempty, may be required, and the server may not
@@ -34,10 +34,19 @@ import (
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return did[T](c.of.patchStatus(ctx, o, onObjects(change)))
+	return did[T](c.of.patchStatus(ctx, o, onObjects(change), false))
 }
 
-func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error) (object.Object, Outcome, error) {
+// PatchStatusLocked is PatchStatus with the resource version of o, as PatchLocked is Patch with
+// it: it fails with a conflict (apierrors.IsConflict) if o is not the latest. Use it where replicas
+// share the work, and a status must not land over that of a later owner: a replica that was
+// suspended in the middle of a write sends it when it wakes.
+func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
+	return did[T](c.of.patchStatus(ctx, o, onObjects(change), true))
+}
+
+func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
 	if err := c.given("patch the status of", o); err != nil {
 		return o, Unchanged, err
 	}
@@ -46,7 +55,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 			return o, Unchanged, err
 		}
 	}
-	patch, err := statusPatch(o, change)
+	patch, err := statusPatch(o, change, locked)
 	if err != nil || patch == nil {
 		return o, Unchanged, err
 	}
@@ -55,7 +64,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 }
 
 // statusPatch is what PatchStatus sends; nil for nothing.
-func statusPatch(o object.Object, change func(object.Object) error) ([]byte, error) {
+func statusPatch(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
 	wanted := copyOf(o)
 	if err := change(wanted); err != nil {
 		return nil, err
@@ -72,7 +81,7 @@ func statusPatch(o object.Object, change func(object.Object) error) ([]byte, err
 	if len(differences) == 0 {
 		return nil, nil
 	}
-	if zeros {
+	if locked || zeros {
 		mergepatch.Carry(differences, o.GetResourceVersion())
 	}
 	return json.Marshal(differences)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,26 @@ import (
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/object"
 )
+
+// A locked patch of the status does not land over what another has written since.
+func TestALockedPatchOfTheStatus(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		old := controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Status.Reason = "Because" }))
+		write := func(p *corev1.Pod, by string) error {
+			_, _, err := controller.PatchStatusLocked(e.Context(), pods, p, func(p *corev1.Pod) error { p.Status.Message = by; return nil })
+			return err
+		}
+		require.NoError(e, write(old, "the new owner"))
+		require.True(e, apierrors.IsConflict(write(old, "the one that was suspended")))
+		p := controllertest.Get[*corev1.Pod](e, podA)
+		require.Equal(e, "the new owner", p.Status.Message)
+		sent := e.Server.Stats().Requests("patch", "pods")
+		require.NoError(e, write(p, "the new owner"))
+		require.Equal(e, sent, e.Server.Stats().Requests("patch", "pods"), "nothing is sent for nothing")
+	})
+}
 
 // A field of the status may be required, and be zero: the first patch has to bring it.
 func TestTheFirstPatchOfAStatusBringsItsZeroValues(t *testing.T) {
