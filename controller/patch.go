@@ -37,7 +37,7 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 
 // PatchLocked is Patch with the resource version of o: it fails with a conflict
 // (apierrors.IsConflict) where o is not the latest. A reconcile returns that error and is
-// called again when the cache has more. Outside of one, rest.Resource.Change tries again
+// called again after a back-off, by when the cache mostly has more. Outside of one, rest.Resource.Change tries again
 // by itself.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
