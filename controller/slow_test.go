@@ -17,11 +17,29 @@ import (
 	"github.com/millrace-dev/millrace/controller/controllertest"
 )
 
+// lockedBuffer is a log that timers write to while the test reads it.
+type lockedBuffer struct {
+	mu     sync.Mutex // guards buffer
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
 // A reconcile that does not return is named in the log after SlowReconcile, with its request, once;
 // Unfinished names it as long as it lasts.
 func TestAReconcileThatHangsIsNamed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		pods, release := controller.ClientFor[*corev1.Pod](e.Factory), make(chan struct{})
 		end := sync.OnceFunc(func() { close(release) })
 		defer end()
@@ -53,7 +71,7 @@ func TestAReconcileThatHangsIsNamed(t *testing.T) {
 // Many reconciles that do not return make few lines of log.
 func TestReconcilesThatAreAllSlowAreLoggedSeldom(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		c := newController(e, controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
 			time.Sleep(10 * time.Second)

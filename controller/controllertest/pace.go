@@ -14,7 +14,7 @@ import (
 const DefaultTick = time.Second
 
 // How often one object may be written, and how many objects may be made in one place, at one
-// moment of the bubble's time, and in how many turns. What that does not suffice for has no end.
+// moment of the bubble's time, and in how many turns. More than that never comes to rest.
 const (
 	maxWrites = 10_000
 	maxTurns  = 1000
