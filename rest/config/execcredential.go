@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"time"
-
-	"sigs.k8s.io/yaml"
 )
 
 // The versions of the protocol between a client and its exec plugin.
@@ -79,7 +77,7 @@ func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 // set as far as it could be read.
 func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	var answer execCredential
-	err := yaml.Unmarshal(stdout, &answer)
+	err := unmarshalYAML(stdout, &answer)
 	var status execStatus
 	if answer.Status != nil {
 		status = *answer.Status

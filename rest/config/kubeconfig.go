@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -115,9 +116,19 @@ func readKubeconfig(path string) (*kubeconfig, error) {
 	return k, nil
 }
 
+// unmarshalYAML reads YAML or JSON as client-go does: keys match in their own case alone. So a
+// file that was vetted with clientcmd means the same here.
+func unmarshalYAML(data []byte, into any) error {
+	text, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+}
+
 func parseKubeconfig(data []byte) (*kubeconfig, error) {
 	var f kubeconfigFile
-	if err := yaml.Unmarshal(data, &f); err != nil {
+	if err := unmarshalYAML(data, &f); err != nil {
 		return nil, describeSyntax(err)
 	}
 	if f.Kind != "" && f.Kind != "Config" || f.APIVersion != "" && f.APIVersion != "v1" {
@@ -162,7 +173,11 @@ func describeSyntax(err error) error {
 		if kind == "string" && isBytes(e.Type) { // since Go 1.27, which names the field
 			return notBase64(e.Field)
 		}
-		return fmt.Errorf("%s holds a JSON %s, and %s is expected", cmp.Or(e.Field, "the top level"), kind, describeType(e.Type))
+		advice := ""
+		if e.Type.Kind() == reflect.String && (kind == "number" || kind == "bool") {
+			advice = ": put it in quotes"
+		}
+		return fmt.Errorf("%s holds a JSON %s, and %s is expected%s", cmp.Or(e.Field, "the top level"), kind, describeType(e.Type), advice)
 	}
 	text := err.Error()
 	if at := yamlLine.FindStringIndex(text); at != nil {

@@ -47,7 +47,7 @@ clusters:
   cluster: {server: "https://west", insecure-skip-tls-verify: true}
 contexts:
 - name: one
-  context: {cluster: east, user: alice, namespace: 123}
+  context: {cluster: east, user: alice, namespace: '123'}
 - name: two
   context: {cluster: west, user: bob}
 users:
@@ -56,7 +56,7 @@ users:
     client-certificate: pki/alice.crt
     client-key: /abs/alice.key
     tokenFile: tokens/alice
-    token: 12345
+    token: '12345'
     as: root
     as-uid: "0"
     as-groups: [wheel]
@@ -128,6 +128,29 @@ func TestKubeconfigFields(t *testing.T) {
 	require.Equal(t, "mine", c.BearerToken)
 	require.Nil(t, c.Exec)
 	require.Equal(t, TLS{Insecure: true, ServerName: "api.east"}, c.TLS)
+}
+
+// Keys count in their own case alone, as for client-go: whoever checks with clientcmd that a
+// stranger's kubeconfig names no program has checked what is used here.
+func TestKubeconfigKeysMatchByCase(t *testing.T) {
+	const good = `{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: 'https://good', %s}}], users: [{name: u, user: {token: t, %s}}]}`
+	want, err := Parse(fmt.Appendf(nil, good, "", ""))
+	require.NoError(t, err)
+	for _, other := range []struct{ cluster, user string }{
+		{cluster: "serveR: 'https://evil'"},
+		{cluster: "SERVER: 'https://evil'"},
+		{cluster: "\"\u017ferver\": 'https://evil'"}, // a long s, which folds to s
+		{cluster: "Insecure-Skip-TLS-Verify: true"},
+		{cluster: "Proxy-URL: 'http://evil'"},
+		{user: "to\u212aen: other"}, // the sign of kelvin, which folds to k
+		{user: "TokenFile: /etc/passwd"},
+		{user: "EXEC: {command: evil, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"},
+	} {
+		got, err := Parse(fmt.Appendf(nil, good, other.cluster, other.user))
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%v", other)
+	}
 }
 
 func TestKubeconfigMergeOrder(t *testing.T) {
@@ -246,6 +269,7 @@ users:
 		"not a kubeconfig":    {"apiVersion: v1\nkind: Secret\n", `kind "Secret"`},
 		"syntax":              {"clusters:\n  - name: [\nusers: x", "line 3"},
 		"type":                {"clusters: {a: b}", "clusters holds a JSON object, and a list is expected"},
+		"number":              {fmt.Sprintf(form, "main", "token: 0123456"), "users.user.token holds a JSON number, and a text is expected: put it in quotes"},
 		"bad base64":          {fmt.Sprintf(form, "main", "client-key-data: '%%'"), "not valid base64"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/source"
@@ -211,13 +211,13 @@ func decodeDocument(body []byte, kind string, doc any) error {
 	var head struct {
 		Kind string `json:"kind"`
 	}
-	if err := json.Unmarshal(body, &head); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &head); err != nil {
 		return fmt.Errorf("decode %s: %w: check that the address is that of a Kubernetes API server", kind, err)
 	}
 	if head.Kind != kind {
 		return fmt.Errorf("decode %s: the document has kind %q: check that the address is that of a Kubernetes API server", kind, head.Kind)
 	}
-	if err := json.Unmarshal(body, doc); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, doc); err != nil {
 		return fmt.Errorf("decode %s: %w", kind, err)
 	}
 	return nil
