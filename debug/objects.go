@@ -6,17 +6,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -289,45 +287,13 @@ func contentsIn(o object.Object) (json.RawMessage, error) {
 	return json.Marshal(copied)
 }
 
-// secret reports whether an object is a Secret, or may be one: an informer's name, which
-// anybody may choose, need not say so, and a transform may have taken the kind away.
-func secret(i one, o object.Object) bool {
-	kind := o.GetObjectKind().GroupVersionKind().Kind
-	switch o.(type) {
-	case *corev1.Secret:
-		return true
-	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		if kind == "" {
-			return true
-		}
-	}
-	return secretly(kind) || named(i) || embedsSecret(reflect.TypeOf(o))
-}
-
-// embedsSecret reports whether a type is a Secret with something around it.
-func embedsSecret(t reflect.Type) bool {
-	is := func(t reflect.Type) bool {
-		secret := reflect.TypeFor[corev1.Secret]()
-		return t == secret || t == reflect.PointerTo(secret)
-	}
-	if is(t) {
-		return true
-	}
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
-		return f.Anonymous && is(f.Type)
-	})
-}
+// secret reports whether an object is a secret, or may be one.
+func secret(i one, o object.Object) bool { return named(i) || confidential.Object(o) }
 
 // named reports whether an informer's name, its kind or its Go type tells of secrets.
 func named(i one) bool {
-	return slices.ContainsFunc([]string{i.status.Reflector.Resource, i.status.Kind.Kind, i.status.Type}, secretly)
+	return confidential.Named(i.status.Reflector.Resource, i.status.Kind.Kind, i.status.Type)
 }
-
-// secretly reports whether a name is one of secrets, as that of the kind SealedSecret is.
-func secretly(name string) bool { return strings.Contains(strings.ToLower(name), "secret") }
 
 // Indexes are those of an informer.
 type Indexes struct {

@@ -176,9 +176,10 @@ func (x *indexer) record(r *record) error {
 		}
 		q.Answered, q.answered = r.at, true
 	case kindChunk, kindWithheld:
-		if !q.answered || (r.kind == kindWithheld) != q.Withheld {
+		if !q.answered || r.kind == kindChunk && q.Withheld {
 			return fmt.Errorf("a part of a body that request %d does not have", r.request)
 		}
+		q.Withheld = r.kind == kindWithheld // of one whose answer tells, it is known from here on
 		q.Bytes += bodyOf(r)
 	case kindEnd:
 		q.Whole = true

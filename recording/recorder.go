@@ -27,7 +27,9 @@ type Options struct {
 	Relist bool
 
 	// IncludeSecrets records what Secrets hold. By default the recording has of them only
-	// which requests there were, when something came, and how much.
+	// which requests there were, when something came, and how much. An answer is one of
+	// Secrets if "secret" is part of the name of the resource, of the kind or Go type that
+	// the client asks for, or of the first kind in the answer.
 	IncludeSecrets bool
 
 	// Logger hears of it, once each, if the recording ends by itself, and if something has to
@@ -187,14 +189,8 @@ func (r *Recorder) Status() Status {
 // listens reports whether anything is taken. One that Create has not made takes nothing.
 func (r *Recorder) listens() bool { return r.ended != nil && !r.over.Load() }
 
-// withholds reports whether what is in the answer is left out.
-func (r *Recorder) withholds(q *Request) bool {
-	return q.Resource().Resource == "secrets" && !r.opts.IncludeSecrets
-}
-
 // begin takes a request that is about to be sent, and returns its number.
 func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
-	q.Withheld = r.withholds(q)
 	text := encode(q)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -72,7 +72,7 @@ func (r *Recorder) lost(clients []client) {
 // expires reports whether a watch is to be told that it comes too late, so that its client
 // lists again.
 func (r *Recorder) expires(q *Request) bool {
-	if !r.opts.Relist || q.initial() || r.withholds(q) {
+	if !r.opts.Relist || q.initial() || q.Withheld {
 		return false
 	}
 	if rv := q.parameter("resourceVersion"); rv == "" || rv == "0" {

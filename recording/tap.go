@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
@@ -48,12 +49,13 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(req)
 	}
 	q.Informer = jitter.RecallOf(req.Context()).Number()
+	q.Withheld = !t.recorder.opts.IncludeSecrets && (confidential.Marked(req.Context()) || confidential.Named(q.Resource().Resource))
 	expires := t.recorder.expires(&q)
 	id, ok := t.recorder.begin(&q)
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
-	h := &heard{recorder: t.recorder, id: id, withheld: q.Withheld, req: req}
+	h := &heard{recorder: t.recorder, id: id, withheld: q.Withheld, told: q.Withheld || t.recorder.opts.IncludeSecrets, req: req}
 	if expires {
 		return (&tap{t.recorder, tooOld{}, nil}).send(req, h)
 	}
@@ -69,7 +71,7 @@ func led(req *http.Request) *heard {
 	if !ok || !from.redirect {
 		return nil
 	}
-	return &heard{recorder: from.recorder, id: from.id, withheld: from.withheld, req: req, redirects: from.redirects}
+	return &heard{recorder: from.recorder, id: from.id, withheld: from.withheld, told: from.told, req: req, redirects: from.redirects}
 }
 
 // send sends a request, and has the answer heard.
@@ -121,8 +123,10 @@ type heard struct {
 	recorder *Recorder
 	id       uint64
 	withheld bool
-	encoded  bool // so that nothing can be found in it
-	redirect bool // http.Client goes on to where it leads: see follow
+	told     bool   // it is known whether to withhold the body
+	head     []byte // of the body, until then
+	encoded  bool   // so that nothing can be found in it
+	redirect bool   // http.Client goes on to where it leads: see follow
 	req      *http.Request
 	blank    Blank
 	once     sync.Once // of the end
@@ -172,12 +176,44 @@ func (h *heard) clean(value string) string {
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if n > 0 && n <= len(p) && !h.encoded && !h.redirect && !h.recorder.over.Load() {
-		h.chunk(p[:n])
+		h.part(p[:n])
 	}
 	if err != nil {
 		h.end(err, stepSent)
 	}
 	return n, err
+}
+
+// mostHead is how much of a body is held until its first kind has come.
+const mostHead = 64 << 10
+
+// part takes a part of the body. What comes before its first kind waits for that. A body that is
+// long and names none may be anything, and is withheld.
+func (h *heard) part(part []byte) {
+	if h.told {
+		h.chunk(part)
+		return
+	}
+	h.head = append(h.head, part...)
+	kind, found := firstKind(h.head)
+	switch {
+	case found:
+		h.withheld = confidential.Named(kind)
+	case !namesKind(h.head):
+	case len(h.head) < mostHead:
+		return
+	default:
+		h.withheld = true
+	}
+	h.settle()
+}
+
+// settle records what was held.
+func (h *heard) settle() {
+	head := h.head
+	if h.told, h.head = true, nil; len(head) > 0 {
+		h.chunk(head)
+	}
 }
 
 // chunk records a part of the body.
@@ -213,5 +249,8 @@ func (h *heard) end(err error, at step) {
 
 // finish records the end, once.
 func (h *heard) finish(e ending) {
-	h.once.Do(func() { h.recorder.take(event{record: record{kind: kindEnd, request: h.id, payload: encode(e)}}) })
+	h.once.Do(func() {
+		h.settle()
+		h.recorder.take(event{record: record{kind: kindEnd, request: h.id, payload: encode(e)}})
+	})
 }

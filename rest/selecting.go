@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -17,6 +18,9 @@ const shardSelector = "shardSelector"
 // ask sends a list or a watch with the selector, once more without it where that is refused,
 // and says whether the answer is to a request with it.
 func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
+	if confidential.Named(r.kind.Kind) || confidential.Type(r.declared) {
+		ctx = confidential.Mark(ctx) // a recorder sees neither
+	}
 	s := r.Selection
 	if s.Selector == "" {
 		req, resp, err = r.send(ctx, c)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -94,7 +95,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 		s.status.Off = "the source does not say whose objects it reads: its Description has no Origin"
 	case i.Altered() && opts.TransformVersion == "":
 		s.status.Off = "the objects go through a transform, and nobody can tell whether it is still the same: set TransformVersion"
-	case origin.Kind.Group == "" && origin.Kind.Kind == "Secret" && !opts.Snapshot.Options().Secrets:
+	case (confidential.Named(i.Name(), origin.Kind.Kind) || confidential.Type(origin.Type)) && !opts.Snapshot.Options().Secrets:
 		s.status.Off = "Secrets are written only if snapshot.Options.Secrets says so"
 	}
 	return s

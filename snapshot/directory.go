@@ -24,7 +24,8 @@ type Options struct {
 	MaxAge time.Duration
 
 	// Secrets has Secrets written too, as any process of the same user can read them.
-	// By default an informer of Secrets has no snapshot.
+	// By default an informer of Secrets has no snapshot, nor has one whose name, kind or Go
+	// type contains "secret".
 	Secrets bool
 }
 

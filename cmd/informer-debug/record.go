@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
-	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest/config"
 )
@@ -249,7 +249,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 	}
 	for _, o := range v.Informers {
 		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.Target, o.Status().Objects)
-		if object.ResourceName(o.Target.Mapping.Resource) == "secrets" && !f.secrets {
+		if confidential.Named(o.Target.Mapping.Resource.Resource, o.Target.Mapping.Kind.Kind) && !f.secrets {
 			c.Trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -111,7 +111,7 @@ func itemOf(resource string, o *unstructured.Unstructured) item {
 	for _, r := range o.GetOwnerReferences() {
 		one.head.Owners = append(one.head.Owners, debug.Owner{Kind: r.Kind, Name: r.Name, UID: string(r.UID), Controller: r.Controller != nil && *r.Controller})
 	}
-	if kind := o.GetKind(); kind == "" || strings.Contains(strings.ToLower(kind+" "+resource), "secret") {
+	if confidential.Named(resource) || confidential.Object(o) {
 		one.tree, one.withheld = metadataOf(&one.head), "contents of Secrets are not shown"
 		return one
 	}

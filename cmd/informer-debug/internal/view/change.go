@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -91,10 +92,7 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 // confidential reports whether values of the object must not be shown in
 // passing. A whole object, which is asked for by name, is shown as kubectl
 // shows it.
-func (c *change) confidential() bool {
-	gvk := c.object.GetObjectKind().GroupVersionKind()
-	return gvk.Group == "" && gvk.Kind == "Secret"
-}
+func (c *change) confidential() bool { return confidential.Object(c.object) }
 
 // identity is what the columns of a table are measured by.
 func identity(o object.Object) (key, rv string) {

@@ -45,7 +45,7 @@ func TestValuesAreBounded(t *testing.T) {
 	for n := range 150 {
 		old[strings.Repeat("a", n+1)] = long
 	}
-	c := change{kind: sharedinformer.Update, old: treeOf(map[string]any{"spec": old}), object: treeOf(map[string]any{"spec": now})}
+	c := change{kind: sharedinformer.Update, old: treeOf(map[string]any{"kind": "Pod", "spec": old}), object: treeOf(map[string]any{"kind": "Pod", "spec": now})}
 	var b bytes.Buffer
 	require.NoError(t, (&jsonPrinter{w: &b}).print(&c))
 	var r record

@@ -13,13 +13,15 @@ import (
 )
 
 func TestSecretValuesAreNotShownInPassing(t *testing.T) {
-	a := treeOf(map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "b2xk"}})
-	b := treeOf(map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "bmV3", "more": "eA=="}})
-	var out bytes.Buffer
-	p := &tablePrinter{w: &out, wide: true, measure: func() widths { return widths{} }}
-	require.NoError(t, p.print(&change{kind: sharedinformer.Update, object: b, old: a}))
-	assert.Contains(t, out.String(), "+data.more, data.password\n")
-	assert.NotContains(t, out.String(), "bmV3")
+	for _, kind := range []string{"Secret", "ClusterSecret"} {
+		a := treeOf(map[string]any{"apiVersion": "v1", "kind": kind, "data": map[string]any{"password": "b2xk"}})
+		b := treeOf(map[string]any{"apiVersion": "v1", "kind": kind, "data": map[string]any{"password": "bmV3", "more": "eA=="}})
+		var out bytes.Buffer
+		p := &tablePrinter{w: &out, wide: true, measure: func() widths { return widths{} }}
+		require.NoError(t, p.print(&change{kind: sharedinformer.Update, object: b, old: a}))
+		assert.Contains(t, out.String(), "+data.more, data.password\n", kind)
+		assert.NotContains(t, out.String(), "bmV3", kind)
+	}
 }
 
 func TestMissedDeletionIsMarked(t *testing.T) {

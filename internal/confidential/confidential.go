@@ -1,0 +1,68 @@
+// Package confidential decides which objects are secrets. Debug pages, recordings, snapshots and
+// informer-debug all ask it, so each withholds the same objects.
+//
+// In doubt an object is a secret. Any name that contains "secret" makes it one, such as that of
+// the kind SealedSecret, of the resource clustersecrets, or of a Go type.
+package confidential
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Named reports whether one of the names, of a kind, a resource or an informer, contains "secret".
+func Named(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), "secret") })
+}
+
+// Type reports whether objects of a Go type are secrets: by its name, or because it embeds
+// corev1.Secret. It is false for nil.
+func Type(t reflect.Type) bool {
+	switch {
+	case t == nil:
+		return false
+	case Named(t.String()), isSecret(t):
+		return true
+	case t.Kind() == reflect.Pointer:
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		return f.Anonymous && isSecret(f.Type)
+	})
+}
+
+// isSecret reports whether t is corev1.Secret or a pointer to it. Packages below the client do
+// without the types of the API, so it goes by the name.
+func isSecret(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == "k8s.io/api/core/v1" && t.Name() == "Secret"
+}
+
+// Object reports whether an object is a secret, by its kind and its Go type. An object whose Go
+// type holds any kind, and which names none, counts as one: a transform may have removed the kind.
+func Object(o runtime.Object) bool {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	switch o.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		if kind == "" {
+			return true
+		}
+	}
+	return Named(kind) || Type(reflect.TypeOf(o))
+}
+
+type contextKey struct{}
+
+// Mark returns a context for requests whose answers have secrets, as their sender knows.
+func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, contextKey{}, true) }
+
+// Marked reports whether ctx comes from [Mark].
+func Marked(ctx context.Context) bool { return ctx.Value(contextKey{}) != nil }

@@ -1,0 +1,103 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The first kind is found in every encoding and place that an API server uses.
+func TestTheFirstKindOfABody(t *testing.T) {
+	inProtobuf := func(kind string) string {
+		raw, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: []byte("kind")}).Marshal()
+		require.NoError(t, err)
+		return "k8s\x00" + string(raw)
+	}
+	inCBOR := func(value any) string {
+		encoder, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
+		require.NoError(t, err)
+		text, err := encoder.Marshal(value)
+		require.NoError(t, err)
+		return "\xd9\xd9\xf7" + string(text)
+	}
+	sorted, err := json.Marshal(map[string]any{"items": []any{map[string]any{"data": "x", "kind": "A"}}, "kind": "AList"})
+	require.NoError(t, err)
+	long := "A" + strings.Repeat("b", 40)
+	for body, want := range map[string]string{
+		`{"kind":"SecretList","items":[{"kind":"Secret"`: "SecretList",
+		`{"type":"ADDED","object":{"kind" : "Secret"`:    "Secret",
+		string(sorted):                       "A",
+		inProtobuf("SecretList"):             "SecretList",
+		inProtobuf(long):                     long,
+		"\x00\x00\x01\x04" + inProtobuf("X"): "X",
+		inCBOR(map[string]any{"kind": "Secret", "data": map[string]any{"a": "b"}}): "Secret",
+		inCBOR(map[string]any{"kind": long}):                                       long,
+		`{"items":[`:                                                               "",
+		"kindest":                                                                  "",
+		"":                                                                         "",
+		"k8s\x00":                                                                  "",
+	} {
+		kind, found := firstKind([]byte(body))
+		require.Equal(t, want, kind, "%q", body)
+		require.Equal(t, want != "", found, "%q", body)
+	}
+	for _, whole := range []string{inProtobuf(long), inCBOR(map[string]any{"kind": long}), `{"kind":"` + long + `"}`} {
+		for n := range len(whole) {
+			kind, _ := firstKind([]byte(whole[:n]))
+			require.Contains(t, []string{"", long}, kind, "a part is no name")
+		}
+	}
+}
+
+// Nothing of an answer is written before it is known whether it has Secrets, however it comes.
+func TestSecretsAreKnownByTheAnswer(t *testing.T) {
+	const list = `{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"word":"open sesame"},"kind":"%s"}],"kind":"%[1]sList"}`
+	for _, kind := range []string{"Secret", "Pod"} {
+		body := fmt.Sprintf(list, kind)
+		for _, size := range []int{1, 7, len(body)} {
+			var all []part
+			for at := 0; at < len(body); at += size {
+				all = append(all, part{0, body[at:min(at+size, len(body))], nil})
+			}
+			f := recorded(t, Options{}, func(r *Recorder) {
+				told(t, r.RoundTripper(serve(200, all...), nil), get(t, "https://example.com/apis/example.com/v1/mirrors"))
+			})
+			require.NoError(t, f.Damage)
+			require.Len(t, f.Requests, 1)
+			got, err := io.ReadAll(f.Body(f.Requests[0]))
+			require.NoError(t, err)
+			require.EqualValues(t, len(body), f.Requests[0].Bytes)
+			require.Equal(t, kind == "Secret", f.Requests[0].Withheld)
+			if kind == "Secret" {
+				body = ""
+			}
+			require.Equal(t, body, string(got))
+			body = fmt.Sprintf(list, kind)
+		}
+	}
+}
+
+// A body that could be one of the API and names no kind for long is withheld.
+func TestABodyWithoutAKindIsWithheld(t *testing.T) {
+	for body, withheld := range map[string]bool{
+		`{"data":"` + strings.Repeat("x", 3*mostHead) + `","kind":"Pod"}`: true,
+		`{"data":"` + strings.Repeat("x", mostHead/2):                     false,
+		strings.Repeat("x", 2*mostHead):                                   false,
+	} {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			from := r.RoundTripper(serve(200, part{0, body[:len(body)/2], nil}, part{0, body[len(body)/2:], nil}), nil)
+			told(t, from, get(t, pods))
+		})
+		require.Equal(t, withheld, f.Requests[0].Withheld, "%.20s", body)
+		got, err := io.ReadAll(f.Body(f.Requests[0]))
+		require.NoError(t, err)
+		require.Equal(t, !withheld, bytes.Equal([]byte(body), got))
+	}
+}
