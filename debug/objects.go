@@ -3,6 +3,7 @@ package debug
 import (
 	"cmp"
 	"container/heap"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -130,14 +131,31 @@ func describe(i one) string {
 	return text
 }
 
-func (p *Process) objects(q query) (*Objects, error) {
+// mostRequirements bounds a selector, which is matched against every object of a cache.
+const mostRequirements = 64
+
+// selectorOf reads the selector of a query.
+func selectorOf(q query) (labels.Selector, error) {
+	text := q.get("selector")
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "selector=%s: %v", clipped(text), clipped(err.Error()))
+	}
+	if all, _ := selector.Requirements(); len(all) > mostRequirements {
+		return nil, refuse(http.StatusBadRequest, "selector=%s: want at most %d requirements, got %d", clipped(text), mostRequirements, len(all))
+	}
+	return selector, nil
+}
+
+// objects ends with ctx, when the caller hangs up.
+func (p *Process) objects(ctx context.Context, q query) (*Objects, error) {
 	limit, err := q.number("limit", 100, mostItems)
 	if err != nil {
 		return nil, err
 	}
-	selector, err := labels.Parse(q.get("selector"))
+	selector, err := selectorOf(q)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "selector=%s: %v", clipped(q.get("selector")), err)
+		return nil, err
 	}
 	i, err := p.choose(q)
 	if err != nil {
@@ -152,7 +170,9 @@ func (p *Process) objects(q query) (*Objects, error) {
 		return nil, err
 	}
 	for o := range heads {
-		page.Cached++
+		if page.Cached++; page.Cached%256 == 1 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		switch {
 		case namespace != "" && o.GetNamespace() != namespace, !strings.Contains(o.GetName(), search):
 		case after != nil && compareKeys(o, *after) <= 0, !selector.Matches(labels.Set(o.GetLabels())):

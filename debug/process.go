@@ -41,16 +41,16 @@ func New(opts Options) *Process {
 		opts: opts, mux: http.NewServeMux(), answers: make(chan struct{}, mostAnswers),
 		waiting: make(chan struct{}, mostAnswers+mostWaiting), streams: make(chan struct{}, mostStreams),
 	}
-	for name, answer := range map[string]func(query) (any, error){
-		"status":     func(query) (any, error) { return p.status(), nil },
-		"objects":    func(q query) (any, error) { return p.objects(q) },
-		"object":     func(q query) (any, error) { return p.object(q) },
-		"indexes":    func(q query) (any, error) { return p.indexes(q) },
-		"queue":      func(q query) (any, error) { return p.queue(q) },
-		"timeline":   func(q query) (any, error) { return p.timeline(q) },
-		"why":        func(q query) (any, error) { return p.why(q) },
-		"busiest":    func(q query) (any, error) { return p.busiest(q) },
-		"goroutines": func(query) (any, error) { return goroutines() },
+	for name, answer := range map[string]func(context.Context, query) (any, error){
+		"status":     func(context.Context, query) (any, error) { return p.status(), nil },
+		"objects":    func(ctx context.Context, q query) (any, error) { return p.objects(ctx, q) },
+		"object":     func(_ context.Context, q query) (any, error) { return p.object(q) },
+		"indexes":    func(_ context.Context, q query) (any, error) { return p.indexes(q) },
+		"queue":      func(_ context.Context, q query) (any, error) { return p.queue(q) },
+		"timeline":   func(_ context.Context, q query) (any, error) { return p.timeline(q) },
+		"why":        func(_ context.Context, q query) (any, error) { return p.why(q) },
+		"busiest":    func(_ context.Context, q query) (any, error) { return p.busiest(q) },
+		"goroutines": func(context.Context, query) (any, error) { return goroutines() },
 	} {
 		p.mux.HandleFunc(Path+"v1/"+name, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, answer) })
 	}
@@ -78,7 +78,7 @@ func refuse(code int, format string, args ...any) error {
 // answer makes an answer when it is its turn. It is made as a whole before any of it is sent,
 // so that who reads slowly keeps nobody from making another; there are no more answers than
 // requests that may wait.
-func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(query) (any, error)) {
+func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, query) (any, error)) {
 	select {
 	case p.waiting <- struct{}{}:
 		defer func() { <-p.waiting }()
@@ -103,7 +103,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(query
 		defer func() { <-p.answers }()
 		// Functions of Options, keys and objects are of others.
 		err = failure.Apart("what is asked for", func() error {
-			value, err := make(query{values})
+			value, err := make(r.Context(), query{values})
 			if err == nil {
 				body, err = units.Marshal(value)
 			}
