@@ -49,16 +49,27 @@ type Head struct {
 // goes beyond.
 const mostHeads = 8 << 20
 
-// size is about how many bytes of text a head has.
+// size is about how many bytes of JSON a head becomes.
 func (h *Head) size() int {
-	n := len(h.Namespace) + len(h.Name) + len(h.UID) + len(h.RV)
+	n := written(h.Namespace) + written(h.Name) + written(h.UID) + written(h.RV)
 	for name, value := range h.Labels {
-		n += len(name) + len(value)
+		n += written(name) + written(value)
 	}
 	for _, o := range h.Owners {
-		n += len(o.Kind) + len(o.Name) + len(o.UID)
+		n += written(o.Kind) + written(o.Name) + written(o.UID)
 	}
 	return n
+}
+
+// written is about how many bytes a text has in JSON, where six stand for what is escaped.
+func written(text string) int {
+	escaped := 0
+	for _, c := range []byte(text) {
+		if c < ' ' || c == '<' || c == '>' || c == '&' {
+			escaped++
+		}
+	}
+	return len(text) + 5*escaped
 }
 
 // Owner is an owner reference.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/debug/internal/units"
@@ -21,6 +22,12 @@ const (
 	mostStreams = 8
 )
 
+// An answer waits in memory for its reader.
+const (
+	mostHeld  = 64 << 20  // bytes of all answers that are being sent; a single one may be larger
+	leastRate = 256 << 10 // bytes a second that a reader takes of a large one
+)
+
 // mostItems is how many items an answer has at most.
 const mostItems = 1000
 
@@ -32,6 +39,7 @@ type Process struct {
 	answers chan struct{} // a token for each answer that is made
 	waiting chan struct{} // a token for each request until its answer is sent
 	streams chan struct{} // a token for each stream
+	held    atomic.Int64  // bytes of the answers that are being sent
 	ends    endings
 }
 
@@ -115,17 +123,30 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 		fail(w, err)
 		return
 	}
-	send(w, append(body, '\n'))
+	body = append(body, '\n')
+	size := int64(len(body))
+	defer p.held.Add(-size)
+	if held := p.held.Add(size); held > mostHeld && held > size {
+		busy(w, "Others have not read their large answers yet. Ask again.")
+		return
+	}
+	send(w, body)
 }
 
-// send writes an answer, each part of it in time.
+// send writes an answer. The reader has patience for each part, and for the whole it has to keep up
+// the least rate.
 func send(w http.ResponseWriter, body []byte) {
+	last := time.Now().Add(patience + time.Duration(len(body))*time.Second/leastRate)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	control := http.NewResponseController(w)
 	for part := range slices.Chunk(body, 64<<10) {
+		due := time.Now().Add(patience)
+		if due.After(last) {
+			due = last
+		}
 		// Where there are no deadlines, as in a test's recorder, there is no slow reader either.
-		_ = control.SetWriteDeadline(time.Now().Add(patience))
+		_ = control.SetWriteDeadline(due)
 		if _, err := w.Write(part); err != nil {
 			return // the client has gone, or does not read
 		}
