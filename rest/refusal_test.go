@@ -339,6 +339,24 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, lines[1], `msg="and slow"`)
 }
 
+// However many warnings an answer has, a few lines are logged.
+func TestWarningsOfOneAnswerAreBounded(t *testing.T) {
+	var many []string
+	for n := range 10_000 {
+		many = append(many, fmt.Sprintf(`299 - "w%d"`, n))
+	}
+	for name, headers := range map[string][]string{"headers": many, "one header": {strings.Join(many, ", ")}} {
+		var w warningLog
+		var log bytes.Buffer
+		for range 3 {
+			w.report(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), "", headers, plain)
+		}
+		require.Equal(t, maxAnswerWarnings+1, strings.Count(log.String(), "\n"), name)
+		require.Contains(t, log.String(), moreWarnings, name)
+		require.LessOrEqual(t, len(w.seen), maxAnswerWarnings+1, name)
+	}
+}
+
 // The memory of warnings is bounded in bytes, too.
 func TestLongWarningsAreCut(t *testing.T) {
 	var w warningLog

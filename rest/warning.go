@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +18,12 @@ const maxWarnings = 1000
 // at 4 KiB for all together.
 const maxWarning = 4 << 10
 
+// maxAnswerWarnings bounds how many warnings of one answer are read. The API server sends a few.
+const maxAnswerWarnings = 20
+
+// moreWarnings stands for the others of an answer.
+const moreWarnings = "the answer has more warnings, which are not shown"
+
 // warningLog logs the warnings of the server (RFC 7234, section 5.5; only code
 // 299 comes from the API), each text once. The zero value is ready.
 type warningLog struct {
@@ -30,19 +37,28 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	}
 	// To read a text takes its backslashes out, so that a credential that was quoted in
 	// another way is no longer known.
-	shown := make([]string, len(headers))
-	for i, header := range headers {
+	shown := slices.Clone(headers[:min(len(headers), maxAnswerWarnings)])
+	for i, header := range shown {
 		shown[i] = conceal(header)
 	}
 	// A malformed header has no text to show, and is not the caller's trouble.
 	warnings, _ := utilnet.ParseWarningHeaders(shown)
-	for _, warning := range warnings {
+	more := len(headers) > maxAnswerWarnings || len(warnings) > maxAnswerWarnings
+	for _, warning := range warnings[:min(len(warnings), maxAnswerWarnings)] {
 		if warning.Code != 299 || warning.Text == "" {
 			continue
 		}
-		if text := shortened(conceal(warning.Text)); w.isNew(text) {
-			log.LogAttrs(ctx, slog.LevelWarn, text, slog.String("source", "API server"), slog.String("request", what))
-		}
+		w.log(ctx, log, what, shortened(conceal(warning.Text)))
+	}
+	if more {
+		w.log(ctx, log, what, moreWarnings)
+	}
+}
+
+// log logs a text that is new.
+func (w *warningLog) log(ctx context.Context, log *slog.Logger, what, text string) {
+	if w.isNew(text) {
+		log.LogAttrs(ctx, slog.LevelWarn, text, slog.String("source", "API server"), slog.String("request", what))
 	}
 }
 

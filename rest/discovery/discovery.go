@@ -65,16 +65,23 @@ func (f Failure) covers(group string) bool {
 	}
 }
 
-// Error names every failed part with its reason, in one line. Neighbours that
-// failed for one reason share it.
+// maxNamed bounds how many failed parts an error names. A server may have any number.
+const maxNamed = 20
+
+// Error names the failed parts with their reasons, in one line, and counts those after the
+// first twenty. Neighbours that failed for one reason share it.
 func (e *Error) Error() string {
 	var parts []string
-	for i := 0; i < len(e.Failures); {
-		reason, names := fmt.Sprint(e.Failures[i].Err), []string{e.Failures[i].name()}
-		for i++; i < len(e.Failures) && fmt.Sprint(e.Failures[i].Err) == reason; i++ {
-			names = append(names, e.Failures[i].name())
+	shown := e.Failures[:min(len(e.Failures), maxNamed)]
+	for i := 0; i < len(shown); {
+		reason, names := fmt.Sprint(shown[i].Err), []string{shown[i].name()}
+		for i++; i < len(shown) && fmt.Sprint(shown[i].Err) == reason; i++ {
+			names = append(names, shown[i].name())
 		}
 		parts = append(parts, strings.Join(names, " and ")+": "+reason)
+	}
+	if more := len(e.Failures) - len(shown); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return "discovery failed for " + strings.Join(parts, "; ")
 }

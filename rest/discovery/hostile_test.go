@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -70,4 +71,14 @@ func TestAContextThatEndsAtAnyMoment(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
+}
+
+// A server that fails in ten thousand parts of its API does not make a line of the log of each.
+func TestAnErrorNamesAFewParts(t *testing.T) {
+	var e Error
+	for n := range 10_000 {
+		e.Failures = append(e.Failures, Failure{Path: fmt.Sprint("/apis/g/v", n), Err: fmt.Errorf("reason %d", n)})
+	}
+	require.Less(t, len(e.Error()), 1000)
+	require.Contains(t, e.Error(), "reason 19; and 9980 more")
 }
