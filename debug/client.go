@@ -36,12 +36,16 @@ type Client struct {
 }
 
 // Attach returns a client of the process that serves Path below base, such as
-// "http://localhost:6060". A nil client of HTTP is http.DefaultClient.
+// "http://localhost:6060". A nil client of HTTP is http.DefaultClient. No redirect is followed: a
+// process sends none, and one that lies, or stands in its place, could have the client ask any
+// address with the credentials of its caller.
 func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", http: client,
+	staying := *client
+	staying.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", http: &staying,
 		conceal: func(text string, _ *http.Request) string { return text }}
 }
 
@@ -254,6 +258,9 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 		return resp.Body, 0, nil
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode >= 300 && resp.StatusCode <= 399 {
+		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s redirects to another address, which is not followed: name the address of the process itself", req.URL.Redacted())}
+	}
 	if version != "" && version != protocol {
 		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), conceal(version), protocol)}
 	}

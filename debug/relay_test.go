@@ -141,7 +141,7 @@ func TestTheRelayOfALiar(t *testing.T) {
 			r.Header.Set("Cookie", "secret=1")
 			w := httptest.NewRecorder()
 			address := (&url.URL{Scheme: "http", User: url.UserPassword("me", "hidden"), Host: "far"}).String()
-			debug.Attach(address, &http.Client{Transport: c.lie, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Handler().ServeHTTP(w, r)
+			debug.Attach(address, &http.Client{Transport: c.lie}).Handler().ServeHTTP(w, r)
 			require.Equal(t, c.code, w.Code)
 			require.Contains(t, w.Body.String(), c.want)
 			require.NotContains(t, w.Body.String(), "hidden")
@@ -151,4 +151,22 @@ func TestTheRelayOfALiar(t *testing.T) {
 			require.NotContains(t, w.Header().Get("Content-Type"), "html")
 		})
 	}
+}
+
+// A process that lies does not have the relay ask an address of its choice, such as one that only
+// the machine of the relay reaches, and gets no answer out of there.
+func TestTheRelayFollowsNoRedirect(t *testing.T) {
+	asked := false
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = true
+		http.Error(w, "inside", http.StatusForbidden)
+	}))
+	defer inside.Close()
+	liar := httptest.NewServer(http.RedirectHandler(inside.URL+"/latest/meta-data", http.StatusFound))
+	defer liar.Close()
+	w := httptest.NewRecorder()
+	debug.Attach(liar.URL, nil).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, debug.Path+"v1/status", nil))
+	require.Equal(t, http.StatusBadGateway, w.Code)
+	require.Contains(t, w.Body.String(), "redirects to another address, which is not followed")
+	require.False(t, asked)
 }
