@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -241,18 +242,31 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 		return nil
 	case err != nil: // which quotes the address
 		return fmt.Errorf("%s redirects to what is no address: check the server's address", origin(base))
-	case target.Host == "" || sameServer(base, target): // within the server
+	case within(base, target):
 		if becomesGet(method, resp.StatusCode) {
-			path := "another path"
+			where := "another path"
 			if t.config.Conceal(target.Path, resp.Request) == target.Path {
-				path = fmt.Sprintf("the path %.200s", target.EscapedPath())
+				where = fmt.Sprintf("the path %.200s", target.EscapedPath())
 			}
 			return fmt.Errorf("%s redirects a %s to %s with status %d, which is not followed because a GET would come of it: check the server's address with its path, and whether a login page is in the way",
-				origin(base), method, path, resp.StatusCode)
+				origin(base), method, where, resp.StatusCode)
 		}
 		return nil
 	}
+	if target.Host == "" || sameServer(base, target) { // whose paths may repeat credentials
+		return fmt.Errorf("%s redirects to a path that is not below %s, which is not followed because another API server may be there: check the server's address", origin(base), base.EscapedPath())
+	}
 	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
+}
+
+// within reports whether target is of the API server at base. One origin may have several, each
+// below a path of its own, as Rancher has. A path that some proxy may clean counts as cleaned.
+func within(base, target *url.URL) bool {
+	if target.Host != "" && !sameServer(base, target) {
+		return false
+	}
+	below := func(prefix, path string) bool { return strings.HasPrefix(path+"/", prefix+"/") }
+	return below(base.EscapedPath(), target.EscapedPath()) && below(base.Path, path.Clean("/"+target.Path))
 }
 
 // becomesGet reports whether http.Client sends a GET after a redirect of another method.

@@ -214,3 +214,44 @@ func TestARefusedRedirectRepeatsNoCredentials(t *testing.T) {
 		}
 	}
 }
+
+// Behind one origin may be several API servers. One of them does not lead the credentials for it
+// to another, whose objects would pass for its own.
+func TestARedirectStaysBelowThePrefix(t *testing.T) {
+	var asked []string
+	location := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.RequestURI)
+		if len(asked) == 1 {
+			w.Header().Set("Location", location)
+			w.WriteHeader(http.StatusFound)
+		}
+	}))
+	defer s.Close()
+	for to, followed := range map[string]bool{
+		"/k8s/clusters/c-1/api/v1/pods":            true,
+		"pods":                                     true,
+		"/k8s/clusters/c-1":                        true,
+		s.URL + "/k8s/clusters/c-1/api":            true,
+		"/k8s/clusters/c-2/api/v1/secrets":         false,
+		"/k8s/clusters/c-10/api/v1/secrets":        false,
+		"../../../c-2/api":                         false,
+		"/k8s/clusters/c-1/../c-2/api":             false,
+		"/k8s/clusters/c-1/%2e%2e/c-2/api":         false,
+		"/k8s/clusters/c-1/..%2fc-2/api":           false,
+		"/k8s%2fclusters/c-1/api":                  false,
+		"/":                                        false,
+		s.URL + "/v3/users":                        false,
+		"//" + s.Listener.Addr().String() + "/k8s": false,
+	} {
+		asked, location = nil, to
+		_, _, err := fetch(t, &Config{Host: s.URL + "/k8s/clusters/c-1", BearerToken: "operator"}, "/api/v1/secrets")
+		if followed {
+			require.NoError(t, err, to)
+			require.Len(t, asked, 2, to)
+			continue
+		}
+		require.ErrorContains(t, err, "redirects to a path that is not below /k8s/clusters/c-1, which is not followed", to)
+		require.Len(t, asked, 1, to)
+	}
+}
