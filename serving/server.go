@@ -237,6 +237,9 @@ func (s *Server) Run(ctx context.Context) error {
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
+	if s.tls != nil {
+		server.Protocols = s.opts.TLS.protocols()
+	}
 	failed := make(chan error, 1)
 	go func() {
 		var err error

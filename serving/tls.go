@@ -12,7 +12,9 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/reading"
@@ -29,8 +31,46 @@ type TLS struct {
 	// its authorities. It is read again when it changes.
 	ClientCAFile string
 
-	// MinVersion is the oldest version of TLS that is spoken. Default TLS 1.2.
+	// MinVersion is the oldest version of TLS that is spoken, such as tls.VersionTLS13. The
+	// default is TLS 1.2, which is also the least.
 	MinVersion uint16
+
+	// CipherSuites are those that may be used with TLS 1.2, of tls.CipherSuites. Nil means
+	// Go's choice. The suites of TLS 1.3 cannot be chosen.
+	CipherSuites []uint16
+
+	// DisableHTTP2 has the server speak HTTP/1.1 alone.
+	DisableHTTP2 bool
+}
+
+// check finds contradictions.
+func (t *TLS) check() error {
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return errors.New("TLS: CertFile and KeyFile belong together: set both, or none for a certificate that is made at start")
+	}
+	if t.MinVersion > tls.VersionTLS13 {
+		return fmt.Errorf("TLS: MinVersion is %#04x, which is unknown: use tls.VersionTLS12 or tls.VersionTLS13", t.MinVersion)
+	}
+	for _, suite := range t.CipherSuites {
+		if !slices.ContainsFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == suite }) {
+			return fmt.Errorf("TLS: the cipher suite %s is unknown or insecure: choose from tls.CipherSuites", tls.CipherSuiteName(suite))
+		}
+	}
+	// RFC 7540, section 9.2.2.
+	required := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	if t.CipherSuites != nil && !t.DisableHTTP2 && t.MinVersion < tls.VersionTLS13 &&
+		!slices.ContainsFunc(required, func(id uint16) bool { return slices.Contains(t.CipherSuites, id) }) {
+		return errors.New("TLS: CipherSuites lacks one that HTTP/2 requires: add tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or its ECDSA form, or set DisableHTTP2")
+	}
+	return nil
+}
+
+// protocols are those of HTTP that the server speaks.
+func (t *TLS) protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(!t.DisableHTTP2)
+	return p
 }
 
 // served is the certificate that c serves now.
@@ -62,10 +102,10 @@ func checkCertificate(c *tls.Config, now time.Time) error {
 
 // config makes what net/http needs.
 func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		return nil, errors.New("TLS: CertFile and KeyFile belong together: set both, or none for a certificate that is made at start")
+	if err := t.check(); err != nil {
+		return nil, err
 	}
-	c := &tls.Config{MinVersion: max(t.MinVersion, tls.VersionTLS12)}
+	c := &tls.Config{MinVersion: max(t.MinVersion, tls.VersionTLS12), CipherSuites: slices.Clone(t.CipherSuites)}
 	if t.CertFile == "" {
 		cert, err := selfSigned(time.Now())
 		if err != nil {
@@ -99,6 +139,9 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.ClientCAs = authorities.get()
 	c.NextProtos = []string{"h2", "http/1.1"} // net/http completes c, not its clones
+	if t.DisableHTTP2 {
+		c.NextProtos = c.NextProtos[1:]
+	}
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := c.Clone()
 		now.ClientCAs = authorities.get()
