@@ -31,7 +31,8 @@
 //   - List and Watch are sent once: their caller judges what went wrong, and has a
 //     back-off (L19). Other calls are sent again where the server asks
 //     for it with a Retry-After, at most ten times within 30 seconds: after 429,
-//     when it has not begun with them, and after 503 if doing it twice does no harm.
+//     when it has not begun with them, and after 5xx if doing it twice does no harm. A
+//     Get is also sent again, once, if its connection breaks.
 //   - Every request is bounded in time: its sending, once there is a connection, and then
 //     the head of its answer by Config.Timeout each, the body of a single object by a
 //     minute, discovery by half a minute. Only the body of a list or a watch may last;

@@ -255,7 +255,7 @@ func TestPatienceIsBounded(t *testing.T) {
 		{"12", 503, 3}, // a third wait would pass 30 s
 		{"31", 429, 1},
 		{"", 429, 1},
-		{"1", 500, 1},
+		{"1", 500, 10},
 		{"1", 409, 1},
 	} {
 		t.Run(fmt.Sprintf("%d after %q", c.code, c.retryAfter), func(t *testing.T) {

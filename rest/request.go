@@ -46,15 +46,20 @@ func (r *request) wrap(err error) error {
 	return fmt.Errorf("%s: %w", r.describe(), err)
 }
 
-// do sends the request, again where the server asked for that, and returns a
+// do sends the request, again if the server asked for that or the connection broke, and returns a
 // successful answer, whose body must be closed. Otherwise it returns an
 // *errors.StatusError, or why there was no answer.
 func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	spent := patience{recall: jitter.RecallOf(ctx)}
+	broken := r.repeat != idempotent || r.method != http.MethodGet // once is enough
 	for {
 		resp, err := c.send(ctx, r)
 		refused, ok := errors.AsType[*refusal](err)
 		if !ok {
+			if err != nil && !broken && disconnected(err) && ctx.Err() == nil {
+				broken = true
+				continue
+			}
 			return resp, err
 		}
 		wait, again := spent.next(refused)

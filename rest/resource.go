@@ -250,8 +250,8 @@ func (r *resource) kept() wire.Fields {
 	return r.codec.opts.Keep
 }
 
-// Get reads one object. It is sent again after 429 and 503 with a Retry-After, at
-// most ten times within 30 seconds.
+// Get reads one object. It is sent again after 429 and 5xx with a Retry-After, at
+// most ten times within 30 seconds, and once if its connection breaks before the answer.
 func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
 	return as[T](r.of.get(ctx, key, opts))
 }

@@ -1,8 +1,13 @@
 package rest
 
 import (
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
@@ -13,7 +18,7 @@ const (
 	maxRetryWait = 30 * time.Second       // for all tries together
 )
 
-// repeat says after which answers a request may be sent again, where the server
+// repeat says after which answers a request may be sent again, if the server
 // asks for that with a Retry-After. Everything else is for the caller to judge.
 type repeat uint8
 
@@ -21,21 +26,26 @@ const (
 	// By default it is sent again after 429: the server says that it has not begun
 	// with the request. That is safe for every verb.
 	_ repeat = iota
-	// idempotent is sent again after 503 too, which a proxy may answer when the
+	// idempotent is sent again after 5xx too, which a proxy may answer when the
 	// server has done its work: sending it twice does the same as sending it once.
+	// A GET is also sent again, once, if its connection breaks before the answer.
 	idempotent
 	// once is never sent again. Its caller has a back-off of its own.
 	once
 )
 
 func (r repeat) after(code int) bool {
-	switch code {
-	case http.StatusTooManyRequests:
+	if code == http.StatusTooManyRequests {
 		return r != once
-	case http.StatusServiceUnavailable:
-		return r == idempotent
 	}
-	return false
+	return code >= 500 && r == idempotent
+}
+
+// disconnected reports whether err says that a connection broke. A server or a load balancer that
+// restarts breaks those on which it owes an answer.
+func disconnected(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
+		strings.Contains(err.Error(), "http: server closed idle connection") // which has no type
 }
 
 // patience is what is left of the will to try a call again.
