@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,7 +21,8 @@ var ErrNotInCluster = errors.New("not in a pod (KUBERNETES_SERVICE_HOST and KUBE
 // InCluster returns the configuration of a program in a pod: the server
 // named by KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, the pod's service
 // account token and the cluster's certificate authority, both followed when they
-// rotate. The namespace is that of POD_NAMESPACE, or else the pod's own.
+// rotate. Without a file ca.crt the authorities are those of the operating system. The
+// namespace is that of POD_NAMESPACE, or else the pod's own, or else "default".
 //
 // Outside of a pod the error is ErrNotInCluster.
 func InCluster() (*Config, error) {
@@ -35,22 +38,21 @@ func inCluster(dir string) (*Config, error) {
 		Host:            "https://" + net.JoinHostPort(strings.Trim(host, "[]"), port),
 		BearerTokenFile: filepath.Join(dir, "token"),
 		TLS:             TLS{CAFile: filepath.Join(dir, "ca.crt")},
-		Namespace:       os.Getenv("POD_NAMESPACE"),
 	}
-	for _, path := range []string{c.BearerTokenFile, c.TLS.CAFile} {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("in-cluster configuration: %w: give the pod a service account whose token is mounted (automountServiceAccountToken)", err)
-		}
+	if _, err := os.Stat(c.BearerTokenFile); err != nil {
+		return nil, fmt.Errorf("in-cluster configuration: %w: give the pod a service account whose token is mounted (automountServiceAccountToken)", err)
 	}
-	if c.Namespace == "" {
-		ns, err := ReadFile(filepath.Join(dir, "namespace"))
-		if err != nil {
+	if _, err := os.Stat(c.TLS.CAFile); errors.Is(err, fs.ErrNotExist) {
+		c.TLS.CAFile = ""
+	}
+	namespace := os.Getenv("POD_NAMESPACE")
+	if namespace == "" {
+		text, err := ReadFile(filepath.Join(dir, "namespace"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("in-cluster configuration: %w: set POD_NAMESPACE", err)
 		}
-		c.Namespace = strings.TrimSpace(string(ns))
+		namespace = strings.TrimSpace(string(text))
 	}
-	if c.Namespace == "" {
-		c.Namespace = defaultNamespace
-	}
+	c.Namespace = cmp.Or(namespace, defaultNamespace)
 	return c, nil
 }

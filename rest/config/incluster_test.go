@@ -46,6 +46,14 @@ func TestInClusterConfig(t *testing.T) {
 		require.Equal(t, "mine", c.Namespace)
 	}
 
+	t.Setenv("POD_NAMESPACE", "")
+	require.NoError(t, os.Remove(filepath.Join(dir, "ca.crt")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "namespace")))
+	c, err = inCluster(dir)
+	require.NoError(t, err)
+	require.Equal(t, "default", c.Namespace)
+	require.Equal(t, TLS{}, c.TLS, "the authorities are those of the system")
+
 	require.NoError(t, os.Remove(filepath.Join(dir, "token")))
 	_, err = inCluster(dir)
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -365,7 +365,7 @@ func (k *kubeCluster) execExtension() json.RawMessage {
 
 func (u *kubeUser) apply(c *Config, extension json.RawMessage) error {
 	if u.AuthProvider != nil {
-		return fmt.Errorf("auth-provider %q is not supported, Kubernetes removed it in 1.26: use the exec plugin of your provider instead", u.AuthProvider.Name)
+		return fmt.Errorf("auth-provider %q is not supported: use an exec plugin instead, such as kubelogin for oidc", u.AuthProvider.Name)
 	}
 	c.TLS.CertFile, c.TLS.CertData = u.CertFile, u.CertData
 	c.TLS.KeyFile, c.TLS.KeyData = u.KeyFile, u.KeyData

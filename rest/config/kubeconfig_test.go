@@ -261,7 +261,7 @@ users:
 		"no key":              {fmt.Sprintf(form, "main", "client-certificate: a"), "without its private key"},
 		"no certificate":      {fmt.Sprintf(form, "main", "client-key: a"), "without its client certificate"},
 		"token and basic":     {fmt.Sprintf(form, "main", "token: a, username: b, password: c"), "both a bearer token and a user name"},
-		"auth-provider":       {fmt.Sprintf(form, "main", "auth-provider: {name: gcp}"), `auth-provider "gcp" is not supported`},
+		"auth-provider":       {fmt.Sprintf(form, "main", "auth-provider: {name: gcp}"), `auth-provider "gcp" is not supported: use an exec plugin`},
 		"groups alone":        {fmt.Sprintf(form, "main", "as-groups: [a]"), "without a user name"},
 		"exec v1alpha1":       {fmt.Sprintf(form, "main", "exec: {command: p, apiVersion: client.authentication.k8s.io/v1alpha1}"), "v1alpha1"},
 		"exec mode":           {fmt.Sprintf(form, "main", "exec: {command: p, apiVersion: client.authentication.k8s.io/v1}"), "interactiveMode"},
