@@ -40,7 +40,6 @@ func pair(user, password string) []told {
 // is not among them: it stays here.
 func (c *Config) sent(req *http.Request) []told {
 	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
-	proxy, _ := parseProxyURL(c.ProxyURL) // without one there is no secret
 	if req != nil {
 		if secret, ok := req.Context().Value(secretKey{}).(string); ok {
 			secrets = append(secrets, told{secret: secret})
@@ -50,12 +49,14 @@ func (c *Config) sent(req *http.Request) []told {
 				secrets = append(secrets, authorized(value)...)
 			}
 		}
-		if proxy == nil && req.URL != nil {
-			proxy, _ = http.ProxyFromEnvironment(req)
-		}
 	}
-	if proxy != nil {
-		secrets = append(secrets, userinfo(proxy)...)
+	if req == nil || req.URL == nil {
+		req = &http.Request{URL: new(url.URL)} // ProxyURL is for any
+	}
+	if choose, _ := c.proxy(); choose != nil {
+		if proxy, _ := choose(req); proxy != nil { // without one there is no secret
+			secrets = append(secrets, userinfo(proxy)...)
+		}
 	}
 	return secrets
 }

@@ -70,6 +70,12 @@ type Config struct {
 	// the client certificate.
 	ProxyURL string
 
+	// Proxy, if set, chooses the proxy of each request, or none by nil, in place of ProxyURL
+	// and the environment. All proxies that it chooses have the same scheme. It is also
+	// called when a client is made, and to find the proxy's password in answers and errors.
+	// An exec plugin is not informed of it.
+	Proxy func(*http.Request) (*url.URL, error)
+
 	// Dial opens the connections, to the server or to the proxy. Its context ends
 	// after 30 seconds at most. Nil means TCP with keep-alive probes. Tests set it to
 	// reach a server in memory.
@@ -214,6 +220,7 @@ func (c *Config) validate() error {
 	if _, err := parseProxyURL(c.ProxyURL); err != nil {
 		errs = append(errs, err)
 	}
+	complain(c.Proxy != nil && c.ProxyURL != "", "both Proxy and ProxyURL are set: keep one")
 	errs = append(errs, c.TLS.validate())
 
 	hasToken := c.BearerToken != "" || c.BearerTokenFile != ""

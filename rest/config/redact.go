@@ -92,6 +92,7 @@ func (c Config) String() string {
 	}
 	l.nested("Impersonate", c.Impersonate.describe())
 	l.str("ProxyURL", redactURL(c.ProxyURL))
+	l.flag("Proxy", c.Proxy != nil)
 	l.flag("Dial", c.Dial != nil)
 	l.flag("AcceptGzip", c.AcceptGzip)
 	if c.Timeout != 0 {

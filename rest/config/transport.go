@@ -271,14 +271,9 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet) (*http.Transpo
 		}
 		t.DialContext = d.DialContext
 	}
-	proxy, err := parseProxyURL(c.ProxyURL)
-	switch {
-	case err != nil:
+	var err error
+	if t.Proxy, err = c.proxy(); err != nil {
 		return nil, err
-	case proxy != nil:
-		t.Proxy = http.ProxyURL(proxy)
-	case c.Dial == nil:
-		t.Proxy = http.ProxyFromEnvironment
 	}
 	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
 		// All requests go to one server. What is wrong with the environment, they tell.
@@ -287,6 +282,25 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet) (*http.Transpo
 		}
 	}
 	return t, nil
+}
+
+// proxy returns how the proxy of a request is chosen; nil for none.
+func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
+	fixed, err := parseProxyURL(c.ProxyURL)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Proxy != nil:
+		return func(r *http.Request) (chosen *url.URL, err error) {
+			defer failure.Recover("Config.Proxy", &err)
+			return c.Proxy(r)
+		}, nil
+	case fixed != nil:
+		return http.ProxyURL(fixed), nil
+	case c.Dial == nil:
+		return http.ProxyFromEnvironment, nil
+	}
+	return nil, nil
 }
 
 // proxyDialer connects to a proxy by TLS. net/http would do so with the settings for the

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -395,4 +396,35 @@ func BenchmarkTransportStream(b *testing.B) {
 		require.EqualValues(b, size, n)
 		require.NoError(b, resp.Body.Close())
 	}
+}
+
+func TestTransportAsksTheProxyFunction(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.String()+" "+r.Header.Get("Proxy-Authorization"))
+	}))
+	t.Cleanup(proxy.Close)
+	u, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	u.User = url.UserPassword("me", "pass-marked")
+	choose := func(r *http.Request) (*url.URL, error) {
+		switch r.URL.Path {
+		case "/panics":
+			panic("oh")
+		case "/fails":
+			return nil, errors.New("no proxy today")
+		}
+		return u, nil
+	}
+	c := &Config{Host: "http://api.invalid", Proxy: choose}
+	_, body, err := fetch(t, c, "/x")
+	require.NoError(t, err)
+	require.Equal(t, "http://api.invalid/x Basic bWU6cGFzcy1tYXJrZWQ=", body)
+	require.NotContains(t, c.Conceal(body+" pass-marked", &http.Request{URL: u}), "marked")
+	require.NotContains(t, fmt.Sprintf("%+v", *c), "marked")
+	_, _, err = fetch(t, c, "/fails")
+	require.ErrorContains(t, err, "no proxy today")
+	_, _, err = fetch(t, c, "/panics")
+	require.ErrorContains(t, err, "Config.Proxy panicked: oh")
+	_, _, err = (&Config{Host: "x", Proxy: choose, ProxyURL: "http://p"}).HTTPClient()
+	require.ErrorContains(t, err, "both Proxy and ProxyURL are set")
 }
