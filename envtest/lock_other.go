@@ -15,4 +15,4 @@ func lock(context.Context, string) (unlock func(), err error) {
 }
 
 // tryLock fails as lock does.
-func tryLock(name string) (unlock func(), err error) { return lock(context.Background(), name) }
+func tryLock(name string, _ int) (unlock func(), err error) { return lock(context.Background(), name) }

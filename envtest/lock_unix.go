@@ -19,7 +19,7 @@ const lockPoll = 200 * time.Millisecond
 // until the context ends. The system releases it when the process dies.
 func lock(ctx context.Context, name string) (unlock func(), err error) {
 	for waiting := false; ; waiting = true {
-		unlock, err := tryLock(name)
+		unlock, err := tryLock(name, os.O_CREATE)
 		if unlock != nil || err != nil {
 			return unlock, err
 		}
@@ -34,9 +34,10 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 	}
 }
 
-// tryLock takes the lock, or returns nil if somebody has it.
-func tryLock(name string) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+// tryLock takes the lock, or returns nil if another process has it. It makes the file if create
+// is os.O_CREATE, and follows no link: in a directory for temporary files, others may put one there.
+func tryLock(name string, create int) (unlock func(), err error) {
+	f, err := os.OpenFile(name, create|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

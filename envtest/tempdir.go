@@ -24,7 +24,7 @@ func newTempDir() (dir string, release func(), err error) {
 	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
 		return "", nil, err
 	}
-	if release, err = tryLock(filepath.Join(dir, ownerFile)); err != nil {
+	if release, err = tryLock(filepath.Join(dir, ownerFile), os.O_CREATE); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if release == nil { // it is too young for others to look at
@@ -47,7 +47,7 @@ func removeAbandoned() {
 		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < abandonedAfter {
 			continue
 		}
-		unlock, err := tryLock(owner)
+		unlock, err := tryLock(owner, 0)
 		if err != nil || unlock == nil {
 			continue
 		}
