@@ -48,7 +48,7 @@ type Options struct {
 	Sharding *membership.Options
 
 	// MetricsBindAddress is where /metrics is served, such as ":8080". Empty or
-	// "0" means nowhere.
+	// "0" means nowhere. At the loopback interface serving.Local keeps web pages out.
 	MetricsBindAddress string
 
 	// MetricsTLS makes that HTTPS.

@@ -32,7 +32,7 @@ func (m *Manager) addServers() error {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", handler)
-		if err := m.serve("metrics", m.opts.MetricsBindAddress, mux, m.opts.MetricsTLS); err != nil {
+		if err := m.serve("metrics", m.opts.MetricsBindAddress, serving.Local(mux), m.opts.MetricsTLS); err != nil {
 			return err
 		}
 	}

@@ -133,6 +133,14 @@ func TestTheServersOfAManager(t *testing.T) {
 	require.NoError(t, err)
 	defer refused.Body.Close()
 	require.Equal(t, 403, refused.StatusCode, "a web page may have given the loopback interface a name")
+	asked, err = http.NewRequest(http.MethodGet, "https://"+metrics+"/metrics", nil)
+	require.NoError(t, err)
+	asked.Host = "evil.example"
+	trusting := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	refused, err = trusting.Do(asked)
+	require.NoError(t, err)
+	defer refused.Body.Close()
+	require.Equal(t, 403, refused.StatusCode, "metrics too")
 	if outside := otherAddress(); outside != "" {
 		_, err = net.DialTimeout("tcp", net.JoinHostPort(outside, debugPort), time.Second)
 		require.Error(t, err, "debug pages are for the loopback interface")

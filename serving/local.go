@@ -11,8 +11,9 @@ import (
 // Local lets nobody but this machine's own programs have what is served at the loopback
 // interface. A web page in a browser here is not one of them: it can give a name of its
 // own the address 127.0.0.1 (DNS rebinding), and then read what is there. So a request
-// that comes by the loopback interface is refused unless its Host is "localhost" or an
-// address of that interface. At other interfaces Local does nothing.
+// that comes by the loopback interface is refused if its Host is a name other than
+// "localhost". An address is no name that somebody could point here, so a proxy on this machine
+// may pass on the Host that it was asked for. At other interfaces Local does nothing.
 func Local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
@@ -26,8 +27,8 @@ func Local(next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a Host names the loopback interface. A request without one is no
-// browser's.
+// local reports whether a Host is the name of the loopback interface, or an address. A request
+// without a Host is no browser's.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -36,5 +37,5 @@ func local(host string) bool {
 		return true
 	}
 	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	return err == nil && address.Unmap().IsLoopback()
+	return err == nil && !address.IsUnspecified()
 }

@@ -30,8 +30,9 @@ func TestANameOfSomebodyElseIsNotLocal(t *testing.T) {
 	for host, want := range map[string]int{
 		at: 200, "localhost": 200, "localhost:" + port: 200, "LocalHost.:" + port: 200, "127.8.9.1": 200,
 		"[::1]:" + port: 200, "[::1]": 200, "[::ffff:127.0.0.1]:1": 200,
+		"10.0.0.1": 200, "[fd00::1]:" + port: 200, // as a proxy on this machine passes it on
 		"evil.example": 403, "evil.example:" + port: 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:" + port: 403,
-		"10.0.0.1": 403, "0.0.0.0:" + port: 403, "[::]:" + port: 403, "127.1": 403, "[localhost]:x:" + port: 403, "@127.0.0.1": 400,
+		"0.0.0.0:" + port: 403, "[::]:" + port: 403, "127.1": 403, "[localhost]:x:" + port: 403, "@127.0.0.1": 400,
 	} {
 		code, body := ask(t, at, "GET / HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
 		require.Equal(t, want, code, "%q: %s", host, body)
