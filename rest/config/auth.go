@@ -20,7 +20,8 @@ import (
 // server answers 401 it renews the credential and sends the request once more, if
 // the body can be had again.
 //
-// A request that carries an Authorization header already is left as it is.
+// A request that carries an Authorization header already is left as it is, and so is one that
+// says itself whom it impersonates.
 type authTransport struct {
 	base    *url.URL // the only server that gets to see credentials
 	headers http.Header
@@ -107,8 +108,9 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if req.Header == nil {
 		req.Header = http.Header{}
 	}
+	own := impersonates(req.Header)
 	for name, values := range t.headers {
-		if _, set := req.Header[name]; !set {
+		if _, set := req.Header[name]; !set && !(own && strings.HasPrefix(name, impersonatePrefix)) {
 			req.Header[name] = values
 		}
 	}
@@ -127,6 +129,20 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		resp.Body = &answerBody{resp.Body, t, resp.Request}
 	}
 	return resp, nil
+}
+
+// impersonatePrefix is how the names of headers about impersonation begin.
+const impersonatePrefix = "Impersonate-"
+
+// impersonates reports whether a request says itself whom it acts as. Mixed with the identity of
+// the configuration it would act as somebody else than either.
+func impersonates(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, impersonatePrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // answerBody is a body whose errors do not show the credentials of the request.

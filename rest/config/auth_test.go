@@ -255,3 +255,23 @@ func TestARedirectStaysBelowThePrefix(t *testing.T) {
 		require.Len(t, asked, 1, to)
 	}
 }
+
+// A request that says itself whom it acts as gets nothing of the configuration's identity.
+func TestImpersonationIsNotMixed(t *testing.T) {
+	var got http.Header
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() }))
+	defer s.Close()
+	client, base, err := (&Config{Host: s.URL, Impersonate: Impersonation{UserName: "admin", Groups: []string{"system:masters"}}}).HTTPClient()
+	require.NoError(t, err)
+	for header, want := range map[string][2]string{"": {"admin", "system:masters"}, "Impersonate-User": {"x", ""}, "Impersonate-Group": {"", "x"}, "Impersonate-Uid": {"", ""}} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base.String(), nil)
+		require.NoError(t, err)
+		if header != "" {
+			req.Header.Set(header, "x")
+		}
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, want, [2]string{got.Get("Impersonate-User"), got.Get("Impersonate-Group")}, header)
+	}
+}

@@ -140,23 +140,35 @@ func parseKubeconfig(data []byte) (*kubeconfig, error) {
 		clusters:       map[string]kubeCluster{},
 		users:          map[string]kubeUser{},
 	}
+	var twice error
+	define := func(what, name string, first bool) {
+		if !first {
+			twice = fmt.Errorf("there are two %ss %q: remove one", what, name)
+		}
+	}
 	for _, c := range f.Contexts {
-		putFirst(k.contexts, c.Name, c.Context)
+		define("context", c.Name, putFirst(k.contexts, c.Name, c.Context))
 	}
 	for _, c := range f.Clusters {
-		putFirst(k.clusters, c.Name, c.Cluster)
+		define("cluster", c.Name, putFirst(k.clusters, c.Name, c.Cluster))
 	}
 	for _, u := range f.Users {
-		putFirst(k.users, u.Name, u.User)
+		define("user", u.Name, putFirst(k.users, u.Name, u.User))
+	}
+	if twice != nil {
+		return nil, twice
 	}
 	return k, nil
 }
 
-// putFirst sets a key unless it is set: of several definitions the first wins.
-func putFirst[V any](m map[string]V, key string, value V) {
-	if _, ok := m[key]; !ok {
+// putFirst sets a key unless it is set, and reports whether it did: of several definitions in
+// several files the first wins.
+func putFirst[V any](m map[string]V, key string, value V) bool {
+	_, ok := m[key]
+	if !ok {
 		m[key] = value
 	}
+	return !ok
 }
 
 // The parser quotes what it stumbles over, which may be a password.
@@ -313,6 +325,11 @@ func (k *kubeconfig) pick(o LoadOptions) (*Config, error) {
 			return nil, fmt.Errorf("user %q: %w", userName, err)
 		}
 	}
+	if o.Inline {
+		if names := c.external(); names != "" {
+			return nil, fmt.Errorf("context %q, cluster %q, user %q: it names %s of this machine, which LoadOptions.Inline forbids: put the contents into the fields that end in -data, or into token", name, clusterName, userName, names)
+		}
+	}
 	if err := o.override(c); err != nil {
 		return nil, fmt.Errorf("context %q, cluster %q, user %q: %w", name, clusterName, userName, err)
 	}
@@ -361,6 +378,21 @@ func (k *kubeCluster) execExtension() json.RawMessage {
 		}
 	}
 	return nil
+}
+
+// external says which files or programs of this machine a configuration names; empty for none.
+func (c *Config) external() string {
+	switch {
+	case c.Exec != nil:
+		return "a program"
+	case c.TLS.CAFile != "":
+		return "a file with a certificate authority"
+	case c.TLS.CertFile != "" || c.TLS.KeyFile != "":
+		return "a file with a client certificate or its key"
+	case c.BearerTokenFile != "":
+		return "a file with a token"
+	}
+	return ""
 }
 
 func (u *kubeUser) apply(c *Config, extension json.RawMessage) error {

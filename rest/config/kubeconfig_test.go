@@ -266,6 +266,7 @@ users:
 		"exec v1alpha1":       {fmt.Sprintf(form, "main", "exec: {command: p, apiVersion: client.authentication.k8s.io/v1alpha1}"), "v1alpha1"},
 		"exec mode":           {fmt.Sprintf(form, "main", "exec: {command: p, apiVersion: client.authentication.k8s.io/v1}"), "interactiveMode"},
 		"exec command":        {fmt.Sprintf(form, "main", "exec: {apiVersion: client.authentication.k8s.io/v1}"), "no command"},
+		"two users":           {fmt.Sprintf(form, "main", "token: a") + "- {name: u, user: {token: b}}\n", `there are two users "u": remove one`},
 		"not a kubeconfig":    {"apiVersion: v1\nkind: Secret\n", `kind "Secret"`},
 		"syntax":              {"clusters:\n  - name: [\nusers: x", "line 3"},
 		"type":                {"clusters: {a: b}", "clusters holds a JSON object, and a list is expected"},
@@ -282,6 +283,50 @@ users:
 
 	_, err := ParseWith(nil, LoadOptions{Kubeconfig: "x"})
 	require.ErrorContains(t, err, "Load")
+}
+
+// A text that somebody else wrote can have the files and programs of this machine used, unless
+// that is forbidden.
+func TestKubeconfigsThatNameFilesOrPrograms(t *testing.T) {
+	const form = `{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: 'https://c', %s}}], users: [{name: u, user: {%s}}]}`
+	for _, c := range []struct{ cluster, user, want string }{
+		{want: ""},
+		{user: "token: t", want: ""},
+		{cluster: "certificate-authority-data: eA==", user: "client-certificate-data: eA==, client-key-data: eA==", want: ""},
+		{user: "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", want: "a file with a token"},
+		{user: "client-certificate: a, client-key-data: eA==", want: "a file with a client certificate"},
+		{user: "client-certificate-data: eA==, client-key: a", want: "a file with a client certificate"},
+		{cluster: "certificate-authority: a", want: "a file with a certificate authority"},
+		{user: "exec: {command: a, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", want: "a program"},
+	} {
+		text := fmt.Appendf(nil, form, c.cluster, c.user)
+		_, err := Parse(text)
+		require.NoError(t, err)
+		_, err = ParseWith(text, LoadOptions{Inline: true})
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "it names "+c.want)
+	}
+}
+
+// The name that a certificate is for belongs to the server, and is not that of another one.
+func TestAnotherServerHasAnotherName(t *testing.T) {
+	text := []byte(`{current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'https://10.0.0.1', tls-server-name: inner}}]}`)
+	for _, c := range []struct {
+		o    LoadOptions
+		want string
+	}{
+		{LoadOptions{}, "inner"},
+		{LoadOptions{Server: "https://other"}, ""},
+		{LoadOptions{TLSServerName: "mine"}, "mine"},
+		{LoadOptions{Server: "https://other", TLSServerName: "mine"}, "mine"},
+	} {
+		got, err := ParseWith(text, c.o)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got.TLS.ServerName)
+	}
 }
 
 func TestKubeconfigCredentialsDoNotGoOverHTTP(t *testing.T) {

@@ -33,7 +33,8 @@ type LoadOptions struct {
 	// Namespace replaces the context's namespace.
 	Namespace string
 
-	// Server replaces the cluster's URL.
+	// Server replaces the cluster's URL, and with it the name that the server's certificate is
+	// checked for.
 	Server string
 	// TLSServerName replaces the name that the server's certificate is checked for.
 	TLSServerName string
@@ -47,6 +48,12 @@ type LoadOptions struct {
 	// Token is used instead of all credentials of the user, the client certificate
 	// included: the server would look at that first.
 	Token string
+
+	// Inline refuses a kubeconfig whose context names a file or a program: a kubeconfig
+	// that somebody else wrote can have any file of this machine that holds a token sent to
+	// its server, and any program run. The files of CertificateAuthority and of a pod's
+	// service account are not affected.
+	Inline bool
 
 	// Impersonate replaces the user's impersonation if its UserName is set.
 	Impersonate Impersonation
@@ -123,7 +130,8 @@ func LoadWith(o LoadOptions) (*Config, error) {
 }
 
 // Parse makes a Config of the text of a kubeconfig, in YAML or JSON: one from a
-// Secret, for example. Relative paths in it are relative to the working directory.
+// Secret, for example. Relative paths in it are relative to the working directory. A text that
+// somebody else wrote may name files and programs of this machine: see LoadOptions.Inline.
 func Parse(data []byte) (*Config, error) { return ParseWith(data, LoadOptions{}) }
 
 // ParseWith is Parse with options. LoadOptions.Kubeconfig must be empty.
@@ -189,7 +197,7 @@ func (o *LoadOptions) override(c *Config) error {
 	if o.Server != "" {
 		c.Host = o.Server
 	}
-	if o.TLSServerName != "" {
+	if o.Server != "" || o.TLSServerName != "" {
 		c.TLS.ServerName = o.TLSServerName
 	}
 	if o.CertificateAuthority != "" || o.InsecureSkipTLSVerify {

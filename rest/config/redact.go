@@ -213,6 +213,7 @@ func (o LoadOptions) String() string {
 	l.flag("InsecureSkipTLSVerify", o.InsecureSkipTLSVerify)
 	l.str("ProxyURL", redactURL(o.ProxyURL))
 	l.secret("Token", o.Token != "")
+	l.flag("Inline", o.Inline)
 	l.nested("Impersonate", o.Impersonate.describe())
 	return l.String()
 }
