@@ -97,17 +97,26 @@ func (d *Directory) leave() {
 // Read returns the snapshot that is wanted. It fails with an *Error, which wraps
 // fs.ErrNotExist where there is none. The Cluster of the label is not compared.
 func (d *Directory) Read(want Label) (*File, error) {
-	f, err := Open(filepath.Join(d.path, want.name()))
+	f, err := open(filepath.Join(d.path, want.name()), own)
 	if err != nil {
 		return nil, err
 	}
 	if differs := f.differs(&want); differs != "" {
 		return nil, &Error{f.Path, fmt.Errorf("%w: %s", ErrForeign, differs)}
 	}
-	if age := time.Since(f.Written); age > d.opts.MaxAge {
-		return nil, &Error{f.Path, fmt.Errorf("%w: it was written %s ago, and %s is allowed", ErrOld, age.Round(time.Second), d.opts.MaxAge)}
+	if age, when := distance(f.Written); age > d.opts.MaxAge {
+		return nil, &Error{f.Path, fmt.Errorf("%w: it was written %s %s, and %s is allowed", ErrOld, age.Round(time.Second), when, d.opts.MaxAge)}
 	}
 	return f, nil
+}
+
+// distance returns how far a time is from now. A clock that was ahead gives files a time in the
+// future, where they would never get too old.
+func distance(t time.Time) (d time.Duration, when string) {
+	if d = time.Since(t); d < 0 {
+		return -d, "in the future"
+	}
+	return d, "ago"
 }
 
 // Has reports whether there is a file in the place of a snapshot. It is not read.
@@ -238,7 +247,8 @@ func (d *Directory) clean() error {
 		}
 		goes := name[1] != ""
 		if info, err := e.Info(); err == nil && !goes {
-			goes = time.Since(info.ModTime()) > d.opts.MaxAge
+			age, _ := distance(info.ModTime())
+			goes = age > d.opts.MaxAge
 		}
 		if goes {
 			if err := ignore(os.Remove(filepath.Join(d.path, e.Name())), fs.ErrNotExist); err != nil {

@@ -12,6 +12,9 @@ var (
 	ErrForeign = errors.New("the file is of something else")
 	// ErrOld: the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")
+	// ErrNotOwn: the file belongs to another user, or every user may write it, so that its objects
+	// may be anyone's.
+	ErrNotOwn = errors.New("the file belongs to another user, or every user may write it")
 	// ErrLocked: another process, or another Directory of this one, writes into the directory.
 	ErrLocked = errors.New("another process, or another Directory of this one, writes into this directory: give each its own")
 )

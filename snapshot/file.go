@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 )
@@ -100,8 +101,13 @@ type File struct {
 
 // Open reads the snapshot at a path, whatever it is of. It fails with an *Error.
 func Open(path string) (*File, error) {
+	return open(path, func(fs.FileInfo) error { return nil })
+}
+
+// open reads the snapshot at a path, unless check fails for the file.
+func open(path string, check func(fs.FileInfo) error) (*File, error) {
 	f := &File{Path: path}
-	if err := f.open(); err != nil {
+	if err := f.open(check); err != nil {
 		if p, ok := errors.AsType[*os.PathError](err); ok {
 			err = fmt.Errorf("%s: %w", p.Op, p.Err) // the Error says which
 		}
@@ -110,13 +116,16 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-func (f *File) open() error {
+func (f *File) open(check func(fs.FileInfo) error) error {
 	from, err := openRegular(f.Path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
 	info, err := from.Stat()
+	if err == nil {
+		err = check(info)
+	}
 	if err != nil {
 		return err
 	}
