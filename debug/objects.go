@@ -61,7 +61,7 @@ func (h *Head) size() int {
 	return n
 }
 
-// written is about how many bytes a text has in JSON, where six stand for what is escaped.
+// written is about how many bytes a text has in JSON, which escapes some characters by six.
 func written(text string) int {
 	escaped := 0
 	for _, c := range []byte(text) {

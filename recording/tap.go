@@ -187,7 +187,7 @@ func (h *heard) Read(p []byte) (int, error) {
 // mostHead is how much of a body is held until its first kind has come.
 const mostHead = 64 << 10
 
-// part takes a part of the body. What comes before its first kind waits for that. A body that is
+// part takes a part of the body, and holds it until the first kind has come. A body that is
 // long and names none may be anything, and is withheld.
 func (h *heard) part(part []byte) {
 	if h.told {

@@ -21,18 +21,18 @@ func TestVersionsAndSuites(t *testing.T) {
 	const suite, other = tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
 	for name, c := range map[string]struct {
 		serving.TLS
-		client tls.Config
+		client *tls.Config
 		refuse bool
 		proto  int
 		suite  uint16
 	}{
 		"by default":           {proto: 2},
-		"TLS 1.1":              {client: tls.Config{MaxVersion: tls.VersionTLS11}, refuse: true},
-		"TLS 1.2":              {client: tls.Config{MaxVersion: tls.VersionTLS12}, proto: 2},
-		"TLS 1.2 where 1.3 is": {TLS: serving.TLS{MinVersion: tls.VersionTLS13}, client: tls.Config{MaxVersion: tls.VersionTLS12}, refuse: true},
+		"TLS 1.1":              {client: &tls.Config{MaxVersion: tls.VersionTLS11}, refuse: true},
+		"TLS 1.2":              {client: &tls.Config{MaxVersion: tls.VersionTLS12}, proto: 2},
+		"TLS 1.2 where 1.3 is": {TLS: serving.TLS{MinVersion: tls.VersionTLS13}, client: &tls.Config{MaxVersion: tls.VersionTLS12}, refuse: true},
 		"without HTTP/2":       {TLS: serving.TLS{DisableHTTP2: true}, proto: 1},
-		"one suite":            {TLS: serving.TLS{DisableHTTP2: true, CipherSuites: []uint16{suite}}, client: tls.Config{MaxVersion: tls.VersionTLS12}, proto: 1, suite: suite},
-		"another suite":        {TLS: serving.TLS{DisableHTTP2: true, CipherSuites: []uint16{suite}}, client: tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{other}}, refuse: true},
+		"one suite":            {TLS: serving.TLS{DisableHTTP2: true, CipherSuites: []uint16{suite}}, client: &tls.Config{MaxVersion: tls.VersionTLS12}, proto: 1, suite: suite},
+		"another suite":        {TLS: serving.TLS{DisableHTTP2: true, CipherSuites: []uint16{suite}}, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{other}}, refuse: true},
 	} {
 		for _, authority := range []string{"", filepath.Join(dir, "tls.crt")} {
 			c.CertFile, c.KeyFile, c.ClientCAFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), authority
@@ -43,7 +43,10 @@ func TestVersionsAndSuites(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(ctx) }()
-			client := c.client.Clone()
+			client := new(tls.Config)
+			if c.client != nil {
+				client = c.client.Clone()
+			}
 			client.InsecureSkipVerify, client.Certificates, client.MinVersion = true, []tls.Certificate{pair}, tls.VersionTLS10
 			transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
 			resp, err := (&http.Client{Transport: transport}).Get("https://" + at)

@@ -13,7 +13,7 @@ import (
 // wary would have nobody wait who opens a pipe.
 const wary = 0
 
-// own passes: who may write a file is not known here.
+// own passes: the owner of a file is not known here.
 func own(fs.FileInfo) error { return nil }
 
 // lock fails: without a lock, two processes would take turns at one file.
