@@ -14,7 +14,7 @@ import (
 
 // A cache that no longer follows its server fails readiness, with its age and the cause, although it
 // has synced. The namespaces that do follow are not named.
-func TestReadyNamesCachesThatAreStale(t *testing.T) {
+func TestL31_ReadyNamesCachesThatAreStale(t *testing.T) {
 	now := time.Now()
 	forbidden := &failure.Failure{Resource: "pods in namespace gone", Phase: failure.PhaseWatchOpen, Err: errors.New("forbidden"), Attempts: 7, Since: now.Add(-time.Hour), Last: now}
 	stale := reflector.Status{Resource: "pods in namespace gone", State: reflector.BackingOff, Heard: now.Add(-time.Hour), Attempts: 7, Failure: forbidden}

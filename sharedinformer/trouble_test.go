@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -227,4 +229,64 @@ func TestAStepOfTheClockMakesNoSlowCall(t *testing.T) {
 	require.Less(t, w.running(), time.Minute)
 	w.stop()
 	require.Zero(t, w.running())
+}
+
+// The ways in which a synced cache can stop following its server.
+func TestL31_AFrozenCacheIsStale(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no rights"))
+	for name, freeze := range map[string]func(s *scripted){
+		"the server refuses lists and watches": func(s *scripted) {
+			s.list = nil // a source that panics
+			s.open = func() error { return refused }
+		},
+		"the server answers no watch": func(s *scripted) {
+			s.list = nil
+			s.open = func() error { return io.EOF }
+		},
+		"each watch fails in the stream": func(s *scripted) {
+			s.list = nil
+			s.watch = func(context.Context, source.Request, func(wire.Event[object.Head], error) bool) error {
+				return apierrors.NewInternalError(errors.New("etcd"))
+			}
+		},
+		"a change cannot be read": func(s *scripted) {
+			s.list = nil
+			s.watch = func(_ context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) error {
+				return &wire.Error{Where: "frame 0", Err: wire.ErrSyntax}
+			}
+		},
+		"the watch is silent": func(s *scripted) {
+			s.watch = func(ctx context.Context, _ source.Request, _ func(wire.Event[object.Head], error) bool) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := having(podAt("x", "5", nil))
+				bad := make(chan struct{})
+				from.watch = func(_ context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) error {
+					yield(bookmarkAt("10"), nil)
+					<-bad
+					return io.ErrUnexpectedEOF
+				}
+				i := New[podPtr](from, Options{Initial: reflector.List})
+				ctx, cancel := context.WithCancel(t.Context())
+				wait, err := i.Start(ctx)
+				require.NoError(t, err)
+				require.NoError(t, i.WaitForSync(ctx))
+				synctest.Wait()
+				freeze(from)
+				close(bad)
+				time.Sleep(16 * time.Minute)
+				s := i.Status()
+				require.True(t, s.Synced)
+				require.Len(t, s.Stale(time.Now(), 15*time.Minute), 1)
+				require.NotNil(t, s.Reflector.Failure)
+				cancel()
+				require.NoError(t, wait())
+			})
+		})
+	}
 }
