@@ -10,11 +10,13 @@ import (
 
 const (
 	// slowCall is how long a call of a handler or hook takes that is named in the log.
-	slowCall = 10 * time.Second
+	slowCall = 5 * time.Second
 	// farBehind is how far behind a handler is that is named in the log.
-	farBehind = time.Minute
+	farBehind = 30 * time.Second
 	// lookEvery is how often it is looked for such.
 	lookEvery = slowCall / 2
+	// stopLooks is how often it is looked for such while the run ends.
+	stopLooks = int(time.Minute / lookEvery)
 )
 
 // attendance names in the log each handler that is in one call for long, once for that

@@ -10,12 +10,12 @@ import (
 // resync queues a Sync whenever a handler's resync is due. Who is due is noted
 // at the handler; who gets it is decided where the Sync leaves the queue, so
 // that it stands behind every change that came before (L11). Now and then it also looks
-// for handlers that block, until the run is over: one that blocks keeps that from ending.
+// for handlers that block, also in the first minute of a stop: one that blocks keeps the run from ending.
 func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	defer i.reportRest()
 	handlers := newAttendance()
-	look := time.Now().Add(lookEvery)
-	for {
+	look, looks := time.Now().Add(lookEvery), 0
+	for looks < stopLooks {
 		// One timer for both, and all that is due is done whatever woke the loop: in a synctest
 		// bubble the time does not pass before the next timer is made, which is not due then.
 		// A timer that is due when it is made or selected on crashes Go's race detector there.
@@ -33,6 +33,9 @@ func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 			i.queue.Add(deltafifo.Delta{Type: deltafifo.Sync})
 		}
 		if !now.Before(look) {
+			if ctx.Err() != nil {
+				looks++
+			}
 			handlers.look(i)
 			i.reportRest()
 			look = now.Add(lookEvery)
