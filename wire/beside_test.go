@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -257,6 +259,61 @@ func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
 			require.Equal(t, len(bytes), cap(bytes), media)
 		}
 	}
+}
+
+// settings is like an object of a custom resource: some of its fields read themselves, and some are
+// of types that the reference reads.
+type settings struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              *settingsSpec `json:"spec"`
+}
+
+type settingsSpec struct {
+	Values  anyJSON            `json:"values"`
+	Message stdjson.RawMessage `json:"message"`
+	ByPort  map[int][]string   `json:"byPort"`
+}
+
+// anyJSON is as apiextensionsv1.JSON is.
+type anyJSON struct{ Raw []byte }
+
+func (s *anyJSON) UnmarshalJSON(data []byte) error { s.Raw = append(s.Raw[0:0], data...); return nil }
+
+func (s *settings) DeepCopyObject() kruntime.Object { c := *s; return &c }
+
+func TestW03_SharedListsHaveNoRoom(t *testing.T) {
+	item := func(name string) string {
+		return widgetText(name, `{"values":{"abc":"defghijklmnopqrstuvwxyz1"},"message":{"abc":"defghijklmnopqrstuvwxyz"},"byPort":{"80":["a","b","c"]}}`)
+	}
+	d := decoderOfType[*settings](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
+	items, _, err := readList(d, strings.NewReader(`{"apiVersion":"example.com/v1","kind":"WidgetList","items":[`+item("a")+","+item("b")+","+item("c")+`]}`))
+	require.NoError(t, err)
+	shared := items[1].Spec
+	require.Same(t, shared, items[2].Spec)
+	require.Len(t, shared.ByPort[80], 3)
+	for name, room := range map[string]int{
+		"a type that reads itself":        cap(shared.Values.Raw) - len(shared.Values.Raw),
+		"json.RawMessage":                 cap(shared.Message) - len(shared.Message),
+		"a list that the reference reads": cap(shared.ByPort[80]) - len(shared.ByPort[80]),
+	} {
+		require.Zero(t, room, name)
+	}
+}
+
+// Packed objects share their owners.
+func TestW03_SharedOwnersHaveNoRoom(t *testing.T) {
+	p := pod("a")
+	for n := range 13 {
+		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(n), UID: types.UID(fmt.Sprint(n))})
+	}
+	d, err := NewPacker(nil).Decoder(MediaProtobuf, &Options{Kind: podKind, Type: reflect.TypeFor[*corev1.Pod]()})
+	require.NoError(t, err)
+	o, err := d.Object(encodeAs(t, MediaProtobuf, podKind, p))
+	require.NoError(t, err)
+	owners := o.GetOwnerReferences()
+	require.Len(t, owners, 13)
+	require.Equal(t, len(owners), cap(owners))
 }
 
 // BenchmarkOpening opens Pods that nobody keeps: one after the other as a list has them, each of

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -60,7 +61,7 @@ func (k *kins) ofHead(f *layout, h *head.Head) *kin {
 		}
 	}
 	if h.HasOwners {
-		made.owners = append([]metav1.OwnerReference{}, cloneOwners(h.Owners)...)
+		made.owners = slices.Clip(append([]metav1.OwnerReference{}, cloneOwners(h.Owners)...))
 	}
 	return k.add(hash, made)
 }

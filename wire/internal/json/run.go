@@ -5,14 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
 	"time"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
@@ -382,18 +380,15 @@ func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 		d.Left = c.left
 	}
 	raw := d.Raw[start.at:d.at:d.at]
-	into := reflect.NewAt(k.typ, at).Interface()
-	if k.op == opOwn {
-		err := into.(json.Unmarshaler).UnmarshalJSON(raw)
-		switch own := into.(type) { // no room behind bytes that others may share
-		case *metav1.FieldsV1:
-			own.Raw = slices.Clip(own.Raw)
-		case *runtime.RawExtension:
-			own.Raw = slices.Clip(own.Raw)
-		}
-		return fault.Unusual(err)
+	value := reflect.NewAt(k.typ, at)
+	var err error
+	if into := value.Interface(); k.op == opOwn {
+		err = into.(json.Unmarshaler).UnmarshalJSON(raw)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
 	}
-	return fault.Unusual(kjson.UnmarshalCaseSensitivePreserveInts(raw, into))
+	memory.Clip(value.Elem())
+	return fault.Unusual(err)
 }
 
 // any reads a value of no particular type.

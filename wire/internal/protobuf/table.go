@@ -3,7 +3,6 @@ package protobuf
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
@@ -315,28 +313,13 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	return nil
 }
 
-// ownUnmarshal calls the Unmarshal method of a type. What that has appended leaves no room behind:
-// whoever appends to bytes that others share gets bytes of his own.
+// ownUnmarshal calls the Unmarshal method of a type, and clips what it appended.
 func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return func(at unsafe.Pointer, raw []byte) error { return (*metav1.Time)(at).Unmarshal(raw) }
 	case reflect.TypeFor[resource.Quantity]():
 		return func(at unsafe.Pointer, raw []byte) error { return unmarshalQuantity((*resource.Quantity)(at), raw) }
-	case reflect.TypeFor[metav1.FieldsV1]():
-		return func(at unsafe.Pointer, raw []byte) error {
-			fields := (*metav1.FieldsV1)(at)
-			err := fields.Unmarshal(raw)
-			fields.Raw = slices.Clip(fields.Raw)
-			return err
-		}
-	case reflect.TypeFor[runtime.RawExtension]():
-		return func(at unsafe.Pointer, raw []byte) error {
-			extension := (*runtime.RawExtension)(at)
-			err := extension.Unmarshal(raw)
-			extension.Raw = slices.Clip(extension.Raw)
-			return err
-		}
 	}
 	return func(at unsafe.Pointer, raw []byte) error {
 		v := reflect.NewAt(t, at)
@@ -344,9 +327,7 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 			v.Elem().Set(reflect.MakeSlice(t, 0, 0)) // a list that is there is not nil
 		}
 		err := v.Interface().(Unmarshaler).Unmarshal(raw)
-		if t.Kind() == reflect.Slice {
-			v.Elem().SetCap(v.Elem().Len())
-		}
+		memory.Clip(v.Elem())
 		return err
 	}
 }
