@@ -98,7 +98,11 @@ func (d *cborEncoding) object(i frame.Item, named bool) (obj object.Object, bare
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk != d.kind {
-		if err := d.checkKind(gvk.GroupVersion().String(), gvk.Kind); err != nil {
+		apiVersion := gvk.GroupVersion().String()
+		if apiVersion == "" && gvk.Kind != "" {
+			apiVersion = cbor.ReadIdentity(raw).APIVersion // apimachinery drops one that it cannot parse
+		}
+		if err := d.checkKind(apiVersion, gvk.Kind); err != nil {
 			return obj, false, err
 		}
 	}

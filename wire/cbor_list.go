@@ -123,5 +123,5 @@ func (l *cborList) check(bareItems bool) (selector string, err error) {
 	if list.Kind == "Status" && list.APIVersion == "v1" {
 		return "", apierrors.FromObject(&list)
 	}
-	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, bareItems)
+	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, bareItems || !l.seenItems)
 }

@@ -156,11 +156,14 @@ func (d jsonRun) object(i frame.Item, named bool) (obj object.Object, bare bool,
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk != d.kind {
-		if err := d.checkKind(gvk.GroupVersion().String(), gvk.Kind); err != nil {
+		apiVersion := gvk.GroupVersion().String()
+		if apiVersion == "" && gvk.Kind != "" {
+			apiVersion = json.ReadClaim(i.Raw).APIVersion // apimachinery drops one that it cannot parse
+		}
+		if err := d.checkKind(apiVersion, gvk.Kind); err != nil {
 			return obj, false, err
 		}
 	}
-	// apimachinery drops an APIVersion that it cannot parse.
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 

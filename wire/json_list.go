@@ -63,7 +63,7 @@ func (l *jsonList) check(bareItems bool) (selector string, err error) {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return "", apierrors.FromObject(&l.status)
 	}
-	return l.selector, l.checkListKind(l.apiVersion, l.kind, bareItems)
+	return l.selector, l.checkListKind(l.apiVersion, l.kind, bareItems || !l.seenItems)
 }
 
 // field reads a field of the list other than its items.

@@ -152,6 +152,7 @@ func TestL21_ListRefusesBadBodies(t *testing.T) {
 		"no kind":                  {`{"apiVersion":"v1","items":[]}`, ErrKind},
 		"list of another kind":     {`{"kind":"ServiceList","apiVersion":"v1","items":[]}`, ErrKind},
 		"list of another version":  {`{"kind":"PodList","apiVersion":"v2","items":[]}`, ErrKind},
+		"item of no version":       {`{` + kind + `"items":[{"kind":"Pod","apiVersion":"a/b/c","metadata":{"name":"a"}}]}`, ErrKind},
 		"a single object":          {`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`, ErrKind},
 		"kind behind the items":    {`{"items":[],"kind":"ServiceList","apiVersion":"v1"}`, ErrKind},
 		"item of another kind":     {`{` + kind + `"items":[{"kind":"Service","apiVersion":"v1","metadata":{"name":"a"}}]}`, ErrKind},
@@ -301,6 +302,43 @@ func TestListKindOfACustomResource(t *testing.T) {
 	bare := `{"kind":"Widgets","apiVersion":"example.com/v1","items":[{"metadata":{"name":"a"}}]}`
 	_, _, err = readList(d, strings.NewReader(bare))
 	require.ErrorIs(t, err, ErrKind)
+	none := `{"kind":"Widgets","apiVersion":"example.com/v1","items":[]}`
+	_, _, err = readList(d, strings.NewReader(none))
+	require.NoError(t, err)
+}
+
+// A single object of another custom resource is no empty list: an informer would delete all that it has.
+func TestL21_AnotherCustomResourceIsNoList(t *testing.T) {
+	for _, media := range []string{MediaJSON, MediaCBOR} {
+		gadget := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
+		body := encodeAs(t, media, widgetKind.GroupVersion().WithKind("Gadget"), gadget)
+		_, _, err := readList(decoderOfType[*unstructured.Unstructured](t, media, Options{Kind: widgetKind}), bytes.NewReader(body))
+		require.ErrorIs(t, err, ErrKind, media)
+	}
+}
+
+// A single object names its kind in full.
+func TestL21_ObjectsNameTheirKind(t *testing.T) {
+	for _, media := range allMedia {
+		whole := encodeAs(t, media, podKind, pod("a"))
+		_, err := podDecoder(t, media, Options{}).Object(whole)
+		require.NoError(t, err, media)
+		var bare []byte
+		switch media {
+		case MediaProtobuf:
+			p, err := pod("a").Marshal()
+			require.NoError(t, err)
+			bare = protobufBody(t, object.GVK{Kind: "Pod"}, p)
+		case MediaJSON:
+			bare = bytes.Replace(whole, []byte(`"apiVersion"`), []byte(`"apiversion"`), 1)
+		case MediaCBOR:
+			bare = bytes.Replace(whole, []byte("apiVersion"), []byte("apiversion"), 1)
+		}
+		_, err = podDecoder(t, media, Options{}).Object(bare)
+		require.ErrorIs(t, err, ErrKind, media)
+		_, err = readWatch(podDecoder(t, media, Options{}), bytes.NewReader(rawFrame(t, media, "ADDED", bare)))
+		require.ErrorIs(t, err, ErrKind, media)
+	}
 }
 
 func TestBreakStopsReading(t *testing.T) {

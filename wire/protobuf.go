@@ -66,10 +66,7 @@ func (d *protobufEncoding) open(i frame.Item) (frame.Item, error) {
 	if isStatus(e.APIVersion, e.Kind) && !d.isStatus() {
 		return i, unmarshalStatus(e.Raw)
 	}
-	if err = d.checkKind(e.APIVersion, e.Kind); err == nil && e.Kind == "" {
-		err = d.wrongKind(e.APIVersion, e.Kind, "")
-	}
-	if err != nil {
+	if err := d.checkNamed(e.APIVersion, e.Kind); err != nil {
 		return i, d.fail("object", e.Raw, err)
 	}
 	return frame.Item{Raw: e.Raw}, nil

@@ -148,8 +148,16 @@ func (t *target) checkKind(apiVersion, kind string) error {
 	return t.wrongKind(apiVersion, kind, "")
 }
 
-// checkListKind is checkKind for a list. bareItems says that some of its items
-// do not name their kind, so that the list's own must vouch for them. A CustomResourceDefinition
+// checkNamed is checkKind for an object that must name its kind.
+func (t *target) checkNamed(apiVersion, kind string) error {
+	if apiVersion == "" || kind == "" {
+		return t.wrongKind(apiVersion, kind, "")
+	}
+	return t.checkKind(apiVersion, kind)
+}
+
+// checkListKind is checkKind for a list. bareItems says that some of its items do not name their kind,
+// or that the body has no items at all: then the kind of the list must vouch for them. A CustomResourceDefinition
 // may call its list anything; Kubernetes itself always appends "List".
 func (t *target) checkListKind(apiVersion, kind string, bareItems bool) error {
 	switch {
