@@ -423,3 +423,35 @@ func mapsIn(t *testing.T, depth int) []byte {
 	require.NoError(t, err)
 	return body
 }
+
+// A Status in the place of an object or a list, and the metadata of a list, are not counted. They need not be: the
+// largest of their elements takes 48 bytes.
+func TestW02_AStatusTakesNoMoreThanAnObject(t *testing.T) {
+	const many = 1 << 18
+	cbor := func(s string) string { return string(byte(0x60+len(s))) + s }
+	for media, body := range map[string][]byte{
+		MediaJSON:     []byte(`{"apiVersion":"v1","kind":"Status","details":{"causes":[` + strings.Repeat("{},", many) + `{}]}}`),
+		MediaProtobuf: protobufBody(t, statusKind, nest(0x2a, bytes.Repeat([]byte{0x22, 0x00}, many), nil)),
+		MediaCBOR: []byte("\xa3" + cbor("apiVersion") + cbor("v1") + cbor("kind") + cbor("Status") + cbor("details") + "\xa1" + cbor("causes") +
+			"\x9f" + strings.Repeat("\xa0", many) + "\xff"),
+	} {
+		d := podDecoder(t, media, Options{})
+		within := hostile.Budget{Memory: 1 << 20, MemoryPerByte: 6 * MaxMemoryPerByte}
+		within.Within(t, len(body), func() { _, _ = d.Object(body) })
+		within.Within(t, len(body), func() { _, _, _ = readList(d, bytes.NewReader(body)) })
+		within.Within(t, len(body), func() { _, _ = readWatch(d, bytes.NewReader(rawFrame(t, media, "ERROR", body))) })
+	}
+}
+
+// The selector of a list in CBOR is looked for in metadata without a Go type, which is counted.
+func TestW02_MetadataOfAListIsCounted(t *testing.T) {
+	const depth, chains = 50, 1000
+	cbor := func(s string) string { return string(byte(0x60+len(s))) + s }
+	body := "\xa4" + cbor("apiVersion") + cbor("v1") + cbor("kind") + cbor("PodList") + cbor("items") + "\x80" + cbor("metadata") + "\xa1" + cbor("shardInfo") +
+		"\x9f" + strings.Repeat(strings.Repeat("\xa1\x60", depth)+"\xf6", chains) + "\xff"
+	d := podDecoder(t, MediaCBOR, Options{}).Selected(func(string) { t.Error("there is no selector") })
+	hostile.Budget{Memory: 1 << 20, MemoryPerByte: 15}.Within(t, len(body), func() {
+		_, _, err := readList(d, strings.NewReader(body))
+		require.NoError(t, err)
+	})
+}

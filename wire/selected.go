@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
@@ -54,7 +55,7 @@ func selectedCBOR(list []byte) string {
 		return ""
 	}
 	var fields cbor.Tree
-	if cbor.Unmarshal(list, &fields) != nil {
+	if cbor.Check(guard.Untyped, list) != nil || cbor.Unmarshal(list, &fields) != nil {
 		return ""
 	}
 	metadata, _ := fields["metadata"].(map[string]any)

@@ -170,16 +170,5 @@ func (c *check) entry(g, each *guard.Guard) bool {
 	if g == nil || g.Form != guard.Struct {
 		return c.value(each)
 	}
-	below := g.Below(memory.String(name))
-	if len(below) == 0 {
-		return c.value(nil)
-	}
-	start := c.at
-	for _, field := range below {
-		c.at = start
-		if !c.value(field) {
-			return false
-		}
-	}
-	return true
+	return c.value(g.Below(memory.String(name)))
 }

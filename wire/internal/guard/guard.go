@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,8 +26,21 @@ type Guard struct {
 	Entries weight.Entries // of a map
 	Elem    *Guard         // of what a pointer points to, or a list or a map holds
 
-	names map[string][]*Guard // the fields of a struct; embedding may give two the same name
-	any   []*Guard            // what a value that reads itself may become
+	names map[string]field // the fields of a struct
+	any   []*Guard         // what a value that reads itself may become
+}
+
+// field is a field of a struct or of one that it embeds. Of several with one name, it is the one that
+// encoding/json fills.
+type field struct {
+	guard  *Guard // nil if the value needs no look, or if no field is filled
+	depth  int    // of the embedding
+	tagged bool   // the name is from a tag
+}
+
+// hides reports whether f is filled and a field of the same name is not.
+func (f field) hides(other field) bool {
+	return f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged
 }
 
 // Form is what a value is made into.
@@ -83,11 +97,7 @@ func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 			g.Elem = nil
 		}
 		g.any = slices.DeleteFunc(g.any, idle)
-		for name, below := range g.names {
-			if g.names[name] = slices.DeleteFunc(below, idle); len(g.names[name]) == 0 {
-				delete(g.names, name)
-			}
-		}
+		maps.DeleteFunc(g.names, func(_ string, f field) bool { return idle(f.guard) })
 	}
 	return matters
 }
@@ -107,8 +117,8 @@ func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	if these[g.Elem] || slices.ContainsFunc(g.any, in) {
 		return true
 	}
-	for _, below := range g.names {
-		if slices.ContainsFunc(below, in) {
+	for _, f := range g.names {
+		if these[f.guard] {
 			return true
 		}
 	}
@@ -144,7 +154,7 @@ func drawGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 // drawStruct draws the guard of a struct. One that reads itself and whose fields have no names
 // in JSON becomes one of them: a bool or a schema, a list or what may be an element of it.
 func (g *Guard) drawStruct(t reflect.Type, known map[reflect.Type]*Guard) {
-	g.Form, g.names = Struct, make(map[string][]*Guard)
+	g.Form, g.names = Struct, make(map[string]field)
 	readsItself, named := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), false
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -162,35 +172,50 @@ func (g *Guard) drawStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 		return
 	}
 	g.Form = Own
-	for _, below := range g.names {
-		g.any = append(g.any, below...)
+	for _, f := range g.names {
+		if f.guard != nil {
+			g.any = append(g.any, f.guard)
+		}
 	}
 }
 
 func (g *Guard) drawField(f reflect.StructField, name string, known map[reflect.Type]*Guard) {
-	field := drawGuard(f.Type, known)
-	embedded := field
+	of := drawGuard(f.Type, known)
+	embedded := of
 	if f.Type.Kind() == reflect.Pointer {
-		embedded = field.Elem
+		embedded = of.Elem
 	}
 	switch {
 	case f.Tag.Get("json") == "-":
 	case name != "":
-		g.names[name] = append(g.names[name], field)
+		g.add(name, field{guard: of, tagged: true})
 	case f.Anonymous && embedded.names != nil:
-		if field != embedded {
-			g.Size += field.Size
+		if of != embedded {
+			g.Size += of.Size
 		}
 		for name, inner := range embedded.names {
-			g.names[name] = append(g.names[name], inner...)
+			inner.depth++
+			g.add(name, inner)
 		}
-	default:
-		g.names[f.Name] = append(g.names[f.Name], field)
+	case f.IsExported():
+		g.add(f.Name, field{guard: of})
 	}
 }
 
-// Below returns the guards of a field of a struct.
-func (g *Guard) Below(name string) []*Guard { return g.names[name] }
+// add adds a field. If neither it nor the one that has the name hides the other, none is filled.
+func (g *Guard) add(name string, f field) {
+	have, ok := g.names[name]
+	switch {
+	case !ok || f.hides(have):
+		g.names[name] = f
+	case !have.hides(f):
+		have.guard = nil
+		g.names[name] = have
+	}
+}
+
+// Below returns the guard of a field of a struct. It returns nil if the value needs no look.
+func (g *Guard) Below(name string) *Guard { return g.names[name].guard }
 
 // Fitting returns the guard of the field that a value that reads itself fills, if it is an object, an
 // array or anything else. It returns nil if the value needs no look.
@@ -240,12 +265,10 @@ func (g *Guard) CheckValue(v any) error {
 		for name, value := range v {
 			below := g.Below(name)
 			if g.Form == Map {
-				below = []*Guard{g.Elem}
+				below = g.Elem
 			}
-			for _, field := range below {
-				if err := field.CheckValue(value); err != nil {
-					return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
-				}
+			if err := below.CheckValue(value); err != nil {
+				return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
 			}
 		}
 	}

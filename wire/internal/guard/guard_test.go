@@ -25,15 +25,15 @@ func TestGuardHasOnlyWhatMatters(t *testing.T) {
 	}
 	g := Of(reflect.TypeFor[chain]())
 	require.ElementsMatch(t, []string{"Next", "Other", "Sizes", "Tags"}, slices.Collect(maps.Keys(g.names)))
-	require.Same(t, g, g.Below("Next")[0].Elem)
-	require.Same(t, g, g.Below("Other")[0].Elem.Elem)
-	require.Equal(t, Quantity, g.Below("Sizes")[0].Elem.Form)
-	require.Nil(t, g.Below("Tags")[0].Elem)
+	require.Same(t, g, g.Below("Next").Elem)
+	require.Same(t, g, g.Below("Other").Elem.Elem)
+	require.Equal(t, Quantity, g.Below("Sizes").Elem.Form)
+	require.Nil(t, g.Below("Tags").Elem)
 	require.Nil(t, Of(reflect.TypeFor[struct{ A, B string }]()))
 
 	pod := Of(reflect.TypeFor[corev1.Pod]())
-	require.NotContains(t, pod.Below("metadata")[0].names, "creationTimestamp")
-	require.Contains(t, pod.Below("spec")[0].names, "overhead")
+	require.NotContains(t, pod.Below("metadata").names, "creationTimestamp")
+	require.Contains(t, pod.Below("spec").names, "overhead")
 }
 
 // A type that reads itself may become what its fields are.
@@ -58,3 +58,23 @@ type schema struct {
 }
 
 func (s *schemaOrBool) UnmarshalJSON([]byte) error { return nil }
+
+// Of fields with one name, encoding/json fills the one with the least depth, or the one whose name is from a tag, or none.
+func TestAHiddenFieldIsNotGuarded(t *testing.T) {
+	type hidden struct{ Same, Twice, Tagged, Deep []corev1.Pod }
+	type other struct {
+		Twice  []corev1.Pod
+		Other  []corev1.Node `json:"Tagged"`
+		hidden               // whose Deep is hidden by the one of the same name that is less deep
+	}
+	g := Of(reflect.TypeFor[struct {
+		hidden
+		*other
+		Same []corev1.Service
+	}]())
+	size := func(t reflect.Type) int64 { return int64(t.Size()) }
+	require.Equal(t, size(reflect.TypeFor[corev1.Service]()), g.Below("Same").Size)
+	require.Equal(t, size(reflect.TypeFor[corev1.Node]()), g.Below("Tagged").Size)
+	require.Equal(t, size(reflect.TypeFor[corev1.Pod]()), g.Below("Deep").Size)
+	require.Nil(t, g.Below("Twice"))
+}

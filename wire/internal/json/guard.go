@@ -164,7 +164,7 @@ func (c *check) fields(g *guard.Guard) error {
 		name := c.Raw[start:c.at]
 		err := c.colon()
 		if err == nil && g.Form == guard.Struct {
-			err = c.field(g, name)
+			err = c.value(g.Below(memory.String(unquoted(name))))
 		} else if err == nil {
 			err = c.value(each)
 		}
@@ -175,22 +175,6 @@ func (c *check) fields(g *guard.Guard) error {
 			return err
 		}
 		if more, err = c.more('}'); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// field looks at a field of a struct.
-func (c *check) field(g *guard.Guard, name []byte) error {
-	below := g.Below(memory.String(unquoted(name)))
-	if len(below) == 0 {
-		return c.value(nil)
-	}
-	start := c.walk
-	for _, field := range below {
-		c.walk = start
-		if err := c.value(field); err != nil {
 			return err
 		}
 	}
