@@ -17,22 +17,23 @@ const aggregatedAccept = wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGro
 	wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
 	wire.MediaJSON
 
-// isAggregated reports whether an answer to aggregatedAccept has the
-// aggregated form. The two versions of it have the same JSON fields.
-func isAggregated(contentType string) bool {
+// aggregatedVersion returns the version of the aggregated form that an answer to aggregatedAccept
+// has. It returns "" if the answer has another form. The two versions have the same JSON fields.
+func aggregatedVersion(contentType string) string {
 	mediaType, params, err := mime.ParseMediaType(contentType)
-	return err == nil && mediaType == wire.MediaJSON &&
-		params["g"] == apidiscoveryv2.GroupName &&
-		(params["v"] == "v2" || params["v"] == "v2beta1") &&
-		params["as"] == "APIGroupDiscoveryList"
+	if err != nil || mediaType != wire.MediaJSON || params["g"] != apidiscoveryv2.GroupName || params["as"] != "APIGroupDiscoveryList" ||
+		params["v"] != "v2" && params["v"] != "v2beta1" {
+		return ""
+	}
+	return params["v"]
 }
 
 // readAggregated reads an aggregated document. What a stale group version
 // lists is kept: where the backend is down, the request that follows says so
 // better than discovery could.
-func readAggregated(body []byte) ([]servedVersion, error) {
+func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	var doc apidiscoveryv2.APIGroupDiscoveryList
-	if err := decodeDocument(body, "APIGroupDiscoveryList", &doc); err != nil {
+	if err := decodeDocument(body, apidiscoveryv2.GroupName+"/"+version, "APIGroupDiscoveryList", &doc); err != nil {
 		return nil, err
 	}
 	var versions []servedVersion

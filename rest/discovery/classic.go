@@ -24,7 +24,7 @@ func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 		return readAPIVersions(body)
 	}
 	var doc metav1.APIGroupList
-	if err := decodeDocument(body, "APIGroupList", &doc); err != nil {
+	if err := decodeDocument(body, "v1", "APIGroupList", &doc); err != nil {
 		return nil, err
 	}
 	var versions []servedVersion
@@ -44,7 +44,7 @@ func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 // been one; the first is the preferred one.
 func readAPIVersions(body []byte) ([]servedVersion, error) {
 	var doc metav1.APIVersions
-	if err := decodeDocument(body, "APIVersions", &doc); err != nil {
+	if err := decodeDocument(body, "v1", "APIVersions", &doc); err != nil {
 		return nil, err
 	}
 	versions := make([]servedVersion, len(doc.Versions))
@@ -95,7 +95,7 @@ func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([
 		return nil, err
 	}
 	var doc metav1.APIResourceList
-	if err := decodeDocument(body, "APIResourceList", &doc); err != nil {
+	if err := decodeDocument(body, "v1", "APIResourceList", &doc); err != nil {
 		return nil, err
 	}
 	if doc.GroupVersion != gv.String() {

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
@@ -192,8 +194,8 @@ func discoverRoot(ctx context.Context, get Get, root string) ([]servedVersion, e
 	if err != nil {
 		return nil, err
 	}
-	if isAggregated(contentType) {
-		return readAggregated(body)
+	if version := aggregatedVersion(contentType); version != "" {
+		return readAggregated(body, version)
 	}
 	versions, err := readClassicRoot(root, body)
 	if err != nil {
@@ -211,18 +213,17 @@ func versionPath(gv schema.GroupVersion) string {
 	return groupsRoot + "/" + gv.Group + "/" + gv.Version
 }
 
-// decodeDocument reads a discovery document of the given kind into doc. The
-// kind is checked because a proxy's or another server's JSON would otherwise
-// read as a server that serves nothing.
-func decodeDocument(body []byte, kind string, doc any) error {
-	var head struct {
-		Kind string `json:"kind"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &head); err != nil {
+// decodeDocument reads a discovery document of the given kind into doc. It fails if the document says
+// that it is of another kind, because the JSON of a proxy or of another server would otherwise read as
+// a server that serves nothing. API servers leave out the apiVersion of the core group's documents.
+func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
+	var is metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &is); err != nil {
 		return fmt.Errorf("decode %s: %w: check that the address is that of a Kubernetes API server", kind, err)
 	}
-	if head.Kind != kind {
-		return fmt.Errorf("decode %s: the document has kind %q: check that the address is that of a Kubernetes API server", kind, head.Kind)
+	if is.Kind != kind || cmp.Or(is.APIVersion, apiVersion) != apiVersion {
+		return fmt.Errorf("decode %s: the document has apiVersion %q and kind %q, want %q and %q: check that the address is that of a Kubernetes API server",
+			kind, is.APIVersion, is.Kind, apiVersion, kind)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, doc); err != nil {
 		return fmt.Errorf("decode %s: %w", kind, err)

@@ -138,7 +138,7 @@ func (s *fakeServer) document(path string, aggregated bool) (any, string) {
 		if s.v2beta1 {
 			version = "v2beta1"
 		}
-		return s.aggregated(path), "application/json;g=apidiscovery.k8s.io;v=" + version + ";as=APIGroupDiscoveryList"
+		return s.aggregated(path, version), "application/json;g=apidiscovery.k8s.io;v=" + version + ";as=APIGroupDiscoveryList"
 	case path == coreRoot:
 		doc := metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}}
 		for _, version := range s.below(path)[0].versions {
@@ -180,8 +180,8 @@ func (s *fakeServer) resourceList(path string) any {
 	return nil
 }
 
-func (s *fakeServer) aggregated(root string) any {
-	doc := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
+func (s *fakeServer) aggregated(root, version string) any {
+	doc := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/" + version}}
 	for _, g := range s.below(root) {
 		group := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 		for _, v := range g.versions {
@@ -406,6 +406,8 @@ func TestDiscoveryRejectsWhatIsNoDiscoveryDocument(t *testing.T) {
 		"a proxy's login page": {groupsRoot, "<html>", "/apis: decode APIGroupList"},
 		"another kind":         {groupsRoot, `{"kind":"Status"}`, `kind "Status"`},
 		"no kind":              {groupsRoot, `{}`, `kind ""`},
+		"another group":        {groupsRoot, `{"apiVersion":"example.com/v1","kind":"APIGroupList"}`, `apiVersion "example.com/v1"`},
+		"another version":      {"/apis/apps/v1", `{"apiVersion":"v2","kind":"APIResourceList","groupVersion":"apps/v1"}`, `apiVersion "v2"`},
 		"empty":                {groupsRoot, ``, "unexpected end"},
 		"wrong shape":          {groupsRoot, `{"kind":"APIGroupList","groups":7}`, "decode APIGroupList"},
 		"truncated resources":  {"/apis/apps/v1", `{"kind":"APIResourceList","groupVer`, "apps/v1: decode APIResourceList"},
@@ -454,17 +456,17 @@ func TestDiscoveryEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestIsAggregated(t *testing.T) {
-	for contentType, want := range map[string]bool{
-		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList":         true,
-		"application/json; as=APIGroupDiscoveryList; v=v2beta1; g=apidiscovery.k8s.io": true,
-		"application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList":         false,
-		"application/json": false,
-		"text/html":        false,
-		"":                 false,
-		";;":               false,
+func TestAggregatedVersion(t *testing.T) {
+	for contentType, want := range map[string]string{
+		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList":         "v2",
+		"application/json; as=APIGroupDiscoveryList; v=v2beta1; g=apidiscovery.k8s.io": "v2beta1",
+		"application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList":         "",
+		"application/json": "",
+		"text/html":        "",
+		"":                 "",
+		";;":               "",
 	} {
-		assert.Equal(t, want, isAggregated(contentType), contentType)
+		assert.Equal(t, want, aggregatedVersion(contentType), contentType)
 	}
 }
 
