@@ -134,9 +134,7 @@ func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T])
 			return
 		}
 		defer release()
-		if review.Request == nil || review.APIVersion != admissionv1.SchemeGroupVersion.String() {
-			http.Error(w, fmt.Sprintf("want an AdmissionReview of %s with a request, got %s %s",
-				admissionv1.SchemeGroupVersion, review.APIVersion, review.Kind), http.StatusBadRequest)
+		if !isWanted(w, review.TypeMeta, review.Request != nil, admissionv1.SchemeGroupVersion.WithKind("AdmissionReview")) {
 			return
 		}
 		request := &Request[T]{AdmissionRequest: review.Request.AdmissionRequest}

@@ -37,8 +37,9 @@ func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
 // A review of few bytes cannot become one of many: not by what the API server sends, and not
 // by what it does not.
 func TestAReviewDoesNotGrow(t *testing.T) {
-	review := func(of string) string {
-		return `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},` + of + `},"response":{"result":{"details":{"causes":[` +
+	const admission, conversion = `"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"`, `"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"`
+	review := func(is, of string) string {
+		return `{` + is + `,"request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},` + of + `},"response":{"result":{"details":{"causes":[` +
 			strings.Repeat("{},", 1<<20) + `{}]}},"convertedObjects":[` + strings.Repeat("0,", 1<<20) + `0]}}`
 	}
 	validate := Validate(func(context.Context, *Request[*corev1.Pod]) error { return nil })
@@ -48,12 +49,12 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 		body    string
 		code    int
 	}{
-		"an answer":            {validate, review(`"name":"a"`), http.StatusOK},
-		"groups":               {validate, review(`"userInfo":{"groups":[` + strings.Repeat(`"",`, 2<<20) + `""]}`), http.StatusRequestEntityTooLarge},
-		"an answer of objects": {convert, review(`"desiredAPIVersion":"v1","objects":[]`), http.StatusOK},
-		"a pod":                {validate, review(`"object":{"spec":{"containers":[` + strings.Repeat("{},", 1<<20) + `{}]}}`), http.StatusRequestEntityTooLarge},
-		"a pod that was":       {validate, review(`"oldObject":{"spec":{"containers":[` + strings.Repeat("0,", 1<<20) + `0]}}`), http.StatusRequestEntityTooLarge},
-		"objects":              {convert, review(`"desiredAPIVersion":"v1","objects":[` + strings.Repeat("0,", 2<<20) + `0]`), http.StatusRequestEntityTooLarge},
+		"an answer":            {validate, review(admission, `"name":"a"`), http.StatusOK},
+		"groups":               {validate, review(admission, `"userInfo":{"groups":[`+strings.Repeat(`"",`, 2<<20)+`""]}`), http.StatusRequestEntityTooLarge},
+		"an answer of objects": {convert, review(conversion, `"desiredAPIVersion":"v1","objects":[]`), http.StatusOK},
+		"a pod":                {validate, review(admission, `"object":{"spec":{"containers":[`+strings.Repeat("{},", 1<<20)+`{}]}}`), http.StatusRequestEntityTooLarge},
+		"a pod that was":       {validate, review(admission, `"oldObject":{"spec":{"containers":[`+strings.Repeat("0,", 1<<20)+`0]}}`), http.StatusRequestEntityTooLarge},
+		"objects":              {convert, review(conversion, `"desiredAPIVersion":"v1","objects":[`+strings.Repeat("0,", 2<<20)+`0]`), http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w *httptest.ResponseRecorder
@@ -73,7 +74,7 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 func TestAReviewTakesWhatItWeighs(t *testing.T) {
 	const objects = 1000
 	held := newBudget(objects*objectWeight + objects)
-	body := `{"request":{"objects":[` + strings.Repeat(`"a,\"[",`, objects-1) + `[1,{"b":[2,3]}]]}}`
+	body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[` + strings.Repeat(`"a,\"[",`, objects-1) + `[1,{"b":[2,3]}]]}}`
 	before := held.left.Load()
 	for range 2 {
 		var first, second conversionReview
@@ -95,8 +96,8 @@ func TestAReviewOfManyObjects(t *testing.T) {
 	of := func(n int, each string) string { return strings.Repeat(each+",", n-1) + each }
 	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"63cb1b8e-8ba7-4b3c-9d6c-5b2d0f1ee0f1"}}`
 	for body, h := range map[string]http.Handler{
-		fmt.Sprintf(`{"request":{"uid":"u","desiredAPIVersion":"v1","objects":[%s]}}`, of(100_000, object)): NewConversion[*corev1.Pod](corev1.SchemeGroupVersion),
-		fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"userInfo":{"groups":[%s]},"object":%s}}`, of(10_000, `"system:masters"`), object): Validate(func(_ context.Context, r *Request[*corev1.Pod]) error {
+		fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"v1","objects":[%s]}}`, of(100_000, object)): NewConversion[*corev1.Pod](corev1.SchemeGroupVersion),
+		fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"userInfo":{"groups":[%s]},"object":%s}}`, of(10_000, `"system:masters"`), object): Validate(func(_ context.Context, r *Request[*corev1.Pod]) error {
 			require.Len(t, r.UserInfo.Groups, 10_000)
 			return nil
 		}),

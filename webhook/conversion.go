@@ -199,8 +199,7 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	if review.Request == nil {
-		http.Error(w, "want a ConversionReview with a request", http.StatusBadRequest)
+	if !isWanted(w, review.TypeMeta, review.Request != nil, object.GVK{Group: "apiextensions.k8s.io", Version: "v1", Kind: "ConversionReview"}) {
 		return
 	}
 	defer func() { call.conversion.give(review.Request.taken) }()

@@ -47,8 +47,8 @@ func answered(t *testing.T, h http.Handler, body []byte) {
 // FuzzAdmission sends what may be an admission review to a webhook that changes Pods.
 func FuzzAdmission(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":` + pod + `}}`))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"object":null,"oldObject":{}}}`))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":"1e-999999999"}}}}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"object":null,"oldObject":{}}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":"1e-999999999"}}}}}`))
 	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
 		r.Object.Labels = map[string]string{"a": "b"}
 		return nil
@@ -74,7 +74,7 @@ func FuzzConversion(f *testing.F) {
 	for _, object := range []string{`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"size":"1"}`, `{"apiVersion":"example.com/v2"}`, `null`, `7`, ``} {
 		f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"example.com/v2","objects":[` + object + `]}}`))
 	}
-	f.Add([]byte(`{"request":{"desiredAPIVersion":"a/b/c","objects":[{},{}]}}`))
+	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"desiredAPIVersion":"a/b/c","objects":[{},{}]}}`))
 	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, body []byte) {
 		kept.Nothing(t)
@@ -88,7 +88,7 @@ func TestAnAbsurdQuantityIsRefusedAtOnce(t *testing.T) {
 	h := webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader([]byte(
-		`{"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":"1e-99999"}}}}}`))))
+		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Pod","spec":{"overhead":{"cpu":"1e-99999"}}}}}`))))
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Contains(t, w.Body.String(), `"allowed":false`)
 	require.Contains(t, w.Body.String(), "quantity with too many digits or too large an exponent")

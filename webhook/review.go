@@ -69,6 +69,15 @@ func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *bu
 	return nil, false
 }
 
+// isWanted reports whether a review is of the wanted kind and has a request. If not, it has answered.
+func isWanted(w http.ResponseWriter, is metav1.TypeMeta, hasRequest bool, wanted object.GVK) bool {
+	if hasRequest && is.GroupVersionKind() == wanted {
+		return true
+	}
+	http.Error(w, fmt.Sprintf("want %s with a request, got %s", quoted(wanted), quoted(is.GroupVersionKind())), http.StatusBadRequest)
+	return false
+}
+
 // elements is how many elements a list of JSON has.
 func elements(list []byte) (n int64) {
 	depth, quoted := 0, false

@@ -152,6 +152,15 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
 		require.Equal(t, 400, w.Code, body)
 	}
+	for _, is := range []string{"", `"kind":"AdmissionReview",`, `"apiVersion":"v1","kind":"Status",`,
+		`"apiVersion":"admission.k8s.io/v1","kind":"Other",`, `"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"ConversionReview",`} {
+		for _, h := range []http.Handler{h, webhook.NewConversion[*corev1.Pod](corev1.SchemeGroupVersion)} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{`+is+`"request":{"uid":"u"}}`)))
+			require.Equal(t, 400, w.Code, is)
+			require.Regexp(t, `want "(admission|apiextensions).k8s.io/v1 (Admission|Conversion)Review" with a request, got `, w.Body.String())
+		}
+	}
 }
 
 func TestAServerOfWebhooks(t *testing.T) {

@@ -102,7 +102,7 @@ func TestAConversionDoesNotGrow(t *testing.T) {
 	Spoke(convert, v2, none, none)
 	c := &call{log: slog.New(slog.DiscardHandler), conversion: newBudget(conversionBudget)}
 	ask := func(containers, perByte int) string {
-		body := fmt.Sprintf(`{"request":{"uid":"u","desiredAPIVersion":"v2","objects":[`+pod+`]}}`, strings.Repeat("{},", containers))
+		body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"v2","objects":[`+pod+`]}}`, strings.Repeat("{},", containers))
 		var w *httptest.ResponseRecorder
 		hostile.Budget{Memory: 1 << 20, MemoryPerByte: perByte}.Within(t, len(body), func() {
 			w = httptest.NewRecorder()
@@ -129,7 +129,7 @@ func TestWhatAConversionHoldsIsCounted(t *testing.T) {
 	c := &call{log: slog.New(slog.DiscardHandler), conversion: newBudget(room)}
 	ask := func(objects int) string {
 		each := `{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"` + strings.Repeat("<", 16<<10) + `"}}`
-		body := `{"request":{"uid":"u","desiredAPIVersion":"v2","objects":[` + strings.Repeat(each+",", objects-1) + each + `]}}`
+		body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"v2","objects":[` + strings.Repeat(each+",", objects-1) + each + `]}}`
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		convert.ServeHTTP(w, r.WithContext(context.WithValue(t.Context(), callKey{}, c)))
