@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -65,9 +66,15 @@ func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
 	c.faults = c.server.faults.plan(c)
-	c.w.cutAfter, c.w.alters = c.faults.cutAfter, newAlterations(c.faults.alters)
+	c.w.cutAfter, c.w.alters, c.w.headers = c.faults.cutAfter, newAlterations(c.faults.alters), c.faults.headers
 	if err := c.misbehave(); err != nil {
 		return c.answer(err)
+	}
+	if a := c.faults.answer; a != nil {
+		c.w.Header().Set("Content-Type", typeJSON)
+		c.w.WriteHeader(cmp.Or(a.Code, http.StatusOK))
+		_, err := c.w.Write(a.Body)
+		return err
 	}
 	if err := c.admit(); err != nil {
 		return c.answer(err)

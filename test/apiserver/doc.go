@@ -77,7 +77,8 @@
 //
 // # Failure
 //
-// Faults are rules that hit requests by verb and resource. Restart, RestartCold,
+// Faults are rules that hit requests by verb and resource. Answer, Header and Raw are actions that send
+// any body, header and frame of a watch. Restart, RestartCold,
 // Down, Up, SetLag, SetStuck and Upgrade are events of one server's life; Compact,
 // Snapshot and Restore, the resources and the rights concern the whole cluster.
 //

@@ -61,6 +61,19 @@ type Fail struct {
 	RetryAfter string
 }
 
+// Answer answers with Body, as JSON unless a Header says otherwise. The server does not handle the request.
+type Answer struct {
+	Code int // http.StatusOK if zero
+	Body []byte
+}
+
+// Header sets a header field of the response to Values, whatever else the server or another fault sets. Without
+// Values the response has no such field.
+type Header struct {
+	Name   string
+	Values []string
+}
+
 // Compacted forgets the history before the request is served; see
 // Server.Compact.
 type Compacted struct{}
@@ -116,11 +129,20 @@ type ErrorEvent struct {
 	Status      metav1.Status
 }
 
+// Raw sends Bytes as they are after some frames of a watch; after none, at once. The watch goes on after them.
+type Raw struct {
+	AfterFrames int
+	Bytes       []byte
+}
+
 // plan is what the actions make of one request. Negative numbers are never.
 type plan struct {
 	delay           time.Duration
 	compact         bool
 	fail            *Fail
+	answer          *Answer
+	headers         []Header
+	raws            []Raw
 	cutAfter        int64
 	alters          []Alter
 	garbleAt        int
@@ -140,6 +162,9 @@ type plan struct {
 func (a Delay) apply(p *plan)           { p.delay += a.For }
 func (a Cut) apply(p *plan)             { p.cutAfter = a.AfterBytes }
 func (a Fail) apply(p *plan)            { p.fail = &a }
+func (a Answer) apply(p *plan)          { p.answer = &a }
+func (a Header) apply(p *plan)          { p.headers = append(p.headers, a) }
+func (a Raw) apply(p *plan)             { p.raws = append(p.raws, a) }
 func (a Compacted) apply(p *plan)       { p.compact = true }
 func (a Garble) apply(p *plan)          { p.garbleAt = a.Frame }
 func (a Alter) apply(p *plan)           { p.alters = append(p.alters, a) }

@@ -66,11 +66,14 @@ func TestFaultFrames(t *testing.T) {
 		want   string
 		broken bool
 	}{
-		"garbled":    {apiserver.Garble{Frame: 1}, "ADDED a@101", true},
-		"truncated":  {apiserver.Truncate{Frame: 1}, "ADDED a@101", true},
-		"wrong type": {apiserver.WrongType{Frame: 1}, "ADDED a@101 ADDED unexpected@1 ADDED c@103", false},
-		"oversized":  {apiserver.Oversize{Frame: 2, Size: 1 << 20}, "ADDED a@101 ADDED b@102 ADDED @", false},
-		"duplicated": {apiserver.Duplicate{Every: 2}, "ADDED a@101 ADDED b@102 ADDED b@102 ADDED c@103", false},
+		"garbled":      {apiserver.Garble{Frame: 1}, "ADDED a@101", true},
+		"truncated":    {apiserver.Truncate{Frame: 1}, "ADDED a@101", true},
+		"wrong type":   {apiserver.WrongType{Frame: 1}, "ADDED a@101 ADDED unexpected@1 ADDED c@103", false},
+		"oversized":    {apiserver.Oversize{Frame: 2, Size: 1 << 20}, "ADDED a@101 ADDED b@102 ADDED @", false},
+		"duplicated":   {apiserver.Duplicate{Every: 2}, "ADDED a@101 ADDED b@102 ADDED b@102 ADDED c@103", false},
+		"raw at once":  {apiserver.Raw{Bytes: []byte(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"Raw","metadata":{"name":"x","resourceVersion":"7"}}}` + "\n")}, "ADDED x@7 ADDED a@101 ADDED b@102 ADDED c@103", false},
+		"raw":          {apiserver.Raw{AfterFrames: 2, Bytes: []byte(`{"type":"ODD","object":{"apiVersion":"v1","kind":"Raw","metadata":{"name":"x","resourceVersion":"7"}}}` + "\n")}, "ADDED a@101 ADDED b@102 ODD x@7 ADDED c@103", false},
+		"raw nonsense": {apiserver.Raw{AfterFrames: 1, Bytes: []byte("<html>")}, "ADDED a@101", true},
 		"error at once": {apiserver.ErrorEvent{Status: metav1.Status{Code: 500, Reason: "Odd", Message: "m"}},
 			"ERROR 500 Odd: m", false},
 		"error": {apiserver.ErrorEvent{AfterFrames: 2, Status: metav1.Status{Code: 500, Reason: "Odd", Message: "m"}},
@@ -93,6 +96,39 @@ func TestFaultFrames(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestFaultAnswer(t *testing.T) {
+	faulty(t, "list", apiserver.Answer{Body: []byte(`{"kind":"Other"}`)}, func(t *testing.T, r *rig) {
+		code, raw, header := r.do("GET", "/api/v1/pods", "")
+		require.Equal(t, 200, code)
+		require.Equal(t, `{"kind":"Other"}`, string(raw))
+		require.Equal(t, "application/json", header.Get("Content-Type"))
+		require.Len(t, r.list("/api/v1/pods").Items, 3, "only once")
+	})
+	faulty(t, "create", apiserver.Answer{Code: 299}, func(t *testing.T, r *rig) {
+		code, raw, _ := r.do("POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"d"}}`)
+		require.Equal(t, 299, code)
+		require.Empty(t, raw)
+		require.Len(t, r.list("/api/v1/pods").Items, 3, "the server has not seen it")
+	})
+}
+
+func TestFaultHeader(t *testing.T) {
+	faulty(t, "list", apiserver.Header{Name: "warning", Values: []string{`299 - "a"`, `299 - "b"`}}, func(t *testing.T, r *rig) {
+		r.Faults().Add(apiserver.Fault{Verb: "list", Count: 1, Do: []apiserver.Action{
+			apiserver.Header{Name: "Content-Type"}, apiserver.Header{Name: "Cache-Control", Values: []string{"public"}},
+		}})
+		code, raw, header := r.do("GET", "/api/v1/pods", "")
+		require.Equal(t, 200, code)
+		require.Contains(t, string(raw), "PodList")
+		require.Equal(t, []string{`299 - "a"`, `299 - "b"`}, header.Values("Warning"))
+		require.Equal(t, []string{"public"}, header.Values("Cache-Control"))
+		require.NotContains(t, header, "Content-Type")
+		_, _, header = r.do("GET", "/api/v1/pods", "")
+		require.Equal(t, "application/json", header.Get("Content-Type"), "only once")
+		require.Empty(t, header.Values("Warning"))
+	})
 }
 
 func TestFaultListItems(t *testing.T) {

@@ -35,6 +35,7 @@ func (w *watcher) sendFrame(kind watch.EventType, body []byte) error {
 		w.buffer = w.buffer[:at+len(frame)/2]
 		return w.last()
 	}
+	w.injectRaw()
 	if n+1 == w.faults.errorAt {
 		return w.faultError()
 	}
@@ -48,6 +49,15 @@ func (w *watcher) sendFrame(kind watch.EventType, body []byte) error {
 		return w.flushed()
 	}
 	return nil
+}
+
+// injectRaw queues the bytes that the fault plan wants after the frames so far.
+func (w *watcher) injectRaw() {
+	for _, raw := range w.faults.raws {
+		if raw.AfterFrames == w.frames {
+			w.buffer = append(w.buffer, raw.Bytes...)
+		}
+	}
 }
 
 // last sends what is queued and ends the watch in the orderly way.

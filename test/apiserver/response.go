@@ -12,6 +12,7 @@ type response struct {
 	bytes    int64 // of body that were sent
 	cutAfter int64 // bytes of body that may pass; negative for all
 	alters   *alterations
+	headers  []Header // which replace those that the server sets
 }
 
 func newResponse(w http.ResponseWriter) *response {
@@ -25,6 +26,9 @@ func (w *response) WriteHeader(code int) {
 	w.code = code
 	header := w.Header()
 	header.Set("Cache-Control", "no-cache, private")
+	for _, h := range w.headers {
+		header[http.CanonicalHeaderKey(h.Name)] = h.Values
+	}
 	w.ResponseWriter.WriteHeader(code)
 }
 

@@ -143,6 +143,7 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 
 // run sends what there is until the watch's time is over.
 func (w *watcher) run() error {
+	w.injectRaw()
 	if w.faults.errorAt == 0 {
 		return w.faultError()
 	}
