@@ -65,7 +65,8 @@ type write struct {
 	about object.Key  // the object
 	rv    string      // up to which the cache has to come in the object's namespace
 	alive bool        // the object is not being deleted
-	gone  func() bool // of a deletion, which has no resource version
+	gone  func() bool // of a deletion or a conflict, which have no resource version
+	sent  string      // of a conflict: the version that was sent
 	heard uint64      // what the cache had heard when the reconcile ended
 }
 
@@ -78,6 +79,9 @@ func (w *write) seen() bool {
 
 // String is for messages.
 func (w *write) String() string {
+	if w.sent != "" {
+		return fmt.Sprintf("%s: another version of %s than %s, which met a conflict", w.cache.name(), object.FormatKey(w.about), w.sent)
+	}
 	if w.gone != nil {
 		return fmt.Sprintf("%s: the deletion of %s", w.cache.name(), object.FormatKey(w.about))
 	}

@@ -24,7 +24,8 @@ import (
 // without a worker, and no longer than Options.Patience.
 //
 // A write counts when its call has returned without an error before the reconcile
-// does. A write that the server may or may not have done, because the connection
+// does. After a conflict the request waits until the cache has another version of the object
+// than the one that was sent. A write that the server may or may not have done, because the connection
 // broke, is not waited for: to meet a conflict or "already exists" is then to be
 // expected.
 //

@@ -35,7 +35,8 @@ const (
 // It is refused where Client.Update is, and for an object without a name.
 //
 // The cache may lag behind what others wrote. Then the server answers with a
-// conflict or "already exists", which is to be returned: a later try sees more.
+// conflict or "already exists", which is to be returned: a later try sees more. After a conflict
+// the request waits until the cache has another version.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.of.createOrUpdate(ctx, o, onObjects(change)))

@@ -37,8 +37,8 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 
 // PatchLocked is Patch with the resource version of o: it fails with a conflict
 // (apierrors.IsConflict) where o is not the latest. A reconcile returns that error and is
-// called again after a back-off, by when the cache mostly has more. Outside of one, rest.Resource.Change tries again
-// by itself.
+// called again when the cache has another version. Outside of one, rest.Resource.Change tries
+// again by itself.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.of.patchBy(ctx, o, onObjects(change), true))
@@ -59,7 +59,7 @@ func (c *client) patchBy(ctx context.Context, o object.Object, change func(objec
 	if err != nil || body == nil {
 		return o, Unchanged, err
 	}
-	patched, err := c.wrote(ctx, object.KeyOf(o), nil)(c.resource.Patch(ctx, object.KeyOf(o), types.MergePatchType, body, metav1.PatchOptions{}))
+	patched, err := c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), nil)(c.resource.Patch(ctx, object.KeyOf(o), types.MergePatchType, body, metav1.PatchOptions{}))
 	return outcome(o, patched, DidUpdate, err)
 }
 

@@ -59,7 +59,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 	if err != nil || patch == nil {
 		return o, Unchanged, err
 	}
-	patched, err := c.wrote(ctx, object.KeyOf(o), nil)(c.resource.Subresource("status").Patch(ctx, object.KeyOf(o), types.MergePatchType, patch, metav1.PatchOptions{}))
+	patched, err := c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), nil)(c.resource.Subresource("status").Patch(ctx, object.KeyOf(o), types.MergePatchType, patch, metav1.PatchOptions{}))
 	return outcome(o, patched, DidUpdate, err)
 }
 

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/handover"
 	"github.com/millrace-dev/millrace/internal/jitter"
@@ -143,6 +145,10 @@ func (s *session) ended(err error) bool {
 	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
 }
 
+// fewConflicts is how many attempts in a row may end in a conflict before that is an error in the
+// log. Conflicts are expected if others write the same objects, and the retry waits for the cache.
+const fewConflicts = 3
+
 // failed counts and reports the error of a reconcile.
 func (c *Controller) failed(a *attempt, err error) {
 	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
@@ -158,7 +164,11 @@ func (c *Controller) failed(a *attempt, err error) {
 	if IsTerminal(err) {
 		c.count.terminals.Add(1)
 	}
-	report(a.logger(), "reconcile failed", err)
+	level := slog.LevelError
+	if apierrors.IsConflict(err) && !IsTerminal(err) && a.number <= fewConflicts {
+		level = slog.LevelDebug
+	}
+	reportAt(a.logger(), level, "reconcile failed", err)
 	p, panicked := errors.AsType[*failure.PanicError](err)
 	if !panicked {
 		return
@@ -172,9 +182,13 @@ func (c *Controller) failed(a *attempt, err error) {
 
 // report logs an error, with its stack where it was a panic.
 func report(logger *slog.Logger, message string, err error) {
+	reportAt(logger, slog.LevelError, message, err)
+}
+
+func reportAt(logger *slog.Logger, level slog.Level, message string, err error) {
 	attrs := []any{"err", err}
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
 	}
-	logger.Error(message, attrs...)
+	logger.Log(context.Background(), level, message, attrs...)
 }

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +31,7 @@ func (c *client) create(ctx context.Context, o object.Object, opts metav1.Create
 	if err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Create(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), "", opts.DryRun)(c.resource.Create(ctx, o, opts))
 }
 
 // Update replaces an object; see rest.Resource.Update. It is refused where the cache
@@ -52,7 +54,7 @@ func (c *client) update(ctx context.Context, o object.Object, opts metav1.Update
 	if err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Update(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
 // UpdateStatus replaces the status of an object. It is refused where Update is: an
@@ -70,7 +72,7 @@ func (c *client) updateStatus(ctx context.Context, o object.Object, opts metav1.
 	if err := c.whole("update the status of", o); err != nil {
 		return o, err
 	}
-	return c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
+	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
 }
 
 // Patch changes an object by a patch; see rest.Resource.Patch. The function Patch makes
@@ -85,7 +87,7 @@ func (c *Client[T]) PatchWith(ctx context.Context, key object.Key, pt types.Patc
 }
 
 func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (object.Object, error) {
-	return c.wrote(ctx, key, opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
+	return c.wrote(ctx, key, "", opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
 }
 
 // Apply sends o as a server-side apply in the name of a field manager: the fields
@@ -117,7 +119,7 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 	if err != nil {
 		return o, err
 	}
-	applied, err := c.wrote(ctx, object.KeyOf(o), opts.DryRun)(c.resource.Apply(ctx, o, opts))
+	applied, err := c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Apply(ctx, o, opts))
 	return applied, c.disowned(ctx, o, err)
 }
 
@@ -144,6 +146,9 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	}
 	deletion := c.deletion(key, o.GetUID())
 	if err := c.resource.Delete(ctx, key, opts); err != nil {
+		if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && conflicts(err, key) {
+			a.wrote(c.outdated(key, *p.ResourceVersion))
+		}
 		return err
 	}
 	a.wrote(deletion)
@@ -168,8 +173,9 @@ func (c *client) deletion(key object.Key, uid types.UID) write {
 // wrote returns a function that passes on the answer to a write of the object under key, and
 // notes what the cache has to see before the request that ctx belongs to is reconciled again.
 // It is called before the write. An object that the informer does not select never reaches the
-// cache, unless it was there before: then the cache loses it.
-func (c *client) wrote(ctx context.Context, key object.Key, dryRun []string) func(object.Object, error) (object.Object, error) {
+// cache, unless it was there before: then the cache loses it. If the write is of an object of
+// version sent and fails with a conflict, the cache has to see another version.
+func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun []string) func(object.Object, error) (object.Object, error) {
 	a := attemptOf(ctx)
 	if a == nil || len(dryRun) > 0 {
 		return func(o object.Object, err error) (object.Object, error) { return o, err }
@@ -180,6 +186,9 @@ func (c *client) wrote(ctx context.Context, key object.Key, dryRun []string) fun
 	}
 	return func(o object.Object, err error) (object.Object, error) {
 		if err != nil {
+			if c.informer != nil && sent != "" && conflicts(err, key) {
+				a.wrote(c.outdated(key, sent))
+			}
 			return o, err
 		}
 		if w, ok := within(o); ok {
@@ -208,6 +217,23 @@ func (c *client) answered(o object.Object) write {
 		w.gone = lost(c.informer.Heads(), object.KeyOf(o), o.GetUID())
 	}
 	return w
+}
+
+// conflicts reports whether err is a conflict about the object under key. One about something
+// else, such as a quota, says nothing about the version of the object.
+func conflicts(err error, key object.Key) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && apierrors.IsConflict(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == key.Name
+}
+
+// outdated returns what the cache has to see after a conflict: it does not have the version
+// that was sent any more.
+func (c *client) outdated(key object.Key, sent string) write {
+	cached := c.informer.Heads()
+	return write{cache: cacheOf{c.informer}, about: key, sent: sent, gone: func() bool {
+		o, ok := cached.Get(key)
+		return !ok || o.GetResourceVersion() != sent
+	}}
 }
 
 // lost returns what reports whether a cache has no object of that UID under key.
