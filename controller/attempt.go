@@ -43,8 +43,10 @@ func attemptOf(ctx context.Context) *attempt {
 }
 
 // wrote notes a write that the cache has to see before the next reconcile. Of those
-// that one resource version tells of, the latest is enough. An object that is not being
-// deleted was made after any deletion under its key, so a cache that has it has seen those.
+// that one resource version tells of, the latest is enough. An object that is not being deleted
+// was made after any deletion under its key, so a cache that has it has seen those. That counts for
+// deletions of an unknown UID alone: the others need no help, and of writes at the same time the
+// answer to one from before the deletion may come after it.
 func (a *attempt) wrote(w write) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +55,7 @@ func (a *attempt) wrote(w write) {
 		return
 	}
 	if w.alive {
-		a.deletions = slices.DeleteFunc(a.deletions, func(d write) bool { return d.cache == w.cache && d.about == w.about })
+		a.deletions = slices.DeleteFunc(a.deletions, func(d write) bool { return d.uid == "" && d.cache == w.cache && d.about == w.about })
 	}
 	for n := range a.writes {
 		before := &a.writes[n]

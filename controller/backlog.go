@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -65,6 +67,7 @@ type write struct {
 	about object.Key  // the object
 	rv    string      // up to which the cache has to come in the object's namespace
 	alive bool        // the object is not being deleted
+	uid   types.UID   // of a deletion: that of the deleted object, empty if it is not known
 	gone  func() bool // of a deletion or a conflict, which have no resource version
 	sent  string      // of a conflict: the version that was sent
 	heard uint64      // what the cache had heard when the reconcile ended

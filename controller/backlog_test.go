@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -151,4 +152,16 @@ func TestParkedRequestsAreGivenUp(t *testing.T) {
 		require.Equal(t, parked, s.queue.Len())
 		require.EqualValues(t, parked, s.controller.count.stale.Load())
 	})
+}
+
+// Of writes at the same time, the answer to one from before a deletion may come after that to the
+// deletion, which has to be seen all the same.
+func TestO01_ALateAnswerCoversNoDeletion(t *testing.T) {
+	at := &clock{}
+	for uid, want := range map[types.UID]int{"1": 2, "": 1} {
+		a := &attempt{}
+		a.wrote(write{cache: at, uid: uid, gone: func() bool { return false }})
+		a.wrote(write{cache: at, rv: "5", alive: true})
+		require.Len(t, a.written(), want, "the deletion of UID %q", uid)
+	}
 }

@@ -200,6 +200,19 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 			w.again(configMap("old", write))
 			return err
 		}, func(w *ownWorld) bool { return w.holds("old", written) || w.lacks("old") }},
+		{"delete by name of an object that the cache has not had, with a finalizer", func(ctx context.Context, w *ownWorld) error {
+			w.again(configMap("late", func(m *corev1.ConfigMap) { m.Finalizers = []string{hold} }))
+			return w.maps.Delete(ctx, configMap("late"))
+		}, func(w *ownWorld) bool {
+			return w.holds("late", func(m *corev1.ConfigMap) bool { return m.DeletionTimestamp != nil })
+		}},
+		{"delete by name, of a later object than the cached one", func(ctx context.Context, w *ownWorld) error {
+			controllertest.Delete[*corev1.ConfigMap](w.Env, object.KeyOf(configMap("old")))
+			w.again(configMap("old", func(m *corev1.ConfigMap) { m.Finalizers = []string{hold} }))
+			return w.maps.Delete(ctx, configMap("old"))
+		}, func(w *ownWorld) bool {
+			return w.holds("old", func(m *corev1.ConfigMap) bool { return m.DeletionTimestamp != nil })
+		}},
 		{"delete of a cluster-scoped kind", func(ctx context.Context, w *ownWorld) error {
 			return w.nodes.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
 		}, func(w *ownWorld) bool { _, ok := w.nodes.Get(object.Key{Name: "old"}); return !ok }},

@@ -33,8 +33,7 @@ func (c *client) seen(subresource string) func(object.Key) func(object.Object) (
 		return nil
 	}
 	return func(key object.Key) func(object.Object) (write, bool) {
-		_, cached := c.informer.Heads().Get(key)
-		deletion := c.deletion(key, "")
+		uid, cached := c.uidOf(key)
 		return func(o object.Object) (w write, ok bool) {
 			switch {
 			case !cached: // it may never get there
@@ -42,7 +41,7 @@ func (c *client) seen(subresource string) func(object.Key) func(object.Object) (
 			case o.GetResourceVersion() != "":
 				return write{cache: cacheOf{c.informer}, about: key, rv: o.GetResourceVersion()}, true
 			case subresource == "eviction" && !isDryRun(o):
-				return deletion, true
+				return c.deletion(key, uid), true
 			}
 			return w, false
 		}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 
 // Delete deletes the object of o's key; see rest.Resource.Delete. The cache has seen the
 // deletion when it has no such object, or one with another UID, or one that is being
-// deleted. If o has no UID, that of the cached object counts.
+// deleted. If o has no UID, the one in the server's answer counts.
 func (c *Client[T]) Delete(ctx context.Context, o T) error {
 	return c.DeleteWith(ctx, o, metav1.DeleteOptions{})
 }
@@ -144,30 +145,39 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	if a == nil || len(opts.DryRun) > 0 || c.informer == nil {
 		return c.resource.Delete(ctx, key, opts)
 	}
-	deletion := c.deletion(key, o.GetUID())
-	if err := c.resource.Delete(ctx, key, opts); err != nil {
+	cached, _ := c.uidOf(key)
+	deleted, err := c.resource.DeleteAnswered(ctx, key, opts)
+	if err != nil {
 		if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && conflicts(err, key) {
 			a.wrote(c.outdated(key, *p.ResourceVersion))
 		}
 		return err
 	}
-	a.wrote(deletion)
+	if deleted.Object != nil { // a cache that is behind the object lacks it, too
+		c.note(a, deleted.Object)
+	}
+	a.wrote(c.deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
 	return nil
 }
 
-// deletion returns what the cache has to see of the deletion of the object under key. It is
-// called before the deletion: afterwards the cache may already have the next object of that
-// key, whose UID would be taken for that of the deleted one. Without any UID the deletion is
-// seen when the cache has no object under key.
+// deletion returns what the cache has to see of the deletion of the object of that UID under key.
+// If the UID is empty, the deletion is seen when the cache has no object under key.
 func (c *client) deletion(key object.Key, uid types.UID) write {
 	cached := c.informer.Heads()
-	if o, ok := cached.Get(key); ok && uid == "" {
-		uid = o.GetUID()
-	}
-	return write{cache: cacheOf{c.informer}, about: key, gone: func() bool {
+	return write{cache: cacheOf{c.informer}, about: key, uid: uid, gone: func() bool {
 		o, ok := cached.Get(key)
 		return !ok || uid != "" && o.GetUID() != uid || o.GetDeletionTimestamp() != nil
 	}}
+}
+
+// uidOf returns the UID of the cached object under key. It is read before a deletion: afterwards the
+// cache may already have the next object of that key.
+func (c *client) uidOf(key object.Key) (uid types.UID, cached bool) {
+	o, cached := c.informer.Heads().Get(key)
+	if cached {
+		uid = o.GetUID()
+	}
+	return uid, cached
 }
 
 // wrote returns a function that passes on the answer to a write of the object under key, and
@@ -194,16 +204,17 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 		if w, ok := within(o); ok {
 			a.wrote(w)
 		}
-		if c.informer == nil {
-			return o, nil
+		if c.informer != nil {
+			c.note(a, o)
 		}
-		if !c.informer.Selects(o) {
-			if _, cached := c.informer.Heads().Get(object.KeyOf(o)); !cached {
-				return o, nil
-			}
-		}
-		a.wrote(c.answered(o))
 		return o, nil
+	}
+}
+
+// note notes a write that the server answered with o, unless o never reaches the cache.
+func (c *client) note(a *attempt, o object.Object) {
+	if _, cached := c.uidOf(object.KeyOf(o)); cached || c.informer.Selects(o) {
+		a.wrote(c.answered(o))
 	}
 }
 

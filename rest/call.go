@@ -144,34 +144,46 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 
 // none sends a call whose answer says no more than that it succeeded: with a Status, or
 // with what was deleted, of which the kind is enough. What is not from the API says
-// nothing.
-func (r *resource) none(ctx context.Context, c call) error {
+// nothing. It returns what the answer says of a deleted object.
+func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
-		return err
+		return d, err
 	}
 	defer finishBody(resp)
 	if resp.StatusCode == http.StatusNoContent || resp.ContentLength == 0 && resp.Header.Get("Content-Type") == "" {
-		return nil
+		return d, nil
 	}
-	if _, err := r.codec.decoders.of(r.client, resp); err != nil {
-		return req.wrap(err)
+	decoder, err := r.codec.decoders.of(r.client, resp)
+	if err != nil {
+		return d, req.wrap(err)
 	}
 	body, err := readBody(resp, maxStatusBytes)
 	if len(body) > maxStatusBytes {
-		return nil // no Status and no page, but the objects of a collection
+		return d, nil // no Status and no page, but the objects of a collection
 	}
 	if err != nil {
-		return req.wrap(err)
+		return d, req.wrap(err)
 	}
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil {
-		return req.wrap(r.client.concealed(resp, status))
+		return d, req.wrap(r.client.concealed(resp, status))
 	}
 	var is metav1.TypeMeta
 	if isJSON(resp) && len(body) > 0 && (json.Unmarshal(body, &is) != nil || is.Kind == "") {
-		return req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // it may be a Secret: not quoted
+		return d, req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // it may be a Secret: not quoted
 	}
-	return nil
+	return deletionOf(decoder.Object(body)), nil
+}
+
+// deletionOf returns what the decoded answer to a DELETE says: the object, or a Status of success.
+func deletionOf(o object.Head, err error) Deletion {
+	if o, ok := o.(object.Object); ok && err == nil {
+		return Deletion{UID: o.GetUID(), Object: o}
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
+		return Deletion{UID: status.ErrStatus.Details.UID}
+	}
+	return Deletion{}
 }
 
 // query writes options as query parameters.

@@ -317,6 +317,19 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 // Delete deletes an object, which may live on for its grace period or until its
 // finalizers are done. Delete is repeated as Get is.
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
+	_, err := r.of.delete(ctx, key, opts)
+	return err
+}
+
+// Deletion is the answer to a DELETE, as far as the server says it.
+type Deletion struct {
+	UID    types.UID     // of the object
+	Object object.Object // the object, if that is the answer, as it mostly is if it lives on; else nil
+}
+
+// DeleteAnswered is Delete that returns the server's answer, which tells the object that was
+// deleted from others of its name.
+func (r *Resource[T]) DeleteAnswered(ctx context.Context, key object.Key, opts metav1.DeleteOptions) (Deletion, error) {
 	return r.of.delete(ctx, key, opts)
 }
 

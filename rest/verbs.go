@@ -85,13 +85,13 @@ func (r *resource) apply(ctx context.Context, obj object.Object, opts metav1.App
 	return r.patch(ctx, c.key, types.ApplyYAMLPatchType, body, opts.ToPatchOptions())
 }
 
-func (r *resource) delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
+func (r *resource) delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) (Deletion, error) {
 	if key.Name == "" {
-		return fmt.Errorf("delete %s: the name is empty", r.describe(key))
+		return Deletion{}, fmt.Errorf("delete %s: the name is empty", r.describe(key))
 	}
 	body, err := deleteBody(opts)
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", r.describe(key), err)
+		return Deletion{}, fmt.Errorf("delete %s: %w", r.describe(key), err)
 	}
 	return r.none(ctx, call{
 		verb: "delete", method: http.MethodDelete, key: key, body: body, contentType: wire.MediaJSON, repeat: idempotent,
@@ -110,7 +110,8 @@ func (r *resource) deleteCollection(ctx context.Context, opts metav1.DeleteOptio
 	if c.query, err = query(&list); err != nil {
 		return fmt.Errorf("delete collection of %s: %w", r, err)
 	}
-	return r.none(ctx, c)
+	_, err = r.none(ctx, c)
+	return err
 }
 
 // named sends a call about one object, whose name must be given.

@@ -138,6 +138,25 @@ func TestDelete(t *testing.T) {
 	require.Equal(t, "DELETE /api/v1/namespaces/x/pods?labelSelector=a%3Db", got.line)
 }
 
+func TestDeleteAnswered(t *testing.T) {
+	client, got := record(t, kindStatus, &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: "a", UID: "u-1"}})
+	deleted, err := ResourceFor[*corev1.Pod](client).DeleteAnswered(t.Context(), key, metav1.DeleteOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "DELETE /api/v1/namespaces/default/pods/a", got.line)
+	require.Equal(t, Deletion{UID: "u-1"}, deleted)
+
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u-2", ResourceVersion: "7"}}
+	client, _ = record(t, kindPod, pod)
+	deleted, err = ResourceFor[*corev1.Pod](client).DeleteAnswered(t.Context(), key, metav1.DeleteOptions{})
+	require.NoError(t, err)
+	require.Equal(t, Deletion{UID: "u-2", Object: pod}, deleted)
+
+	client, _ = record(t, kindStatus, &metav1.Status{Status: metav1.StatusSuccess})
+	deleted, err = ResourceFor[*corev1.Pod](client).DeleteAnswered(t.Context(), key, metav1.DeleteOptions{})
+	require.NoError(t, err)
+	require.Zero(t, deleted)
+}
+
 func TestSubresourcesOfAnotherType(t *testing.T) {
 	scaleKind := autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", ResourceVersion: "1"}, Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
