@@ -221,3 +221,27 @@ func TestS02_ARestoreIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+// A member that sees late, after it was suspended, that another one renewed its Lease and was expelled, does
+// not count from then on how long that one may still work.
+func TestS02_WhoWakesDoesNotWaitForTheDead(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a, b, c := r.join("a", membership.Options{}), r.join("b", membership.Options{}), r.join("c", membership.Options{})
+		settle(4 * time.Second)
+		require.Len(t, r.counts(a, b, c), 3)
+		c.network.cut()
+		settle(3 * time.Second)
+		b.network.cut()
+		settle(18 * time.Second)
+		require.Equal(t, map[string]int{"a": 32}, r.counts(a))
+		c.network.heal()
+		for range 10 {
+			settle(time.Second)
+			if owned, _ := c.Owned(); owned.Len() > 0 {
+				break
+			}
+		}
+		settle(time.Second)
+		require.Len(t, r.counts(a, c), 2)
+	})
+}

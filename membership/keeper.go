@@ -32,8 +32,9 @@ const maxRequests = 8
 //     Leases. So no two hold it.
 //  4. What it holds and is to be another's it lets go: nothing begins in it any more, and
 //     when the last work in it has ended the claim is taken out of our Lease.
-//  5. The Lease of a member that was silent for as long as it said itself it deletes, if it
-//     is still as it was: a renewal that was under way fails then. By that time the
+//  5. From the Lease of a member that was silent for as long as it said itself it takes the
+//     claims, and then it deletes it, if it is still as it was: a renewal that was under way
+//     fails then. By that time the
 //     member has ended its work, since it counts from an earlier moment, and less.
 //
 // If the snapshots do not show that it has renewed its own Lease, they show nothing of the

@@ -222,6 +222,27 @@ func (k *keeper) lost(err error) {
 	k.opts.Logger.Error("our lease was lost; the work has to stop", "err", err)
 }
 
+// bury deletes the Lease of a member that was silent for too long. A Lease that claims slots is first
+// written as one of a member that has left, on the condition that it is as we saw it. So a member that
+// sees all that later, and the last renewal at the same time, knows that the slots were free before: of
+// a Lease that went with slots it does not know since when. Without the time of its acquisition the
+// Lease is of no term, so that a late renewal of it fails.
+func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) error {
+	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {
+		l = l.DeepCopy()
+		l.Spec.AcquireTime = nil
+		l.Annotations[slotsAnnotation], l.Annotations[stateAnnotation] = "", stateLeaving
+		var err error
+		if l, err = k.leases.Update(ctx, l, metav1.UpdateOptions{}); err != nil {
+			if missing(err) {
+				return nil
+			}
+			return err
+		}
+	}
+	return k.delete(ctx, l)
+}
+
 // expel deletes the Leases of members that have been silent for too long. Not all do so
 // at once.
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
@@ -246,7 +267,7 @@ func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 		limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline/2)
 		k.ask(nil, func() (*coordinationv1.Lease, error) {
 			defer cancel()
-			return nil, k.delete(limited, lease)
+			return nil, k.bury(limited, lease, other.said)
 		})
 	}
 	for uid := range k.expelling {
