@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -14,8 +17,8 @@ type gate struct {
 }
 
 func newGate[T object.Object](i *sharedinformer.Informer[T], predicates []Predicate[T]) gate {
-	heads, rest := sorted(predicates)
-	g := gate{misuse: nilAmong(predicates)}
+	g := gate{misuse: cmp.Or(nilAmong(predicates), lacking(i, needs(predicates)))}
+	heads, rest := sorted(bare(predicates))
 	for _, p := range heads {
 		g.heads = append(g.heads, p)
 	}
@@ -23,6 +26,16 @@ func newGate[T object.Object](i *sharedinformer.Informer[T], predicates []Predic
 		g.rest = func(e sharedinformer.Event[object.Head]) (bool, error) { return passAll(i, e, rest) }
 	}
 	return g
+}
+
+// lacking says which field of some the cache of an informer does not keep, if any.
+func lacking[T object.Object](i *sharedinformer.Informer[T], paths []string) error {
+	for _, path := range paths {
+		if i != nil && !i.Kept().Keeps(path) {
+			return fmt.Errorf("a predicate compares %s, which the cache of %s does not keep, so that it would drop every update: add the field to factory.For.Keep, or leave the predicate out", path, i.Name())
+		}
+	}
+	return nil
 }
 
 // passAll asks predicates about the objects of an event.

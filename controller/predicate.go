@@ -40,6 +40,23 @@ type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bo
 // Pass calls p.
 func (p HeadPredicate[T]) Pass(e sharedinformer.Event[T]) bool { return p(e.Heads()) }
 
+// needing is a predicate about fields of objects. In a cache that keeps none of them (factory.For.Keep)
+// they never differ, so that a source with it is a mistake.
+type needing[T object.Object] struct {
+	Predicate[T]
+	paths []string
+}
+
+// needs is the paths of the fields that predicates are about.
+func needs[T object.Object](predicates []Predicate[T]) (paths []string) {
+	for _, p := range predicates {
+		if n, ok := p.(needing[T]); ok {
+			paths = append(paths, n.paths...)
+		}
+	}
+	return paths
+}
+
 // And passes what all pass. It panics where one is nil, as do Or and Not.
 func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
@@ -93,6 +110,9 @@ func mustBeGiven[T object.Object](predicates []Predicate[T]) {
 // joined is some predicates as one, which needs no more than heads if they do. Verdict is
 // what it says of n predicates, of which pass asks the one of a number.
 func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass func(n int) bool) bool) Predicate[T] {
+	if paths := needs(predicates); len(paths) > 0 {
+		return needing[T]{joined(bare(predicates), verdict), paths}
+	}
 	if heads, rest := sorted(predicates); len(rest) == 0 {
 		return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool {
 			return verdict(len(heads), func(n int) bool { return heads[n](e) })
@@ -101,6 +121,17 @@ func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass
 	return PredicateFunc[T](func(e sharedinformer.Event[T]) bool {
 		return verdict(len(predicates), func(n int) bool { return predicates[n].Pass(e) })
 	})
+}
+
+// bare returns predicates without the paths of their fields.
+func bare[T object.Object](predicates []Predicate[T]) []Predicate[T] {
+	all := slices.Clone(predicates)
+	for n, p := range all {
+		if p, ok := p.(needing[T]); ok {
+			all[n] = p.Predicate
+		}
+	}
+	return all
 }
 
 // sorted returns those that need no more than heads, and the others.
@@ -134,13 +165,14 @@ func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bo
 }
 
 // Labelled passes objects whose labels match, as Selected does. To watch no
-// others at all, give the informer a scope with the selector.
+// others at all, give the informer a scope with the selector. A source with it fails if
+// the cache does not keep labels.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	if selector == nil {
 		panic(failure.Place(1) + ": the selector of a predicate is nil: labels.Everything selects all")
 	}
 	matches := func(o object.Head) bool { return selector.Matches(labels.Set(o.GetLabels())) }
-	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) })
+	return needing[T]{HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) }), []string{"metadata.labels"}}
 }
 
 // GenerationChanged drops updates that leave metadata.generation as it is, which
@@ -160,15 +192,17 @@ func VersionChanged[T object.Object]() Predicate[T] {
 	return Not(On[T](sharedinformer.Resync))
 }
 
-// LabelsChanged drops updates that leave the labels as they are, and resyncs.
+// LabelsChanged drops updates that leave the labels as they are, and resyncs. A source with
+// it fails if the cache does not keep labels. If a transform takes them away, it drops all
+// updates.
 func LabelsChanged[T object.Object]() Predicate[T] {
-	return headUpdates[T](func(before, after object.Head) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
+	return needing[T]{headUpdates[T](func(before, after object.Head) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) }), []string{"metadata.labels"}}
 }
 
 // AnnotationsChanged drops updates that leave the annotations as they are, and
-// resyncs.
+// resyncs. It needs annotations as LabelsChanged needs labels.
 func AnnotationsChanged[T object.Object]() Predicate[T] {
-	return updates(func(before, after T) bool { return !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) })
+	return needing[T]{updates(func(before, after T) bool { return !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) }), []string{"metadata.annotations"}}
 }
 
 // Changed drops updates that leave a part of the object as it is, and resyncs.

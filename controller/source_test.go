@@ -27,6 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 func request(name string) controller.Request {
@@ -453,6 +454,44 @@ func TestPredicatesOfHeadsOpenNothing(t *testing.T) {
 		controllertest.Put(e, pod("b", labelled("app", "db")))
 		require.Equal(e, 1, seen)
 		require.EqualValues(e, 2, pods.Status().Packed.Opened)
+	})
+}
+
+// A predicate about a field that the cache does not keep would drop every update: the source says so.
+func TestPredicatesNeedTheirFields(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		labelsChanged, annotationsChanged := controller.LabelsChanged[*corev1.Pod](), controller.AnnotationsChanged[*corev1.Pod]()
+		changed := controller.Changed(func(p *corev1.Pod) corev1.PodPhase { return p.Status.Phase })
+		kept := func(fields wire.Fields) *sharedinformer.Informer[*corev1.Pod] {
+			return sharedinformer.New[*corev1.Pod](rest.ResourceFor[*corev1.Pod](e.Client).Keep(fields).Source(), sharedinformer.Options{})
+		}
+		for _, c := range []struct {
+			kept      wire.Fields
+			predicate controller.Predicate[*corev1.Pod]
+			misses    string // empty if nothing
+		}{
+			{wire.Only("status.phase"), labelsChanged, "metadata.labels"},
+			{wire.Only("status.phase"), annotationsChanged, "metadata.annotations"},
+			{wire.Only("status.phase"), controller.Labelled[*corev1.Pod](labels.Everything()), "metadata.labels"},
+			{wire.Only("status.phase"), controller.Or(changed, controller.Not(controller.And(labelsChanged))), "metadata.labels"},
+			{wire.Only("status.phase"), changed, ""},
+			{wire.Only("metadata.labels"), controller.Or(labelsChanged, annotationsChanged), "metadata.annotations"},
+			{wire.Only("metadata"), controller.Or(labelsChanged, annotationsChanged), ""},
+			{wire.Without("metadata.annotations"), annotationsChanged, "metadata.annotations"},
+			{wire.WithoutManagedFields, annotationsChanged, ""},
+			{wire.Fields{}, controller.And(labelsChanged, annotationsChanged), ""},
+		} {
+			for _, s := range []controller.Source{
+				controller.For(kept(c.kept), c.predicate),
+				controller.MapFunc(kept(c.kept), func(*corev1.Pod) []controller.Request { return nil }, c.predicate),
+			} {
+				if c.misses == "" {
+					require.NoError(e, s.Err())
+				} else {
+					require.ErrorContains(e, s.Err(), "a predicate compares "+c.misses+", which the cache of pods does not keep")
+				}
+			}
+		}
 	})
 }
 
