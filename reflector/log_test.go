@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -21,4 +24,24 @@ func TestAFailureIsLoggedWithEachAttributeOnce(t *testing.T) {
 	})
 	require.Contains(t, log.String(),
 		`level=WARN msg="reflector failure" resource=things phase=transform key=shop/x attempts=1 err="no spec" in="strip shop/main.go:12"`)
+}
+
+// A kind that the server does not serve is logged when that is found, and not at each attempt.
+func TestAKindThatIsNotServedIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	r := New(&script{}, nil, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, SearchedVersions: []string{"v1"}}
+	fail := func(err error) int {
+		r.record(&failure.Failure{Phase: failure.PhaseList, Err: err})
+		return strings.Count(log.String(), "level=WARN")
+	}
+	require.Equal(t, 1, fail(missing))
+	require.Equal(t, 1, fail(missing))
+	require.Equal(t, 1, fail(missing))
+	require.Equal(t, 2, fail(errors.New("connection refused")))
+	require.Equal(t, 3, fail(missing), "it is known again")
+	require.Equal(t, 3, fail(missing))
+	r.succeeded()
+	require.Equal(t, 4, fail(missing), "it was served meanwhile")
+	require.EqualValues(t, 7, r.Status().Failures)
 }

@@ -249,12 +249,12 @@ func (r *Reflector) update(change func(*Status)) {
 
 // record completes a failure from what came before it and shows it. What failed is over.
 func (r *Reflector) record(f *failure.Failure) {
-	now, name, polling := time.Now(), r.Name(), false
+	now, name, expected := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
-		polling = s.Polling
 		if s.over(now, r.pace.served()) {
 			s.Attempts = 0
 		}
+		expected = s.Polling && f.Phase != failure.PhaseList || s.NotServed() && f.NotServed()
 		s.Failures++
 		s.Attempts++
 		f.Resource, f.Attempts, f.Since, f.Last = name, s.Attempts, now, now
@@ -266,17 +266,19 @@ func (r *Reflector) record(f *failure.Failure) {
 			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError is asked
 		}
 	})
-	r.log(f, polling)
+	r.log(f, expected)
 }
 
 // patientTries is how many requests for patience in a row are nothing to warn of.
 // A server answers 429 for a second or two when a kind has just been installed.
 const patientTries = 3
 
-// log logs a failure. While polling, watches are expected to fail.
-func (r *Reflector) log(f *failure.Failure, polling bool) {
+// log logs a failure. While polling, watches are expected to fail, and so is each attempt at a
+// kind that the server does not serve, once that is known: it comes twice a minute for as long as the
+// kind is not installed.
+func (r *Reflector) log(f *failure.Failure, expected bool) {
 	level := slog.LevelWarn
-	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries || polling && f.Phase != failure.PhaseList {
+	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries || expected {
 		level = slog.LevelDebug
 	}
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase)}
