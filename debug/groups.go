@@ -50,6 +50,7 @@ type Member struct {
 	Wants    int    // how many are to be its
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
+	Late     bool          // it has been silent for longer than a member is that lives
 	Expired  bool          // it has been silent for too long
 	Trouble  string        // why it takes no part; empty if it does
 }
@@ -86,7 +87,7 @@ func GroupOf(s membership.Status) Group {
 	for _, m := range s.Members {
 		one := Member{
 			Identity: m.Identity, Lease: m.Lease, Layout: m.Layout, Weight: m.Weight, Slots: m.Claims.String(),
-			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Expired: m.Expired, Trouble: m.Trouble,
+			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
 		}
 		if m.Trouble != "" { // whatever it claims counts as all
 			one.Slots, one.Has = "", 0

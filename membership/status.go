@@ -47,6 +47,7 @@ type Member struct {
 	Wanted   int         // how many slots are to be its
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
+	Late     bool          // it has been silent for a third of the time for which it may be, as none is that lives
 	Expired  bool          // it has been silent for too long
 	Trouble  string        // why it takes no part, empty if it does
 }
@@ -107,12 +108,17 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	return nil
 }
 
+// late is the part of the time for which a member may be silent after which it is late. By default
+// that is 5 s, in which a member renews its Lease twice.
+const late = 3
+
 // members describes everybody who has a Lease, and us.
 func (k *keeper) members(now time.Time, v view) []Member {
 	var all []Member
 	if k.own != nil {
+		silent := now.Sub(k.due.Add(-k.opts.RetryPeriod))
 		k.mu.Lock()
-		all = append(all, Member{Identity: k.opts.Identity, Lease: k.own.Name, Layout: k.opts.layout(), Weight: k.opts.Weight, Claims: k.claims(), Leaving: k.leaving, Silent: now.Sub(k.due.Add(-k.opts.RetryPeriod))})
+		all = append(all, Member{Identity: k.opts.Identity, Lease: k.own.Name, Layout: k.opts.layout(), Weight: k.opts.Weight, Claims: k.claims(), Leaving: k.leaving, Silent: silent, Late: silent >= k.opts.LeaseDuration/late})
 		k.mu.Unlock()
 	}
 	for _, o := range v.others {
@@ -128,7 +134,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) Member {
 	m := Member{
 		Identity: holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,
-		Silent: silent, Expired: silent >= s.lasts,
+		Silent: silent, Late: silent >= s.lasts/late, Expired: silent >= s.lasts,
 	}
 	switch {
 	case s.err != nil:

@@ -152,6 +152,21 @@ func TestShardsOfACluster(t *testing.T) {
 	require.Equal(t, exit.CodeUsage, r.Code)
 }
 
+// A member that was killed has its slots until its Lease has run out, and is not well.
+func TestShardsOfASilentMember(t *testing.T) {
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	silent := func(d time.Duration) func(*coordinationv1.Lease) {
+		return func(l *coordinationv1.Lease) { l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-d)} }
+	}
+	memberLease(t, srv, "m1", "0-7", silent(15*time.Minute))
+	memberLease(t, srv, "m2", "8-15", silent(30*time.Minute)) // of an hour
+	r := invoke(t, "shards", "-n", "shop", server)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "16 slots, 2 members, 0 without an owner, 8 of silent members, ")
+	require.Regexp(t, `(?m)^m1 .* 15m\S* +ok$`, r.Out)
+	require.Regexp(t, `(?m)^m2 .* 30m\S* +silent$`, r.Out)
+}
+
 func TestShardsAreCompleted(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	memberLease(t, srv, "m1", "0-15")
@@ -218,7 +233,9 @@ func TestShardsOfAProcess(t *testing.T) {
 	require.NotEqual(t, sharedinformer.SelectionNone, status.Informers[0].Selection, "it has a share")
 	r := invoke(t, "shards", at)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on slots 1-2\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.Out)
+	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on 2 slots\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.Out)
+	r = invoke(t, "shards", "carts", at, "-o", "wide")
+	require.Contains(t, r.Out, "told by m1, which works on 2 slots: 1-2\n")
 	us.status.Refusal = errors.New("no right to leases")
 	r = invoke(t, "shards", "carts", at)
 	require.Contains(t, r.Out, "told by m1, which takes no part: no right to leases\n")

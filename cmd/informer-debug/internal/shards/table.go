@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // write shows groups. Later says that others were shown before.
@@ -92,7 +93,7 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) erro
 		return err
 	}
 	if g.Identity != "" {
-		text := fmt.Sprintf("told by %s, which works on %s", g.Identity, slotsText(g.Owned))
+		text := fmt.Sprintf("told by %s, which works on %s", g.Identity, owned(g, f.output.Value == output.Wide))
 		if g.Refusal != "" {
 			text = fmt.Sprintf("told by %s, which takes no part: %s", g.Identity, g.Refusal)
 		}
@@ -143,8 +144,12 @@ func sentence(g *debug.Group, several bool) string {
 	}
 	parts := []string{
 		counted(g.Slots, "slot"), counted(len(g.Members), "member"),
-		fmt.Sprintf("%d without an owner", g.Orphaned), fmt.Sprintf("%d moving", moving),
+		fmt.Sprintf("%d without an owner", g.Orphaned),
 	}
+	if silent := silentSlots(g); silent > 0 {
+		parts = append(parts, fmt.Sprintf("%d of silent members", silent))
+	}
+	parts = append(parts, fmt.Sprintf("%d moving", moving))
 	if len(g.Members) > 0 {
 		parts = append(parts, fmt.Sprintf("the fullest has %.0f%% more than its part", 100*g.Imbalance))
 	}
@@ -158,6 +163,16 @@ func sentence(g *debug.Group, several bool) string {
 	return text
 }
 
+// silentSlots is how many slots members have that may have died.
+func silentSlots(g *debug.Group) (n int) {
+	for _, m := range g.Members {
+		if m.Late || m.Expired {
+			n += m.Has
+		}
+	}
+	return n
+}
+
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -165,11 +180,18 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func slotsText(set string) string {
-	if set == "" {
+// owned says how many slots the member that tells of a group works on, and which if asked.
+func owned(g *debug.Group, which bool) string {
+	set, err := shard.ParseSlots(g.Owned, g.Slots)
+	switch {
+	case err != nil: // of another version
+		return "slots " + g.Owned
+	case set.Len() == 0:
 		return "no slots"
+	case which:
+		return fmt.Sprintf("%s: %s", counted(set.Len(), "slot"), g.Owned)
 	}
-	return "slots " + set
+	return counted(set.Len(), "slot")
 }
 
 func stateOf(m *debug.Member) string {
@@ -180,6 +202,8 @@ func stateOf(m *debug.Member) string {
 		return "silent for too long"
 	case m.Leaving:
 		return "leaving"
+	case m.Late:
+		return "silent"
 	}
 	return "ok"
 }
