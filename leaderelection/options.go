@@ -35,8 +35,8 @@ type Options struct {
 	Namespace string
 	Name      string
 
-	// Identity names the holder in the Lease. Default: the host name and a random
-	// text.
+	// Identity names the holder in the Lease. Default: the host name, the process
+	// ID and a random text.
 	Identity string
 
 	// LeaseDuration is how long others wait after they saw the last renewal. It is
@@ -114,7 +114,7 @@ func (o Options) withDefaults() (Options, error) {
 		if err != nil {
 			host = "unknown"
 		}
-		o.Identity = host + "_" + rand.Text()
+		o.Identity = fmt.Sprintf("%s_%d_%s", host, os.Getpid(), rand.Text()[:10])
 	}
 	if o.ReleaseOnCancel == nil {
 		o.ReleaseOnCancel = new(true)

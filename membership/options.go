@@ -34,9 +34,9 @@ type Options struct {
 	Namespace string
 	Name      string
 
-	// Identity is this member's, and no other's. Default: the host name and a random text.
-	// A member that comes back under its old identity has to wait until its old Lease has
-	// run out, if it did not leave cleanly. At most 256 bytes of UTF-8.
+	// Identity is this member's, and no other's. Default: the host name, the process ID
+	// and a random text. A member that comes back under its old identity has to wait until
+	// its old Lease has run out, if it did not leave cleanly. At most 256 bytes of UTF-8.
 	Identity string
 
 	// Slots is how many slots the group has; default 1024. Layout is whatever else must be
@@ -127,7 +127,7 @@ func (o Options) withDefaults() (Options, error) {
 		if err != nil {
 			host = "unknown"
 		}
-		o.Identity = host + "_" + rand.Text()
+		o.Identity = fmt.Sprintf("%s_%d_%s", host, os.Getpid(), rand.Text()[:10])
 	}
 	o.Labels = maps.Clone(o.Labels)
 	if o.Logger == nil {
