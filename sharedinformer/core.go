@@ -329,8 +329,9 @@ func (i *core) remove(d *delivery) {
 // lock is held.
 func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
-		if f := i.note(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e}); i.reports.pass(f) {
-			i.report(context.Background(), f)
+		f := i.note(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
+		if told := i.reports.pass(f); told != nil {
+			i.report(context.Background(), told)
 		}
 	}
 }

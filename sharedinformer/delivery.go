@@ -323,8 +323,8 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	} else {
 		d.errors.Add(1)
 	}
-	if d.reports.pass(f) {
-		d.informer.reportOf(ctx, d, f)
+	if told := d.reports.pass(f); told != nil {
+		d.informer.reportOf(ctx, d, told)
 	}
 	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
 		d.informer.flight.Crashing()

@@ -21,8 +21,9 @@ type meter struct {
 	last   *failure.Failure
 }
 
-// pass reports whether f is to be reported, with those before it that were not.
-func (m *meter) pass(f *failure.Failure) bool {
+// pass returns f if it is to be reported, with the number of those before it that were not, and nil if
+// not. It leaves f itself alone, which the status may show already.
+func (m *meter) pass(f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); now.Sub(m.second) >= time.Second {
@@ -31,11 +32,21 @@ func (m *meter) pass(f *failure.Failure) bool {
 	if m.passed == reportsPerSecond {
 		m.others++
 		m.last = f
-		return false
+		return nil
 	}
 	m.passed++
-	f.Others, m.others, m.last = m.others, 0, nil
-	return true
+	return m.with(f, m.others)
+}
+
+// with returns f with the number of those before it, which are told thereby. It is called under mu.
+func (m *meter) with(f *failure.Failure, others int) *failure.Failure {
+	m.others, m.last = 0, nil
+	if others == 0 {
+		return f
+	}
+	told := *f
+	told.Others = others
+	return &told
 }
 
 // rest returns the last failure that was not reported, with the number of those before it; nil if all were.
@@ -45,7 +56,5 @@ func (m *meter) rest() *failure.Failure {
 	if m.last == nil {
 		return nil
 	}
-	f := *m.last
-	f.Others, m.others, m.last = m.others-1, 0, nil
-	return &f
+	return m.with(m.last, m.others-1)
 }
