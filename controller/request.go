@@ -33,8 +33,8 @@ func RequestFor(o object.Object) Request { return Request{Key: object.KeyOf(o)} 
 // changes.
 type Result struct {
 	// RequeueAfter asks for another reconcile after this time, or sooner if
-	// something changes. It forgets earlier failures. A time that is over, as time.Until
-	// of the past is, asks for what Requeue does: soon, and later each time.
+	// something changes. It forgets earlier failures. A negative duration, such as
+	// time.Until of a past time, acts as Requeue.
 	RequeueAfter time.Duration
 
 	// Requeue asks for another reconcile after a back-off that grows each time,

@@ -92,7 +92,7 @@ func TestAShareThatCannotBeComparedIsAFailure(t *testing.T) {
 	require.ErrorContains(t, i.Status().Reflector.Failure, "its type must be comparable")
 }
 
-type slices struct{ owned []int }
+type slices struct{ _ []int }
 
 func (slices) Owned() (shard.Slots, <-chan struct{}) { return shard.NewSlots(1), nil }
 func (slices) Term(int) (shard.Token, bool)          { return shard.Token{}, false }

@@ -21,7 +21,7 @@ type task struct {
 	unfinished func() []string // what keeps run from returning; nil if it cannot tell
 }
 
-// String is the name, with what keeps the task from its end.
+// String returns the name, and the requests or runnables that the task waits for.
 func (t *task) String() string {
 	if t.unfinished == nil {
 		return t.name

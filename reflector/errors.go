@@ -38,8 +38,8 @@ var (
 	ErrNoObject = errors.New("the source gave nil for an object")
 )
 
-// noRV reports whether a server that says this of a whole set says nothing. A watch from "0" begins at
-// any version: what was deleted since the set would never be told.
+// noRV reports whether a list has no version to watch from. A watch from "0" may begin at any version,
+// so that the reflector would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 
 // expired reports whether the server no longer has the history of a resource

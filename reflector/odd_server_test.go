@@ -149,6 +149,6 @@ func TestL20_AWatchThatOutlivesItsTimeAndFallsSilentIsDead(t *testing.T) {
 func TestAStepOfTheClockMakesNoStateOld(t *testing.T) {
 	r := New(&script{}, deltafifo.New(deltafifo.Options{}), Options{})
 	r.hears(time.Now())
-	require.Less(t, time.Now().Sub(r.Status().Heard), time.Minute)
+	require.Less(t, time.Since(r.Status().Heard), time.Minute)
 	require.Contains(t, r.Status().Heard.String(), "m=", "a monotonic clock reading: package time")
 }

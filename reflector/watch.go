@@ -259,8 +259,8 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 	return nil
 }
 
-// bookmark queues one. A quiet server repeats its last one. One that is older than what the watch has
-// brought, and one without a version, which some aggregated servers send, tell nothing.
+// bookmark queues one. A quiet server repeats its last one. The reflector ignores a bookmark that is
+// older than an event of its watch, and one without a version, which some aggregated servers send.
 func (r *Reflector) bookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	switch {
 	case rv == "":
