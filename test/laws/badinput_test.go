@@ -228,9 +228,8 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 		return p
 	}
 	for name, e := range map[string]wire.Event[object.Head]{
-		"no version":             {Type: watch.Modified, Object: at("a", "")},
-		"bookmark of no version": {Type: watch.Bookmark, Object: at("", "")},
-		"unknown type":           {Type: "ODD", Object: at("a", "8")},
+		"no version":   {Type: watch.Modified, Object: at("a", "")},
+		"unknown type": {Type: "ODD", Object: at("a", "8")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
