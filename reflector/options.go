@@ -92,7 +92,8 @@ type Options struct {
 	// OnError hears of each failure and decides whether to go on. It must
 	// return soon: the reflector waits for it. An Informer passes
 	// on what goes wrong with index functions, handlers and cached objects too,
-	// so that there may be several calls at once. Nil means Retry.
+	// so that there may be several calls at once; of one function that fails
+	// often, ten failures a second (failure.Failure.Others). Nil means Retry.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState hears of each change of state. It must return soon: the reflector

@@ -79,7 +79,7 @@ type HandlerStatus struct {
 	Synced bool
 
 	Pending int           // events that it has not heard to the end; growth means that it is slower than the changes
-	Behind  time.Duration // age of the event that it is being told of; 0 when it has heard all
+	Behind  time.Duration // age of the event that it is being told of, or of the call in progress if that is older; 0 when it has heard all
 
 	Delivered uint64 // calls that have returned
 	Coalesced uint64 // events that it did not need to hear, with Lag Coalesce
