@@ -260,6 +260,9 @@ func (c *copier) done(key object.Key, result controller.Result, err error) {
 	case err != nil:
 		again.failures = c.again[key].failures + 1
 		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
+		if apierrors.IsConflict(err) {
+			wait = max(wait, controller.DefaultPatience) // unless the cache has another version before
+		}
 		asked, _ := source.RetryAfter(err)
 		again.by = again.since.Add(max(wait, asked+asked/4) + slack)
 	case result.RequeueAfter > 0:
