@@ -113,6 +113,9 @@ type NoBookmarks struct{}
 // RepeatBookmarks sends each periodic bookmark some more times.
 type RepeatBookmarks struct{ Times int }
 
+// BareBookmarks sends bookmarks without a resource version.
+type BareBookmarks struct{}
+
 // Duplicate sends every Every-th frame twice.
 type Duplicate struct{ Every int }
 
@@ -152,6 +155,7 @@ type plan struct {
 	wrongTypeAt     int
 	noBookmarks     bool
 	repeatBookmarks int
+	bareBookmarks   bool
 	duplicateEvery  int
 	silentAt        int
 	withholdEnd     bool
@@ -173,6 +177,7 @@ func (a Oversize) apply(p *plan)        { p.oversizeAt, p.oversize = a.Frame, a.
 func (a WrongType) apply(p *plan)       { p.wrongTypeAt = a.Frame }
 func (a NoBookmarks) apply(p *plan)     { p.noBookmarks = true }
 func (a RepeatBookmarks) apply(p *plan) { p.repeatBookmarks = a.Times }
+func (a BareBookmarks) apply(p *plan)   { p.bareBookmarks = true }
 func (a Duplicate) apply(p *plan)       { p.duplicateEvery = max(1, a.Every) }
 func (a Silence) apply(p *plan)         { p.silentAt = a.AfterFrames }
 func (a WithholdEnd) apply(p *plan)     { p.withholdEnd = true }

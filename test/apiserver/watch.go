@@ -284,7 +284,9 @@ func (w *watcher) sendBookmarks(due bool) error {
 
 func (w *watcher) sendBookmark(annotations map[string]string) error {
 	obj := w.coll.New()
-	obj.SetResourceVersion(formatRV(w.sent))
+	if !w.faults.bareBookmarks {
+		obj.SetResourceVersion(formatRV(w.sent))
+	}
 	obj.SetAnnotations(annotations)
 	v := &version{res: &w.coll.Resource, rv: w.sent, obj: obj}
 	return w.send(watch.Bookmark, v)

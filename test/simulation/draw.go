@@ -67,6 +67,7 @@ var lots = []lot{
 	{"isolate", 4, 3 * time.Second, elects},
 	{"rewind", 1, 0, writesAlone},
 	{"refuse", 1, 0, polls},
+	{"freeze", 1, 0, nil},
 	{"block", 3, 90 * time.Second, nil},
 	{"trickle", 8, 0, heavy},
 	{"storm", 3, 0, longs},

@@ -131,6 +131,32 @@ func (p *play) refuse(s Step) {
 	p.goal = number(p.srv.RV())
 }
 
+// longStale is from which age on a cache is stale, as it is for readiness.
+const longStale = 15 * time.Minute
+
+// freeze has the servers refuse each list and watch of one resource, or of all, for good. An informer that was
+// synced has to say so (L31), and nobody else. Then they answer again.
+func (p *play) freeze(s Step) {
+	p.heal()
+	if !p.quiet() {
+		return
+	}
+	frozen := []string{"", podGVR.Resource, p.shape.GVR.Resource}[s.N%3]
+	code := []int{400, 401, 403, 405, 500, 503}[s.N/3%6]
+	p.say("play", "%q is frozen with %d", frozen, code)
+	for _, f := range p.fronts {
+		for _, verb := range []string{"list", "watch"} {
+			f.Faults().Add(apiserver.Fault{Verb: verb, Resource: frozen, Do: []apiserver.Action{apiserver.Fail{Code: code}}})
+		}
+		f.Restart()
+	}
+	p.pass(longStale + 2*time.Minute)
+	for _, m := range p.members {
+		m.stale(frozen == "" || (frozen == p.shape.GVR.Resource) == (m.made().Of == Widgets))
+	}
+	p.heal()
+}
+
 // rewrite changes objects in an order that follows from s, each time to something else: with
 // an even N it replaces them, to the end, and otherwise it changes them, until the server
 // is almost at the version of below.

@@ -33,6 +33,7 @@ type informer interface {
 	check()               // at any time
 	settled() []string    // what is not as it should be when all is well and quiet
 	unserved() []string   // what it does not say of that its kind is not served
+	stale(frozen bool)    // whether it says that it does not follow its server
 }
 
 // member is one informer with its handlers.
@@ -411,6 +412,15 @@ func (m *member[T]) settled() (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("L17: %s is %s after %d failures, the last: %v", m.called, st.Reflector.State, st.Reflector.Attempts, st.Reflector.Failure))
 	}
 	return wrong
+}
+
+// stale breaks where the informer does not say that it has ceased to follow its server, or says so though
+// it follows it.
+func (m *member[T]) stale(frozen bool) {
+	want := frozen && len(m.parts()) > 0
+	if old := m.Status().Stale(time.Now(), longStale); m.runs() && len(old) > 0 != want {
+		m.play.breaks("L31: %s is stale: %t, and it says so of %d reflectors: %v", m.called, want, len(old), m.Status().Reflector)
+	}
 }
 
 func (m *member[T]) handlers() (all []*handler) {
