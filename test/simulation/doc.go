@@ -16,6 +16,8 @@
 //     and that its status shows what it told (L22)
 //   - while the custom kind is not served, has no namespaces or has another version: that the
 //     status says so, or that everybody has what there is (L17, L22)
+//   - while a resource is refused for good: that each of its informers says that it is stale, and no
+//     other one (L31)
 //   - at every request: that no client comes back before the server wants it to (L19)
 //   - after every step: that each cache shows one moment of the server, as a whole, which is
 //     not before what its resource version promises nor before what it showed last (L12,
