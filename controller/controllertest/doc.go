@@ -24,6 +24,14 @@
 //	require.NoError(t, addControllers(m))
 //	e.Start(m)
 //
+// An informer needs no controller. Start without arguments starts the factory:
+//
+//	pods := factory.Informer[*corev1.Pod](e.Factory)
+//	e.Start()
+//	e.Server.Faults().Add(apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
+//	e.Settle(time.Hour)
+//	t.Log(pods.Status())
+//
 // A kind of your own needs two things: its Go type in a scheme, and its place on the
 // server. See the example of RunWith.
 //
