@@ -29,7 +29,7 @@ type Debugger struct {
 func New(t testing.TB, root string) *Debugger {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "informer-debug")
-	out, err := exec.CommandContext(t.Context(), "go", "-C", root, "build", "-o", program, "./cmd/informer-debug").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, "cmd", "informer-debug"), "build", "-o", program, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build informer-debug: %v\n%s", err, out)
 	}

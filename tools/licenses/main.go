@@ -41,7 +41,7 @@ func check(dirs []string) (summary string, err error) {
 	modules := dependency.Set{}
 	for _, dir := range dirs {
 		for _, system := range dependency.Systems {
-			if err := modules.Add(dir, system, "./..."); err != nil {
+			if err := modules.Add(nil, dir, system, "./..."); err != nil {
 				return "", err
 			}
 		}

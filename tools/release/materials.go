@@ -59,7 +59,9 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 	bom := cyclonedx.NewBOM()
 	main := component(info.Main.Path, info.Main.Version, []string{"Apache-2.0"})
 	main.Type, main.Name = cyclonedx.ComponentTypeApplication, t.program
-	main.BOMRef, main.PackageURL = main.BOMRef+"#cmd/"+t.program, main.PackageURL+"#cmd/"+t.program
+	if !strings.HasSuffix(info.Main.Path, "/"+t.program) { // a package of the module, and not the module
+		main.BOMRef, main.PackageURL = main.BOMRef+"#cmd/"+t.program, main.PackageURL+"#cmd/"+t.program
+	}
 	bom.Metadata = &cyclonedx.Metadata{
 		Timestamp:  of.time.UTC().Format(time.RFC3339),
 		Component:  &main,
@@ -68,6 +70,9 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 	parts := []cyclonedx.Component{component("std", strings.TrimPrefix(info.GoVersion, "go"), []string{"BSD-3-Clause"})}
 	for _, m := range info.Deps {
 		names, ok := licenses[m.Path+"@"+m.Version]
+		if of.module(m.Path) != nil {
+			names, ok = []string{"Apache-2.0"}, true
+		}
 		if !ok {
 			return nil, fmt.Errorf("%s is linked, and go list does not know of it", m.Path)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/tools/internal/dependency"
 )
 
-// programs are the commands of the root module that people install.
+// programs are the commands that people install, below cmd.
 var programs = []string{"informer-debug", "informer-bench"}
 
 var architectures = []string{"amd64", "arm64"}
@@ -235,7 +235,7 @@ func (b *builder) document(ctx context.Context, program, path string) (files []f
 // describe adds the archive of a target and its bill of materials to the files.
 func (b *builder) describe(ctx context.Context, t target, path string, files map[string][]byte) error {
 	linked := dependency.Set{}
-	if err := linked.Add(b.tree.dir, t.system, "./cmd/"+t.program); err != nil {
+	if err := linked.Add(b.env, filepath.Join(b.tree.dir, "cmd", t.program), t.system, "."); err != nil {
 		return err
 	}
 	notices, names, err := b.texts.of(linked)

@@ -112,7 +112,7 @@ func TestBillOfMaterials(t *testing.T) {
 // do not allow.
 func TestNotices(t *testing.T) {
 	linked := dependency.Set{}
-	if err := linked.Add("..", "linux", "./licenses"); err != nil {
+	if err := linked.Add(nil, "..", "linux", "./licenses"); err != nil {
 		t.Fatal(err)
 	}
 	l, err := newLicenses()

@@ -23,6 +23,8 @@ func repository(t *testing.T) *release {
 		"envtest/e.go":                      "package envtest\n",
 		"cmd/mill/main.go":                  "package main\n\nfunc main() { println(\"mill\") }\n",
 		"test/real/go.mod":                  "module example.com/mill/test/real\n\ngo 1.26\n",
+		"cmd/informer-debug/go.mod":         "module example.com/mill/cmd/informer-debug\n\ngo 1.26\n\nrequire example.com/mill v0.0.0\n\nreplace example.com/mill => ../..\n",
+		"cmd/informer-debug/main.go":        "package main\n\nimport \"example.com/mill\"\n\nfunc main() { _ = mill.Wheel }\n",
 		"adapters/clientgo/go.mod":          strings.ReplaceAll(require, "%s", "clientgo"),
 		"adapters/clientgo/a.go":            "package clientgo\n\nimport \"example.com/mill\"\n\nvar Wheel = mill.Wheel\n",
 		"adapters/controllerruntime/go.mod": strings.ReplaceAll(require, "%s", "controllerruntime") + "\nrequire example.com/mill/adapters/clientgo v0.0.0\n\nreplace example.com/mill/adapters/clientgo => ../clientgo\n",
@@ -68,6 +70,7 @@ func TestStrangersUseARelease(t *testing.T) {
 	script := filepath.Join(dir, "stranger.txtar")
 	write(t, script, `
 exec go install example.com/mill/cmd/mill@$VERSION
+exec go install example.com/mill/cmd/informer-debug@$VERSION
 exec mill
 stderr mill
 block README.md 1 main.go
@@ -129,7 +132,7 @@ func TestTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags, err := r.git(t.Context(), "tag", "--points-at", "v0.2.0")
-	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\nenvtest/v0.2.0\nv0.2.0\n" {
+	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\ncmd/informer-debug/v0.2.0\nenvtest/v0.2.0\nv0.2.0\n" {
 		t.Errorf("got %q, %v", tags, err)
 	}
 	changed, err := r.git(t.Context(), "diff", "--name-only", "HEAD", "v0.2.0")

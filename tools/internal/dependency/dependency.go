@@ -46,11 +46,14 @@ func (s Set) Sorted() (all []*Dependency) {
 }
 
 // Add adds what packages of the module in a directory need when they are built for a
-// system.
-func (s Set) Add(dir, system string, packages ...string) error {
+// system. The go command is run with env, or in this process's environment if env is nil.
+func (s Set) Add(env []string, dir, system string, packages ...string) error {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, packages...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+	if env == nil {
+		env = os.Environ()
+	}
+	cmd.Env = append(slices.Clip(env), "GOOS="+system, "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("%s in %s: %w", cmd, dir, err)
