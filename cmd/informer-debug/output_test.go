@@ -70,7 +70,7 @@ func TestGetInEachForm(t *testing.T) {
 		{"web-2 ", []string{"pods", "-o", `jsonpath={range .items[?(@.spec.nodeName=="n1")]}{.metadata.name} {end}`}, ""},
 		{"web-1,web-2,", []string{"pods", "-o", "go-template={{range .items}}{{.metadata.name}},{{end}}"}, ""},
 		{"true", []string{"pods", "web-1", "-o", "go-template={{eq .metadata.generation 1}}"}, ""},
-		{"NAME    IMAGE     NONE\nweb-1   i:web-1   <none>\nweb-2   i:web-2   <none>\n", []string{"pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0,1].image,NONE:.a.b"}, ""},
+		{"NAME    IMAGE     NONE\nweb-1   i:web-1   <none>\nweb-2   i:web-2   <none>\n", []string{"pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[*].image,NONE:.a.b"}, ""},
 		{"web-2   n1\nweb-1   n2\n", []string{"pods", "--no-headers", "--sort-by=.spec.nodeName", "-o", "custom-columns=NAME:{.metadata.name},NODE:spec.nodeName"}, ""},
 		{"NAME    NODE\nweb-1   n2\n", []string{"pods/web-1", "-o", "custom-columns-file=FILE"}, "NAME  NODE\n.metadata.name  .spec.nodeName\n"},
 		{"web-1", []string{"pods/web-1", "-o", "jsonpath-file=FILE"}, "{.metadata.name}"},
@@ -162,7 +162,7 @@ func TestWhatGetCannotShow(t *testing.T) {
 	}{
 		{[]string{"pods", "-o", "xml", server}, exit.CodeUsage, "want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,..."},
 		{[]string{"pods", "-o", "jsonpath", server}, exit.CodeUsage, "the template is missing: want for example jsonpath='{.metadata.name}'"},
-		{[]string{"pods", "-o", "jsonpath={.a", server}, exit.CodeUsage, "the brace is not closed"},
+		{[]string{"pods", "-o", "jsonpath={.a", server}, exit.CodeUsage, "unclosed action"},
 		{[]string{"pods", "-o", "go-template={{.a", server}, exit.CodeUsage, "unclosed action"},
 		{[]string{"pods", "-o", "go-template={{.metadata.a.b.c | len}}", server}, exit.CodeRuntime, "-o go-template: "},
 		{[]string{"pods", "-o", "custom-columns=NAME", server}, exit.CodeUsage, "want HEADER:PATH"},
@@ -178,7 +178,7 @@ func TestWhatGetCannotShow(t *testing.T) {
 		require.Empty(t, r.Out)
 	}
 	r := invoke(t, "get", "pods", "--sort-by=.metadata.name", "-o", "jsonpath={.items[*].metadata['name','labels.is']}", without)
-	require.Equal(t, "bad bad good good", r.Out)
+	require.Equal(t, "bad good bad good", r.Out)
 	require.Contains(t, r.ErrOut, "only the metadata of 2 of 2 objects is shown: this process shows no contents")
 	r = invoke(t, "get", "-o", "jsonpath={.items[*].reflector.resource}", without)
 	require.Equal(t, "pods", r.Out)

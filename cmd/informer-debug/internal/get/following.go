@@ -126,7 +126,8 @@ func (g *getter) add(c rowChange) error {
 	g.printed++
 	switch g.output.Form {
 	case "", output.Wide, output.Columns:
-		return g.addRow(c)
+		g.addRow(c)
+		return nil
 	case output.Name:
 		_, err := fmt.Fprintf(g.Out, "%s/%s\n", terminal.OneLine(c.item.resource), terminal.OneLine(c.item.head.Name))
 		return err
@@ -143,10 +144,10 @@ func (g *getter) add(c rowChange) error {
 	return g.output.Document(g.Out, g.OutTerminal, []map[string]any{tree}, true)
 }
 
-func (g *getter) addRow(c rowChange) (err error) {
+func (g *getter) addRow(c rowChange) {
 	var cells []string
 	if g.output.Form == output.Columns {
-		cells, err = g.columnCells(c.item.tree)
+		cells = g.columnCells(c.item.tree)
 	} else {
 		cells = g.headCells(&c.item.head)
 	}
@@ -161,10 +162,7 @@ func (g *getter) addRow(c rowChange) (err error) {
 			g.rows.Header = append([]string{"EVENT"}, g.rows.Header...)
 		}
 	}
-	if err == nil {
-		g.rows.Row(cells...)
-	}
-	return err
+	g.rows.Row(cells...)
 }
 
 // listen sends what an informer of one's own tells: each change.

@@ -131,11 +131,7 @@ func (g *getter) sort(groups []group) error {
 	}
 	found, withheld := false, ""
 	for _, one := range groups {
-		some, err := sortBy(*g.order, one)
-		if err != nil {
-			return exit.Usage("--sort-by: %w", err)
-		}
-		if found = found || some; len(one) > 0 {
+		if found = sortBy(*g.order, one) || found; len(one) > 0 {
 			withheld = one[0].withheld
 		}
 	}
@@ -189,11 +185,7 @@ func (g *getter) trees(trees []map[string]any, single bool) error {
 	}
 	t := g.columnTable()
 	for _, tree := range trees {
-		cells, err := g.columnCells(tree)
-		if err != nil {
-			return err
-		}
-		t.Row(cells...)
+		t.Row(g.columnCells(tree)...)
 	}
 	return t.Write()
 }
@@ -208,15 +200,11 @@ func (g *getter) columnTable() *terminal.Table {
 }
 
 // columnCells are what they have of an object.
-func (g *getter) columnCells(tree map[string]any) (cells []string, err error) {
+func (g *getter) columnCells(tree map[string]any) (cells []string) {
 	for n := range g.output.Columns {
-		text, err := g.output.Columns[n].Cell(tree)
-		if err != nil {
-			return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
-		}
-		cells = append(cells, text)
+		cells = append(cells, g.output.Columns[n].Cell(tree))
 	}
-	return cells, nil
+	return cells
 }
 
 // heads writes a line for each object.

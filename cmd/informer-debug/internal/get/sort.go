@@ -12,17 +12,14 @@ import (
 
 // sortBy brings objects into the order of what they have at a place. Those that have nothing
 // there come first, and what is equal stays as it is. It reports whether any has something.
-func sortBy(place jsonpath.Path, all []item) (found bool, err error) {
+func sortBy(place jsonpath.Path, all []item) (found bool) {
 	type keyed struct {
 		value any
 		shown item
 	}
 	order := make([]keyed, len(all))
 	for n, one := range all {
-		values, err := place.Find(one.tree)
-		if err != nil {
-			return false, err
-		}
+		values := place.Find(one.tree)
 		if order[n].shown = one; len(values) > 0 {
 			order[n].value, found = values[0], true
 		}
@@ -31,7 +28,7 @@ func sortBy(place jsonpath.Path, all []item) (found bool, err error) {
 	for n := range order {
 		all[n] = order[n].shown
 	}
-	return found, nil
+	return found
 }
 
 // compareValues orders nothing, truths, numbers and quantities, texts, and trees, in this

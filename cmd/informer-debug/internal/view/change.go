@@ -74,15 +74,7 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 		}
 	}
 	for _, place := range places {
-		is, err := place.Find(now)
-		if err != nil {
-			return false, err
-		}
-		was, err := place.Find(before)
-		if err != nil {
-			return false, err
-		}
-		if !reflect.DeepEqual(was, is) {
+		if !reflect.DeepEqual(place.Find(before), place.Find(now)) {
 			return true, nil
 		}
 	}

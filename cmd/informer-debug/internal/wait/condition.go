@@ -128,11 +128,7 @@ func (c *condition) holds(tree map[string]any) (bool, string) {
 
 func (c *condition) pathHolds(tree map[string]any) (bool, string) {
 	var texts []string
-	found, err := c.path.Find(tree)
-	if err != nil {
-		return false, err.Error()
-	}
-	for _, v := range found {
+	for _, v := range c.path.Find(tree) {
 		text := plain(v)
 		if text == c.value && c.value != "" || c.value == "" && v != nil {
 			return true, "it is " + diff.Brief(text)
