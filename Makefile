@@ -113,14 +113,14 @@ bench-old: bin/informer-bench ## Measure against another revision of Millrace, O
 	./bin/informer-bench run --rounds 5 --contestant millrace,millrace@$(OLD)
 
 .PHONY: conformance
-conformance: ## Hold every stack to the contract of informers, and write docs/conformance.md
-	$(GO) run ./conformance/table > docs/conformance.md.new
-	@mv docs/conformance.md.new docs/conformance.md
+conformance: ## Hold every stack to the contract of informers, and write results/conformance.md
+	$(GO) run ./conformance/table > results/conformance.md.new
+	@mv results/conformance.md.new results/conformance.md
 
 FROM ?= 0
 
 .PHONY: software
-software: ## Run other people's software on Millrace, what is named like ONLY, and write docs/software.md
+software: ## Run other people's software on Millrace, what is named like ONLY, and write results/software.md
 	$(GO) -C test/software build -o $(CURDIR)/bin/software .
 	./bin/software $(if $(ONLY),-only '$(ONLY)')
 

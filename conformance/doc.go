@@ -41,5 +41,5 @@
 // # Results
 //
 // Each subtest has the attribute "conformance" (testing.T.Attr), with the verdict in
-// JSON. The command conformance/table makes docs/conformance.md of them.
+// JSON. The command conformance/table makes results/conformance.md of them.
 package conformance

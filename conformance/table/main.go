@@ -1,5 +1,5 @@
 // Command table plays the cases of package conformance against every stack that the
-// repository knows and prints docs/conformance.md. It runs in the repository's root.
+// repository knows and prints results/conformance.md. It runs in the repository's root.
 package main
 
 import (

@@ -3,7 +3,7 @@
 //
 //	go run ./test/mutate                               # all of them
 //	go run ./test/mutate -only 'coalescer|queue' -schedules 5000
-//	go run ./test/mutate -table docs/breakages.md      # and write down what found them
+//	go run ./test/mutate -table results/breakages.md      # and write down what found them
 //
 // Each file in patches is one breakage, such as a tired colleague could write: a line
 // that says which law it breaks and how, and a unified diff. The diff is applied to

@@ -15,7 +15,7 @@ Each of these breakages was put into Millrace on purpose, alone. The schedules o
 [test/simulation](../test/simulation/doc.go) were played from seed 0 on until one of them
 complained: the number says how many that took, and the law is what the complaint named first.
 Where work is shared the schedules are those of the test that is named.
-Where no schedule can find a breakage, a test does, and the table says why. ` + "`go run ./test/mutate -table docs/breakages.md`" + ` plays all of them, writes this page, and fails if one is found by nothing.
+Where no schedule can find a breakage, a test does, and the table says why. ` + "`go run ./test/mutate -table results/breakages.md`" + ` plays all of them, writes this page, and fails if one is found by nothing.
 
 | breakage | law | found by | what is broken |
 |---|---|---|---|

@@ -34,7 +34,7 @@ func count(t *testing.T, text, pattern string) int {
 func TestThePageIsOfThePatches(t *testing.T) {
 	all, err := readAll(patches)
 	require.NoError(t, err)
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "breakages.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "results", "breakages.md"))
 	require.NoError(t, err)
 	table, ok := strings.CutPrefix(string(page), pageHead)
 	require.True(t, ok, "the page has another head")

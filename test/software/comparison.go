@@ -164,7 +164,7 @@ const figureCauses = `
   machine meanwhile.
 `
 
-// section is the comparison's part of docs/software.md.
+// section is the comparison's part of results/software.md.
 func (c *comparison) section() string {
 	return fmt.Sprintf(`
 ## Kubernetes' own controllers and scheduler

@@ -1,6 +1,6 @@
 // Command software runs programs that others wrote, once as they are and once with Millrace
 // in place of their informers, caches or queues: their test suites, and the controllers and
-// the scheduler of Kubernetes at work in a cluster. It says in docs/software.md where the
+// the scheduler of Kubernetes at work in a cluster. It says in results/software.md where the
 // two differ and why.
 //
 //	make software                            # everything; the first time takes long

@@ -27,7 +27,7 @@ had.
 |---|---|---|---|---|---|---|
 `
 
-// report writes docs/software.md from the results of all suites.
+// report writes results/software.md from the results of all suites.
 func report(root string) error {
 	var table, differences strings.Builder
 	for _, s := range suites {
@@ -55,7 +55,7 @@ func report(root string) error {
 	if err == nil {
 		text += played.section()
 	}
-	return os.WriteFile(filepath.Join(root, "docs", "software.md"), []byte(text), 0o644)
+	return os.WriteFile(filepath.Join(root, "results", "software.md"), []byte(text), 0o644)
 }
 
 // place is what of Millrace took the place of what.
