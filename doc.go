@@ -34,16 +34,16 @@
 //
 // For tests:
 //
-//	controller/controllertest  a controller, a simulated server and virtual time
+//	controllertest  a controller, a simulated server and virtual time
 //	conformance                the contract of informers as a suite, for any stack
 //	conformance/table          the program behind make conformance
-//	test/apiserver             the simulated API server, with a plan of faults
-//	test/apiserver/objects     objects of realistic size, for measurements
+//	apiservertest             the simulated API server, with a plan of faults
+//	apiservertest/objects     objects of realistic size, for measurements
 //	test/debugger              informer-debug as a program, looking into other programs
 //	test/fuzz                  the program behind make fuzz: all targets, and a count
 //	test/hostile               what reading hostile input may cost
 //	test/mutate                the program that breaks the code to test the tests
-//	test/network               slow, lossy and broken connections to the simulated server
+//	apiservertest/network               slow, lossy and broken connections to the simulated server
 //	test/simulation            everything together, under schedules of faults from a seed
 //	test/simulation/simulate   the program behind make simulate
 //	test/soak                  a program for weeks of virtual time, and what it holds

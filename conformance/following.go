@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 // expired is what a watch is told whose version the server no longer knows.
@@ -19,7 +19,7 @@ var expired = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone,
 
 // converges is a case in which something goes wrong while pods change, and is over
 // then.
-func converges(name string, server apiserver.Options, wrong func(*play)) Case {
+func converges(name string, server apiservertest.Options, wrong func(*play)) Case {
 	return Case{
 		Law: "L17", Name: "converges after " + name, Source: clientGo(64, 72), server: server,
 		play: func(p *play) {
@@ -48,9 +48,9 @@ func converges(name string, server apiserver.Options, wrong func(*play)) Case {
 	}
 }
 
-func now(verb string, every int, do ...apiserver.Action) func(*play) {
+func now(verb string, every int, do ...apiservertest.Action) func(*play) {
 	return func(p *play) {
-		p.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: pods.Resource, Every: every, Do: do})
+		p.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: pods.Resource, Every: every, Do: do})
 	}
 }
 
@@ -59,18 +59,18 @@ const schedules = 20
 
 // following are the cases of lists and watches.
 var following = []Case{
-	converges("disconnects", apiserver.Options{}, now("watch", 1, apiserver.Cut{AfterBytes: 3000})),
-	converges("expired versions", apiserver.Options{}, now("watch", 2, apiserver.ErrorEvent{AfterFrames: 2, Status: expired})),
-	converges("429 with Retry-After", apiserver.Options{}, now("", 2, apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"})),
-	converges("500", apiserver.Options{}, now("", 2, apiserver.Fail{Code: http.StatusInternalServerError})),
-	converges("truncated lists", apiserver.Options{StreamingLists: apiserver.StreamingListsRefused}, now("list", 2, apiserver.Truncate{Frame: 3})),
-	converges("truncated watches", apiserver.Options{}, now("watch", 1, apiserver.Truncate{Frame: 4})),
-	converges("garbled frames", apiserver.Options{}, now("watch", 2, apiserver.Garble{Frame: 4})),
-	converges("objects of another type", apiserver.Options{}, now("watch", 2, apiserver.WrongType{Frame: 4})),
-	converges("repeated events", apiserver.Options{}, now("watch", 1, apiserver.Duplicate{Every: 2})),
-	converges("repeated bookmarks", apiserver.Options{BookmarkPeriod: time.Second}, now("watch", 1, apiserver.RepeatBookmarks{Times: 2})),
-	converges("missing bookmarks", apiserver.Options{}, now("watch", 1, apiserver.NoBookmarks{})),
-	converges("a compaction with each watch", apiserver.Options{}, now("watch", 3, apiserver.Compacted{})),
+	converges("disconnects", apiservertest.Options{}, now("watch", 1, apiservertest.Cut{AfterBytes: 3000})),
+	converges("expired versions", apiservertest.Options{}, now("watch", 2, apiservertest.ErrorEvent{AfterFrames: 2, Status: expired})),
+	converges("429 with Retry-After", apiservertest.Options{}, now("", 2, apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"})),
+	converges("500", apiservertest.Options{}, now("", 2, apiservertest.Fail{Code: http.StatusInternalServerError})),
+	converges("truncated lists", apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused}, now("list", 2, apiservertest.Truncate{Frame: 3})),
+	converges("truncated watches", apiservertest.Options{}, now("watch", 1, apiservertest.Truncate{Frame: 4})),
+	converges("garbled frames", apiservertest.Options{}, now("watch", 2, apiservertest.Garble{Frame: 4})),
+	converges("objects of another type", apiservertest.Options{}, now("watch", 2, apiservertest.WrongType{Frame: 4})),
+	converges("repeated events", apiservertest.Options{}, now("watch", 1, apiservertest.Duplicate{Every: 2})),
+	converges("repeated bookmarks", apiservertest.Options{BookmarkPeriod: time.Second}, now("watch", 1, apiservertest.RepeatBookmarks{Times: 2})),
+	converges("missing bookmarks", apiservertest.Options{}, now("watch", 1, apiservertest.NoBookmarks{})),
+	converges("a compaction with each watch", apiservertest.Options{}, now("watch", 3, apiservertest.Compacted{})),
 	{
 		Law: "L17", Name: "converges after any series of faults", Source: clientGo(64, 72),
 		play: func(p *play) {
@@ -109,12 +109,12 @@ var following = []Case{
 	},
 	{
 		Law: "L18", Name: "a list cut short does not sync", Source: clientGo(203, 205),
-		server: apiserver.Options{StreamingLists: apiserver.StreamingListsRefused},
+		server: apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused},
 		play: func(p *play) {
 			for n := range 20 {
 				p.put(fmt.Sprint("pod-", n), "0")
 			}
-			now("list", 1, apiserver.Truncate{Frame: 10})(p)
+			now("list", 1, apiservertest.Truncate{Frame: 10})(p)
 			i := p.informer(Options{})
 			p.run(i)
 			settle(10 * time.Minute)
@@ -130,7 +130,7 @@ var following = []Case{
 			for n := range 20 {
 				p.put(fmt.Sprint("pod-", n), "0")
 			}
-			now("", 1, apiserver.Cut{AfterBytes: 2000})(p)
+			now("", 1, apiservertest.Cut{AfterBytes: 2000})(p)
 			i := p.informer(Options{})
 			p.run(i)
 			settle(10 * time.Minute)
@@ -157,7 +157,7 @@ var following = []Case{
 	},
 	{
 		Law: "L19", Name: "a disconnect is followed by a watch, not by a list",
-		server: apiserver.Options{StreamingLists: apiserver.StreamingListsRefused},
+		server: apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused},
 		play: func(p *play) {
 			i, w := p.synced(Options{})
 			before := p.lists()
@@ -173,7 +173,7 @@ var following = []Case{
 	},
 	{
 		Law: "L19", Name: "an expired version is followed by one list",
-		server: apiserver.Options{StreamingLists: apiserver.StreamingListsRefused},
+		server: apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused},
 		play: func(p *play) {
 			i, _ := p.synced(Options{})
 			before := p.lists()
@@ -182,16 +182,16 @@ var following = []Case{
 			p.equal(i)
 		},
 	},
-	backsOff("refusals", apiserver.Options{}, apiserver.Fail{Code: http.StatusInternalServerError}),
-	backsOff("lists cut short", apiserver.Options{StreamingLists: apiserver.StreamingListsRefused}, apiserver.Truncate{Frame: 3}),
-	backsOff("streams that break", apiserver.Options{}, apiserver.Cut{AfterBytes: 1000}),
-	backsOff("streams that end too early", apiserver.Options{}, apiserver.Truncate{Frame: 3}),
-	backsOff("garbled answers", apiserver.Options{}, apiserver.Garble{Frame: 0}),
+	backsOff("refusals", apiservertest.Options{}, apiservertest.Fail{Code: http.StatusInternalServerError}),
+	backsOff("lists cut short", apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused}, apiservertest.Truncate{Frame: 3}),
+	backsOff("streams that break", apiservertest.Options{}, apiservertest.Cut{AfterBytes: 1000}),
+	backsOff("streams that end too early", apiservertest.Options{}, apiservertest.Truncate{Frame: 3}),
+	backsOff("garbled answers", apiservertest.Options{}, apiservertest.Garble{Frame: 0}),
 	{
 		Law: "L19", Name: "Retry-After is honoured",
 		play: func(p *play) {
 			i := p.informer(Options{})
-			now("", 1, apiserver.Fail{Code: http.StatusServiceUnavailable, RetryAfter: "50"})(p)
+			now("", 1, apiservertest.Fail{Code: http.StatusServiceUnavailable, RetryAfter: "50"})(p)
 			p.run(i)
 			settle(49 * time.Second)
 			n := p.srv.Stats().Requests("", pods.Resource)
@@ -205,7 +205,7 @@ var following = []Case{
 		Law: "L20", Name: "a stream without end falls back to a list",
 		play: func(p *play) {
 			p.put("a", "1")
-			now("watch", 1, apiserver.WithholdEnd{})(p)
+			now("watch", 1, apiservertest.WithholdEnd{})(p)
 			i := p.informer(Options{})
 			p.run(i)
 			settle(time.Hour)
@@ -215,10 +215,10 @@ var following = []Case{
 	},
 	{
 		Law: "L20", Name: "a list that is not answered is given up",
-		server: apiserver.Options{StreamingLists: apiserver.StreamingListsRefused},
+		server: apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused},
 		play: func(p *play) {
 			p.put("a", "1")
-			p.fault("list", 1, apiserver.Silence{})
+			p.fault("list", 1, apiservertest.Silence{})
 			i := p.informer(Options{})
 			p.run(i)
 			settle(time.Hour)
@@ -230,7 +230,7 @@ var following = []Case{
 		Law: "L20", Name: "a watch that has fallen silent is opened again",
 		play: func(p *play) {
 			i, _ := p.synced(Options{})
-			p.fault("watch", 1, apiserver.Silence{AfterFrames: 1})
+			p.fault("watch", 1, apiservertest.Silence{AfterFrames: 1})
 			p.srv.Restart()
 			settle(time.Minute)
 			p.put("a", "1")
@@ -246,7 +246,7 @@ var following = []Case{
 			i := p.informer(Options{OnError: reports.add})
 			p.run(i)
 			settle(time.Minute)
-			p.fault("watch", 1, apiserver.Garble{Frame: 0})
+			p.fault("watch", 1, apiservertest.Garble{Frame: 0})
 			p.srv.Restart()
 			p.put("a", "1")
 			settle(time.Second)
@@ -278,8 +278,8 @@ var following = []Case{
 			p.equal(i)
 		},
 	},
-	reports("a list that is refused", apiserver.Options{StreamingLists: apiserver.StreamingListsRefused}, "list", apiserver.Fail{Code: http.StatusForbidden, Message: "tell-tale"}),
-	reports("a watch that is refused", apiserver.Options{}, "watch", apiserver.Fail{Code: http.StatusForbidden, Message: "tell-tale"}),
+	reports("a list that is refused", apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused}, "list", apiservertest.Fail{Code: http.StatusForbidden, Message: "tell-tale"}),
+	reports("a watch that is refused", apiservertest.Options{}, "watch", apiservertest.Fail{Code: http.StatusForbidden, Message: "tell-tale"}),
 	{
 		Law: "L22", Name: "a watch that breaks is reported", Source: clientGo(224, 226),
 		play: func(p *play) {
@@ -287,7 +287,7 @@ var following = []Case{
 			i := p.informer(Options{OnError: reports.add})
 			p.run(i)
 			settle(time.Minute)
-			now("watch", 1, apiserver.Cut{AfterBytes: 100})(p)
+			now("watch", 1, apiservertest.Cut{AfterBytes: 100})(p)
 			p.srv.Restart()
 			for n := range 20 {
 				p.put("a", fmt.Sprint(n))
@@ -301,7 +301,7 @@ var following = []Case{
 		play: func(p *play) {
 			i := p.informer(Options{})
 			e := offered[Explaining](p, i)
-			now("", 1, apiserver.Fail{Code: http.StatusForbidden, Message: "tell-tale"})(p)
+			now("", 1, apiservertest.Fail{Code: http.StatusForbidden, Message: "tell-tale"})(p)
 			p.run(i)
 			err := await(p, func(ctx context.Context) error { return e.WaitForSync(ctx) })
 			var reports errorList
@@ -315,7 +315,7 @@ var following = []Case{
 
 // reports is a case in which requests of a verb fail, and the error handler is to hear
 // of it.
-func reports(name string, server apiserver.Options, verb string, do apiserver.Action) Case {
+func reports(name string, server apiservertest.Options, verb string, do apiservertest.Action) Case {
 	return Case{
 		Law: "L22", Name: name + " is reported", Source: clientGo(224, 226), server: server,
 		play: func(p *play) {
@@ -330,7 +330,7 @@ func reports(name string, server apiserver.Options, verb string, do apiserver.Ac
 }
 
 // backsOff is a case in which every request goes wrong for an hour.
-func backsOff(name string, server apiserver.Options, do apiserver.Action) Case {
+func backsOff(name string, server apiservertest.Options, do apiservertest.Action) Case {
 	return Case{
 		Law: "L19", Name: "backs off from " + name, server: server,
 		play: func(p *play) {
@@ -359,15 +359,15 @@ func (p *play) anySeries(seed uint64) {
 	w := p.witness(i)
 	stop := p.run(i)
 	defer stop()
-	actions := []apiserver.Action{
-		apiserver.Cut{AfterBytes: 500}, apiserver.Cut{}, apiserver.Truncate{Frame: 2}, apiserver.Garble{Frame: 1},
-		apiserver.Fail{Code: 500}, apiserver.Fail{Code: 429, RetryAfter: "1"}, apiserver.Fail{Code: 410}, apiserver.Compacted{},
-		apiserver.Delay{For: 3 * time.Second}, apiserver.ErrorEvent{AfterFrames: 1, Status: expired}, apiserver.NoBookmarks{},
+	actions := []apiservertest.Action{
+		apiservertest.Cut{AfterBytes: 500}, apiservertest.Cut{}, apiservertest.Truncate{Frame: 2}, apiservertest.Garble{Frame: 1},
+		apiservertest.Fail{Code: 500}, apiservertest.Fail{Code: 429, RetryAfter: "1"}, apiservertest.Fail{Code: 410}, apiservertest.Compacted{},
+		apiservertest.Delay{For: 3 * time.Second}, apiservertest.ErrorEvent{AfterFrames: 1, Status: expired}, apiservertest.NoBookmarks{},
 	}
 	for n := range 100 {
 		switch name := fmt.Sprint("pod-", rng.IntN(12)); rng.IntN(10) {
 		case 0:
-			p.srv.Faults().Add(apiserver.Fault{Resource: pods.Resource, Count: 1 + rng.IntN(3), Do: []apiserver.Action{actions[rng.IntN(len(actions))]}})
+			p.srv.Faults().Add(apiservertest.Fault{Resource: pods.Resource, Count: 1 + rng.IntN(3), Do: []apiservertest.Action{actions[rng.IntN(len(actions))]}})
 		case 1:
 			p.srv.Restart()
 		case 2:

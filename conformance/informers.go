@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 // Case is one sentence of the contract.
@@ -24,7 +24,7 @@ type Case struct {
 	// Empty means that it is Millrace's law alone.
 	Source string
 
-	server apiserver.Options
+	server apiservertest.Options
 	play   func(*play)
 }
 
@@ -134,7 +134,7 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server
 		opts.Seed = 1
-		srv := apiserver.New(opts)
+		srv := apiservertest.New(opts)
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		if err != nil {

@@ -16,15 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // play is one case against one stack: the server, what is done to it, and what was seen
 // to be wrong.
 type play struct {
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	stack    Stack
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -42,7 +42,7 @@ type play struct {
 	given   bool // up, by the case itself
 }
 
-func newPlay(ctx context.Context, srv *apiserver.Server, endpoint *apiserver.Endpoint, build func(Server) Stack) *play {
+func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiservertest.Endpoint, build func(Server) Stack) *play {
 	p := &play{srv: srv, endpoint: endpoint, began: time.Now(), shutDown: func() {}}
 	p.stack = build(Server{URL: endpoint.URL, Dial: p.dial})
 	p.ctx, p.cancel = context.WithCancel(ctx)
@@ -230,8 +230,8 @@ func (p *play) away(during func()) {
 }
 
 // fault has requests of a verb go wrong.
-func (p *play) fault(verb string, count int, do ...apiserver.Action) {
-	p.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
+func (p *play) fault(verb string, count int, do ...apiservertest.Action) {
+	p.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
 }
 
 // over ends whatever goes wrong, a flood too.

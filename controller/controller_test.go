@@ -17,11 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // journal is a reconciler that writes down what it is called for.
@@ -285,7 +285,7 @@ func TestRunEndsWithWhatItStarted(t *testing.T) {
 // say so.
 func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		pods, secrets := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Secret](e.Factory)
 		one, two := &journal{}, &journal{}
 		said, waited := &journal{}, &journal{}
@@ -328,7 +328,7 @@ func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
 // The reason for which all wait may be taken away.
 func TestToRemoveTheSourceThatIsWaitedForLetsTheOthersBegin(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		pods, secrets := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Secret](e.Factory)
 		j := &journal{}
 		c := newController(e, j, controller.Options{}, controller.For(pods))

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // tenants is a controller for two namespaces, of which some are forbidden: "*" is both.
@@ -31,7 +31,7 @@ func runTenants(t *testing.T, forbidden string, body func(p *tenants)) {
 	p.forbidden.Store(&forbidden)
 	controllertest.RunWith(t, controllertest.Options{
 		Factory: factory.Options{Namespaces: []string{"shop", "gone"}},
-		Server: apiserver.Options{Authorize: func(a apiserver.Attributes) bool {
+		Server: apiservertest.Options{Authorize: func(a apiservertest.Attributes) bool {
 			f := *p.forbidden.Load()
 			return a.Resource != "configmaps" || f != "*" && a.Namespace != f
 		}},

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // The API server's own check of an event is stricter than the simulation's.
@@ -82,13 +82,13 @@ func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
 			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
 		}
 		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Count: 5, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Count: 5, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		e.Start(events)
 		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
 		e.Settle(time.Minute)
 		require.Equal(e, controller.EventStatus{Kept: 5, Dropped: 3, Created: 5}, events.Status())
 
-		e.Server.SetAuthorizer(apiserver.Deny("", "events"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "events"))
 		e.Settle(time.Hour)
 		events.Recordf(pod("x"), "", "Reason", "Act", "note")
 		e.Settle(0)
@@ -110,7 +110,7 @@ func TestEventsAreFlushedAtTheEnd(t *testing.T) {
 		require.EqualValues(e, 7, all[0].Series.Count)
 
 		stop = e.Start(events)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Delay{For: time.Hour}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Delay{For: time.Hour}}})
 		for n := range 7 {
 			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
 		}
@@ -180,13 +180,13 @@ func TestEventsAreLimitedOnlyWhileTheyWait(t *testing.T) {
 }
 
 func TestEventsOutliveAnOutage(t *testing.T) {
-	for _, trouble := range []apiserver.Action{
-		apiserver.Fail{Code: http.StatusInternalServerError},
-		apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "5"},
+	for _, trouble := range []apiservertest.Action{
+		apiservertest.Fail{Code: http.StatusInternalServerError},
+		apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "5"},
 	} {
 		controllertest.Run(t, func(e *controllertest.Env) {
 			all := recorded(e, func(events *controller.Events) {
-				e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{trouble}})
+				e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{trouble}})
 				for n := range 300 {
 					events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
 					e.Settle(time.Second)
@@ -208,7 +208,7 @@ func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
 		e.Start(events)
 		for n := range 30 {
 			e.Server.Faults().Clear()
-			e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+			e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 			events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
 			e.Settle(time.Second)
 			require.GreaterOrEqual(e, len(controllertest.All[*eventsv1.Event](e)), n)
@@ -292,7 +292,7 @@ func TestAnEventThatWaitsForLongerThanASeriesLasts(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
 		e.Start(events)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: http.StatusInternalServerError}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusInternalServerError}}})
 		events.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(7 * time.Minute) // of the ten for which it is tried
 		events.Recordf(pod("a"), "", "Happened", "Act", "note")
@@ -314,7 +314,7 @@ func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
 		e.Start(events)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		for _, name := range []string{"a", "b", "c", "d"} { // so many that the server is down
 			events.Recordf(pod(name), "", "Happened", "Act", "note")
 		}
@@ -342,7 +342,7 @@ func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 10})
 		e.Start(events)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Delay{For: 24 * time.Hour}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Delay{For: 24 * time.Hour}}})
 		most := 0
 		for n := range 3600 {
 			events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
@@ -372,7 +372,7 @@ func shown(e *controllertest.Env) (n uint64) {
 
 // The last count of a series that makes room for another reaches the server, or is counted as failed.
 func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
-	for name, fault := range map[string]apiserver.Action{"fails": apiserver.Fail{Code: 500}, "lasts": apiserver.Delay{For: 5 * time.Second}} {
+	for name, fault := range map[string]apiservertest.Action{"fails": apiservertest.Fail{Code: 500}, "lasts": apiservertest.Delay{For: 5 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(e *controllertest.Env) {
 				events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 1})
@@ -385,7 +385,7 @@ func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
 				}
 				record("a")
 				record("a")
-				e.Server.Faults().Add(apiserver.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiserver.Action{fault}})
+				e.Server.Faults().Add(apiservertest.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiservertest.Action{fault}})
 				record("b")
 				record("a") // while the count is written, if that lasts
 				e.Settle(5 * time.Minute)
@@ -409,7 +409,7 @@ func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 		}
 		record("a")
 		record("a")
-		e.Server.Faults().Add(apiserver.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiserver.Action{apiserver.Delay{For: 9 * time.Second}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiservertest.Action{apiservertest.Delay{For: 9 * time.Second}}})
 		record("b")
 		stop()
 		require.Zero(e, events.Status().Failed)
@@ -424,7 +424,7 @@ func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 		e.Start(events)
 		events.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(0)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "patch", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "patch", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		events.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(10 * time.Minute)
 		events.Recordf(pod("a"), "", "Reason", "Act", "note")
@@ -445,7 +445,7 @@ func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 		}
 		e.Settle(2 * time.Minute)
 		controllertest.Delete[*eventsv1.Event](e, object.KeyOf(controllertest.All[*eventsv1.Event](e)[0]))
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: http.StatusForbidden}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusForbidden}}})
 		events.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(2 * time.Minute)
 		require.Equal(e, controller.EventStatus{Created: 1, Updated: 1, Failed: 1}, events.Status())
@@ -463,7 +463,7 @@ func TestCountsAreFlushedTooAndLoggedElse(t *testing.T) {
 			e.Settle(0)
 		}
 		fail := func(verb string, times int) {
-			e.Server.Faults().Add(apiserver.Fault{Verb: verb, Resource: "events", Count: times, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+			e.Server.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "events", Count: times, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		}
 		stop := e.Start(events)
 		record("a")

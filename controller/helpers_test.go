@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func replicaSet(name, uid string) *appsv1.ReplicaSet {
@@ -168,7 +168,7 @@ func TestPatchStatus(t *testing.T) {
 func TestPatchStatusOfACustomResource(t *testing.T) {
 	custom := widgets
 	custom.Status = true
-	controllertest.RunWith(t, controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{custom}}}, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{Server: apiservertest.Options{Resources: []apiservertest.Resource{custom}}}, func(e *controllertest.Env) {
 		client := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
 		e.Start()
 		w := controllertest.Put(e, widget("w"))

@@ -15,7 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/object"
 )
 

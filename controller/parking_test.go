@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -114,8 +114,8 @@ func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 
 // disturb lets something go wrong for a while.
 func disturb(e *controllertest.Env, draw func(int) int) {
-	add := func(verb string, do ...apiserver.Action) {
-		e.Server.Faults().Add(apiserver.Fault{Verb: verb, Count: 1 + draw(3), Do: do})
+	add := func(verb string, do ...apiservertest.Action) {
+		e.Server.Faults().Add(apiservertest.Fault{Verb: verb, Count: 1 + draw(3), Do: do})
 	}
 	switch draw(8) {
 	case 0:
@@ -127,18 +127,18 @@ func disturb(e *controllertest.Env, draw func(int) int) {
 		e.Server.Down()
 		time.AfterFunc(time.Duration(draw(5000))*time.Millisecond, e.Server.Up)
 	case 3:
-		add("watch", apiserver.Fail{Code: 500})
+		add("watch", apiservertest.Fail{Code: 500})
 		e.Server.Restart()
 	case 4:
-		add("watch", apiserver.Truncate{Frame: draw(3)})
+		add("watch", apiservertest.Truncate{Frame: draw(3)})
 		e.Server.Restart()
 	case 5:
-		add("watch", apiserver.Duplicate{Every: 2})
+		add("watch", apiservertest.Duplicate{Every: 2})
 		e.Server.Restart()
 	case 6:
-		add("update", apiserver.Fail{Code: 500})
+		add("update", apiservertest.Fail{Code: 500})
 	case 7:
-		add("update", apiserver.Delay{For: 100 * time.Millisecond}) // the watch is faster than the answer
+		add("update", apiservertest.Delay{For: 100 * time.Millisecond}) // the watch is faster than the answer
 	}
 }
 
@@ -493,7 +493,7 @@ func TestNotesOfWritesAreBounded(t *testing.T) {
 			return []controller.Request{{Key: object.Key{Namespace: "shop", Name: name}}}, nil
 		}))
 		e.Start(c)
-		e.Server.SetAuthorizer(apiserver.Deny("", "configmaps", "list", "watch"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "configmaps", "list", "watch"))
 		e.Server.Restart()
 		const perSecond = 100
 		made := 0

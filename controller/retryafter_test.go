@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // The client itself waits for half a minute at most, so that it is the controller that
@@ -43,7 +43,7 @@ func TestL19AReconcileIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
 			return controller.Result{}, err
 		}), controller.Options{}, controller.For(pods.Informer(), controller.PredicateFunc[*corev1.Pod](func(e sharedinformer.Event[*corev1.Pod]) bool { return e.Object.Labels["seen"] == "" })))
 		e.Start(c)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "update", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 429, RetryAfter: "40"}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "update", Count: 2, Do: []apiservertest.Action{apiservertest.Fail{Code: 429, RetryAfter: "40"}}})
 		controllertest.Put(e, pod("a"))
 		e.Settle(39 * time.Second)
 		require.Equal(e, []controller.CauseType{controller.Created}, begun())

@@ -19,14 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -151,7 +151,7 @@ func TestASourceKnowsItsCluster(t *testing.T) {
 	})
 }
 
-var widgets = apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+var widgets = apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 
 func widget(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
@@ -192,7 +192,7 @@ func TestAnOptionalKindMayComeAndGo(t *testing.T) {
 
 func TestAnOptionalKindThatIsForbiddenIsWaitedFor(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		c := newController(e, &journal{}, controller.Options{}, controller.For(factory.Informer[*corev1.Secret](e.Factory)).Optional())
 		e.Start(c)
 		e.Settle(time.Hour)

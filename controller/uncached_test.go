@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func secret(value string) *corev1.Secret {
@@ -26,7 +26,7 @@ func secret(value string) *corev1.Secret {
 // What a cache does not hold before it is synced may well be there.
 func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
 		widgets := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{
 			Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}, Optional: true,
@@ -62,7 +62,7 @@ func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
 func TestAKindThatBypassesTheCache(t *testing.T) {
 	opts := controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}}}
 	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
-		e.Server.SetAuthorizer(apiserver.Deny("", "secrets", "list", "watch"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets", "list", "watch"))
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
 		require.Nil(e, secrets.Informer())
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -14,14 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -64,7 +64,7 @@ func TestWhyAWaitHasEnded(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Namespaces: []string{"shop"}}}, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		never := func(*corev1.Pod) bool { return false }
-		e.Server.SetAuthorizer(apiserver.Deny("", "pods"))
+		e.Server.SetAuthorizer(apiservertest.Deny("", "pods"))
 		stop, cancel := context.WithCancel(e.Context())
 		defer cancel()
 		e.Factory.Start(stop)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/workqueue"

@@ -16,15 +16,15 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // labeller makes a controller that labels Namespaces.
@@ -251,7 +251,7 @@ func TestDiscoveryIsTriedAgain(t *testing.T) {
 	})
 }
 
-var gadgets = apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "gadgets"}, Kind: "Gadget", Namespaced: true}
+var gadgets = apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "gadgets"}, Kind: "Gadget", Namespaced: true}
 
 // What is skipped is looked at again: it runs when what it requires has appeared. What
 // it required may go again.
@@ -343,7 +343,7 @@ func TestEventsAreSentInTheNameOfTheController(t *testing.T) {
 // name; the others work.
 func TestReadyNamesWhoWaits(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.Faults().Add(apiserver.Fault{Resource: "namespaces", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
+		e.Server.Faults().Add(apiservertest.Fault{Resource: "namespaces", Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
 		m, err := controllermanager.New(registry(t,
 			controllermanager.Descriptor{Name: "labeller", New: labeller},
 			controllermanager.Descriptor{Name: "idle", New: idle},

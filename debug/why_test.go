@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // puzzle is a process in which some object is late.
@@ -139,14 +139,14 @@ func TestWhy(t *testing.T) {
 		},
 		"another controller waits": {
 			prepare: func(p *puzzle) {
-				p.Server.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "nodes" })
+				p.Server.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "nodes" })
 			},
 			happen: put("p"), want: debug.Reconciled,
 			text: `^The controller keeper reconciled shop/p 5s ago`,
 		},
 		"another controller waits, and nobody has it": {
 			prepare: func(p *puzzle) {
-				p.Server.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "nodes" })
+				p.Server.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "nodes" })
 			},
 			informer: "po", happen: put("other"), want: debug.NotCached,
 			text: `^shop/p is in no cache: not in pods `,
@@ -168,7 +168,7 @@ func TestWhy(t *testing.T) {
 			text: `^The controller keeper has no request for shop/p: its source pods with labels app=x does not have it, since its namespaces and selectors do not take it in\. Another informer has it\.$`,
 		},
 		"forbidden": {
-			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiserver.Attributes) bool { return false }) },
+			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiservertest.Attributes) bool { return false }) },
 			happen:  func(p *puzzle) { p.Settle(5 * time.Second) }, want: debug.NotRunning,
 			text: `^The controller keeper is Waiting for .+: pods is not synced: .*forbidden`,
 		},
@@ -178,7 +178,7 @@ func TestWhy(t *testing.T) {
 		},
 		"silent watch": {
 			prepare: func(p *puzzle) {
-				p.Server.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.NoBookmarks{}}})
+				p.Server.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.NoBookmarks{}}})
 			},
 			happen: func(p *puzzle) { put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchSilent,
 			text: `^The informer of pods \(\*v1\.Pod\) is silent: its watch has brought nothing for 3m\d*s?, and no bookmark ever: .+ The cache is as of version \d+; informer-debug check compares it with the server\.$`,

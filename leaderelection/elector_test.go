@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 type options = leaderelection.Options
@@ -365,7 +365,7 @@ func TestADeletedLeaseIsCreatedAgainByItsHolder(t *testing.T) {
 
 		// A server that does not create by an update says so.
 		require.NoError(r, r.srv.Delete(leases, key))
-		r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: http.StatusNotFound}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "update", Resource: "leases", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusNotFound}}})
 		settle(3 * time.Second)
 		require.Nil(r, a.Status().Failure)
 		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
@@ -432,18 +432,18 @@ func TestARenewalMayTakeAllTheTimeThereIs(t *testing.T) {
 		a := r.join(options{Identity: "a"})
 		settle(time.Second)
 		for range 10 {
-			r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Count: 3, Do: []apiserver.Action{apiserver.Delay{For: 7 * time.Second}}})
+			r.srv.Faults().Add(apiservertest.Fault{Verb: "update", Resource: "leases", Count: 3, Do: []apiservertest.Action{apiservertest.Delay{For: 7 * time.Second}}})
 			settle(20 * time.Second)
 			r.srv.Faults().Clear()
 			settle(10 * time.Second)
 		}
-		r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Do: []apiserver.Action{apiserver.Delay{For: 4 * time.Second}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "update", Resource: "leases", Do: []apiservertest.Action{apiservertest.Delay{For: 4 * time.Second}}})
 		settle(10 * time.Minute)
 		require.True(r, a.leads())
 		require.Len(r, a.tokens(), 1)
 		require.Zero(r, a.Status().Attempts)
 		r.srv.Faults().Clear()
-		r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Do: []apiserver.Action{apiserver.Delay{For: 11 * time.Second}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "update", Resource: "leases", Do: []apiservertest.Action{apiservertest.Delay{For: 11 * time.Second}}})
 		settle(20 * time.Second)
 		require.False(r, a.leads())
 	})
@@ -503,19 +503,19 @@ func TestATransportThatPanicsIsTrouble(t *testing.T) {
 }
 
 func TestRefusalsAreRiddenOutAndVisible(t *testing.T) {
-	for name, action := range map[string]apiserver.Action{
-		"forbidden":   apiserver.Fail{Code: http.StatusForbidden},
-		"overloaded":  apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "1"},
-		"unavailable": apiserver.Fail{Code: http.StatusInternalServerError},
-		"conflict":    apiserver.Fail{Code: http.StatusConflict},
-		"slow":        apiserver.Delay{For: time.Minute},
-		"cut":         apiserver.Cut{},
+	for name, action := range map[string]apiservertest.Action{
+		"forbidden":   apiservertest.Fail{Code: http.StatusForbidden},
+		"overloaded":  apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "1"},
+		"unavailable": apiservertest.Fail{Code: http.StatusInternalServerError},
+		"conflict":    apiservertest.Fail{Code: http.StatusConflict},
+		"slow":        apiservertest.Delay{For: time.Minute},
+		"cut":         apiservertest.Cut{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(r *rig) {
 				a := r.join(options{Identity: "a"})
 				settle(time.Second)
-				fault := r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{action}})
+				fault := r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Do: []apiservertest.Action{action}})
 				settle(6 * time.Second)
 				require.True(r, a.leads(), "the deadline has not passed")
 				require.Error(r, a.Status().Failure)
@@ -525,7 +525,7 @@ func TestRefusalsAreRiddenOutAndVisible(t *testing.T) {
 				require.Zero(r, a.Status().Attempts)
 				require.Len(r, a.tokens(), 1)
 
-				r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{action}})
+				r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Do: []apiservertest.Action{action}})
 				settle(13 * time.Second)
 				require.False(r, a.leads())
 				b := r.join(options{Identity: "b"})

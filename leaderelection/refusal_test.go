@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/leaderelection"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // Who may read and not write has a failure that goes on, and so has one whose writes
@@ -29,7 +29,7 @@ func TestALeaseThatCannotBeTakenIsOneFailureThatGoesOn(t *testing.T) {
 					if deleted {
 						require.NoError(r, r.srv.Delete(leases, key))
 					}
-					r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "leases", Do: []apiserver.Action{apiserver.Fail{Code: code}}})
+					r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "leases", Do: []apiservertest.Action{apiservertest.Fail{Code: code}}})
 					var log bytes.Buffer
 					a := r.join(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 					settle(10 * time.Minute)

@@ -15,11 +15,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var (
@@ -30,8 +30,8 @@ var (
 // rig is a simulated API server in a bubble.
 type rig struct {
 	*testing.T
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	ctx      context.Context
 	runs     sync.WaitGroup
 }
@@ -39,7 +39,7 @@ type rig struct {
 func inBubble(t *testing.T, body func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())

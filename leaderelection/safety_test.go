@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/leaderelection"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var seed = flag.Uint64("seed", 0, "seed of the schedule to play; 0 for any")
@@ -99,11 +99,11 @@ func (r *rig) play(random *rand.Rand) int32 {
 			c.stop()
 			join()
 		case 7:
-			faults := []apiserver.Action{
-				apiserver.Fail{Code: http.StatusInternalServerError}, apiserver.Fail{Code: http.StatusConflict},
-				apiserver.Delay{For: 3 * time.Second}, apiserver.Cut{}, apiserver.Cut{AfterBytes: 20},
+			faults := []apiservertest.Action{
+				apiservertest.Fail{Code: http.StatusInternalServerError}, apiservertest.Fail{Code: http.StatusConflict},
+				apiservertest.Delay{For: 3 * time.Second}, apiservertest.Cut{}, apiservertest.Cut{AfterBytes: 20},
 			}
-			r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Probability: 0.5, Count: 20, Do: faults[random.IntN(len(faults)):][:1]})
+			r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Probability: 0.5, Count: 20, Do: faults[random.IntN(len(faults)):][:1]})
 		case 8:
 			r.srv.Faults().Clear()
 		case 9: // somebody who only labels it

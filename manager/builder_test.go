@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 type result = controller.Result
@@ -184,7 +184,7 @@ func TestABuiltControllerRunsInItsGroup(t *testing.T) {
 // A kind that is only read holds up the first reconcile.
 func TestABuiltControllerAwaitsWhatItReads(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.Faults().Add(apiserver.Fault{Resource: "secrets", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
+		e.Server.Faults().Add(apiservertest.Fault{Resource: "secrets", Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
 		m := e.Manager(manager.Options{})
 		var called atomic.Bool
 		secrets := controller.ClientFor[*corev1.Secret](m.Factory())
@@ -294,7 +294,7 @@ func TestWhatABuilderRefuses(t *testing.T) {
 
 // Events of one name have one recorder.
 func TestEventsOfAManager(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		m := r.manager(manager.Options{})
 		events := m.Events("example.com/greeter")
 		require.Same(r, events, m.Events("example.com/greeter"))
@@ -306,7 +306,7 @@ func TestEventsOfAManager(t *testing.T) {
 		require.EqualValues(r, 1, events.Status().Created)
 		require.NoError(r, running.end())
 	})
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		m := r.manager(manager.Options{})
 		m.Events("not a name")
 		running := r.start(m)

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // The namespaces of a manager change while it runs, and /readyz tells of the one
@@ -33,7 +33,7 @@ func TestNamespacesChangeAtRunTime(t *testing.T) {
 		}
 		_, err := r.srv.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 		require.NoError(r, err)
-		r.srv.SetAuthorizer(func(a apiserver.Attributes) bool {
+		r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool {
 			return a.Resource != "pods" || a.Namespace != "bank" && a.Namespace != ""
 		})
 		m := r.manager(options{Namespaces: []string{"shop"}})

@@ -15,18 +15,18 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func janitor() *leaderelection.Options { return &leaderelection.Options{Name: "janitor"} }
 
 // holder is who has the lease.
-func (r *rig) holder(srv *apiserver.Server) string {
+func (r *rig) holder(srv *apiservertest.Server) string {
 	r.Helper()
 	o, err := srv.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), object.Key{Namespace: "shop", Name: "janitor"})
 	require.NoError(r, err)
@@ -70,7 +70,7 @@ func TestALostLeaseEndsTheProgram(t *testing.T) {
 		a := r.contender("a", time.Second)
 		settle(time.Second)
 		require.ElementsMatch(r, []string{"+a-other", "+a"}, r.noted())
-		r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		settle(20 * time.Second)
 		require.True(r, a.ended.Load())
 		require.ErrorIs(r, a.err, leaderelection.ErrLost)
@@ -86,7 +86,7 @@ func TestALostLeaseEndsTheProgramThoughTheWorkHangs(t *testing.T) {
 		require.NoError(r, m.Add(&part{rig: r, name: "stuck", stopping: time.Hour}))
 		run := r.start(m)
 		settle(time.Second)
-		fault := r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		fault := r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		settle(20 * time.Second)
 		code, body := probe(m, "/healthz")
 		require.Equal(r, 500, code)
@@ -149,7 +149,7 @@ func TestAStandbyIsWarm(t *testing.T) {
 
 // Who is not warm lets others go first, but not for ever.
 func TestTheElectionWaitsForWarmthForATime(t *testing.T) {
-	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
 		factory.Informer[*corev1.Secret](m.Factory())
 		require.NoError(r, m.Add(&warmer{part{rig: r, name: "w"}, func(context.Context) error { return nil }}))
@@ -164,7 +164,7 @@ func TestTheElectionWaitsForWarmthForATime(t *testing.T) {
 
 func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
-		far := apiserver.New(apiserver.Options{})
+		far := apiservertest.New(apiservertest.Options{})
 		defer far.Close()
 		endpoint, err := far.Pipe()
 		require.NoError(r, err)

@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // tenants is a program for several namespaces, of which one is forbidden for ConfigMaps. It
@@ -40,7 +40,7 @@ func runTenants(t *testing.T, forbidden string, body func(p *tenants), namespace
 	controllertest.RunWith(t, controllertest.Options{
 		Factory: factory.Options{Namespaces: namespaces},
 		Logger:  slog.New(slog.DiscardHandler),
-		Server: apiserver.Options{Authorize: func(a apiserver.Attributes) bool {
+		Server: apiservertest.Options{Authorize: func(a apiservertest.Attributes) bool {
 			return a.Resource != "configmaps" || a.Namespace != *p.forbidden.Load()
 		}},
 	}, func(e *controllertest.Env) {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
@@ -24,12 +25,11 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 type (
 	options = manager.Options
-	server  = apiserver.Options
+	server  = apiservertest.Options
 )
 
 func TestGroupsStopInTheReverseOrder(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGroupsStopInTheReverseOrder(t *testing.T) {
 func TestARunnableFindsTheCachesSynced(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		r.pod("a")
-		r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 3, Do: []apiserver.Action{apiserver.Fail{Code: http.StatusInternalServerError}}})
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Count: 3, Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusInternalServerError}}})
 		m := r.manager(options{})
 		pods := factory.Informer[*corev1.Pod](m.Factory())
 		for _, group := range []manager.Group{manager.Others, manager.LeaderElected} {
@@ -71,7 +71,7 @@ func TestARunnableFindsTheCachesSynced(t *testing.T) {
 // cr#1179, cr#2456: one forbidden kind stopped all controllers, while the pod
 // said that it was ready.
 func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
-	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{})
 		pods := factory.Informer[*corev1.Pod](m.Factory())
 		secrets := factory.Informer[*corev1.Secret](m.Factory())
@@ -110,7 +110,7 @@ func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
 
 // Events need no cache, and outlive the controllers that record them.
 func TestEventsAreSentWhateverHoldsUpOthersAndToTheEnd(t *testing.T) {
-	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{})
 		factory.Informer[*corev1.Secret](m.Factory())
 		pods := factory.Informer[*corev1.Pod](m.Factory())
@@ -311,7 +311,7 @@ func TestALateRunnableStartsAtOnce(t *testing.T) {
 }
 
 func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
-	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		var logged bytes.Buffer
 		m := r.manager(options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		pods := controller.ClientFor[*corev1.Pod](m.Factory())
@@ -357,7 +357,7 @@ func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
 
 func TestEveryClusterIsRunAndVisible(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
-		far := apiserver.New(apiserver.Options{Authorize: apiserver.Deny("", "pods")})
+		far := apiservertest.New(apiservertest.Options{Authorize: apiservertest.Deny("", "pods")})
 		defer far.Close()
 		endpoint, err := far.Pipe()
 		require.NoError(r, err)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // port is a part that listens, and that closes its port itself when it has run.
@@ -25,7 +25,7 @@ func (p *port) Close() error  { p.closed++; return nil }
 
 // What has never run, because another process leads or a cache is not synced, leaves no port open.
 func TestNoPortIsLeftOfAManager(t *testing.T) {
-	inBubble(t, server{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+	inBubble(t, server{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		leader := r.contender("a", 0)
 		settle(time.Second)
 		m := r.manager(options{LeaderElection: janitor(), WarmupTimeout: time.Second})

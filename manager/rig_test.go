@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var sharedScheme = sync.OnceValue(func() *runtime.Scheme { return scheme.New() })
@@ -28,7 +28,7 @@ var sharedScheme = sync.OnceValue(func() *runtime.Scheme { return scheme.New() }
 // rig is a simulated API server in a bubble of testing/synctest.
 type rig struct {
 	*testing.T
-	srv *apiserver.Server
+	srv *apiservertest.Server
 	cfg *config.Config
 	ctx context.Context // ends with the test, before the server
 
@@ -38,10 +38,10 @@ type rig struct {
 	log []string
 }
 
-func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
+func inBubble(t *testing.T, opts apiservertest.Options, body func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(opts)
+		srv := apiservertest.New(opts)
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())

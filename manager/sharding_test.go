@@ -20,6 +20,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
@@ -28,8 +30,6 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 )
 
 var (
@@ -44,8 +44,8 @@ var (
 // says what its Deployment wants.
 type workshop struct {
 	*testing.T
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	net      *network.Network
 	random   *rand.Rand
 	ctx      context.Context
@@ -77,7 +77,7 @@ type hand struct {
 func inWorkshop(t *testing.T, seed uint64, body func(w *workshop)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -353,7 +353,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 // A program that may not have Leases says so where it is asked whether it is ready.
 func TestSharingWithoutTheRightToLeases(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
-		w.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "leases" })
+		w.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "leases" })
 		h := w.join("a")
 		ready := func() (int, string) {
 			answer := httptest.NewRecorder()

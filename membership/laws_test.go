@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	simulated "github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/membership"
-	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
 var (

@@ -17,13 +17,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	simulated "github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
 var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
@@ -31,8 +31,8 @@ var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
 // rig is a simulated API server in a bubble, and who works on what.
 type rig struct {
 	*testing.T
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	ctx      context.Context
 	runs     sync.WaitGroup
 	slots    int
@@ -56,7 +56,7 @@ func inBubble(t *testing.T, slots int, body func(r *rig)) {
 func inBubbleOf(t *testing.T, seed uint64, slots int, body func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())

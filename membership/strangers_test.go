@@ -10,10 +10,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // stranger writes a Lease that is no member's.
@@ -132,7 +132,7 @@ func TestAMemberThatIsCutOffAccusesNobody(t *testing.T) {
 func TestNoRightToLeases(t *testing.T) {
 	for _, denied := range [][]string{{"list", "watch"}, {"create"}} {
 		inBubble(t, 8, func(r *rig) {
-			r.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return !slices.Contains(denied, a.Verb) })
+			r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return !slices.Contains(denied, a.Verb) })
 			a := r.join("a", membership.Options{})
 			require.ErrorContains(t, a.Status().Refusal, "group carts: ")
 			settle(time.Minute)

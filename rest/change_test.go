@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -28,11 +28,11 @@ var changed = object.Key{Namespace: "shop", Name: "web"}
 
 // changing runs body with a client of a server that has one ConfigMap, and counts the
 // patches that are sent.
-func changing(t *testing.T, body func(t *testing.T, client *rest.Client, srv *apiserver.Server, patches *int)) {
+func changing(t *testing.T, body func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int)) {
 	t.Helper()
 	kinds := scheme.New()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // meanwhile writes a key of the ConfigMap as somebody else would.
-func meanwhile(t *testing.T, srv *apiserver.Server, name, value string) {
+func meanwhile(t *testing.T, srv *apiservertest.Server, name, value string) {
 	t.Helper()
 	maps := corev1.SchemeGroupVersion.WithResource("configmaps")
 	o, err := srv.Get(maps, changed)
@@ -71,7 +71,7 @@ func meanwhile(t *testing.T, srv *apiserver.Server, name, value string) {
 }
 
 func TestChangeSendsWhatIsDifferent(t *testing.T) {
-	changing(t, func(t *testing.T, client *rest.Client, srv *apiserver.Server, patches *int) {
+	changing(t, func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int) {
 		maps := rest.ResourceFor[*corev1.ConfigMap](client)
 		m, err := maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {
 			m.Data["a"] = "2"
@@ -107,7 +107,7 @@ func TestChangeSendsWhatIsDifferent(t *testing.T) {
 }
 
 func TestALockedChangeTriesAgain(t *testing.T) {
-	changing(t, func(t *testing.T, client *rest.Client, srv *apiserver.Server, patches *int) {
+	changing(t, func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int) {
 		maps, calls := rest.ResourceFor[*corev1.ConfigMap](client), 0
 		m, err := maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {
 			if calls++; calls <= 2 {
@@ -135,7 +135,7 @@ func TestALockedChangeTriesAgain(t *testing.T) {
 
 // A change of finalizers is tried again with the newest ones, so that it drops nobody's.
 func TestAChangeOfFinalizersIsLocked(t *testing.T) {
-	changing(t, func(t *testing.T, client *rest.Client, _ *apiserver.Server, patches *int) {
+	changing(t, func(t *testing.T, client *rest.Client, _ *apiservertest.Server, patches *int) {
 		maps := rest.ResourceFor[*corev1.ConfigMap](client)
 		change := func(name string, first func()) error {
 			_, err := maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {
@@ -156,7 +156,7 @@ func TestAChangeOfFinalizersIsLocked(t *testing.T) {
 
 // A conflict that the function comes with is about something else.
 func TestAConflictOfTheFunctionEndsChange(t *testing.T) {
-	changing(t, func(t *testing.T, client *rest.Client, srv *apiserver.Server, patches *int) {
+	changing(t, func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int) {
 		conflict, calls := apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "other", errors.New("newer")), 0
 		_, err := rest.ResourceFor[*corev1.ConfigMap](client).Change(t.Context(), changed, func(*corev1.ConfigMap) error {
 			calls++
@@ -187,7 +187,7 @@ func TestRetryOnConflictEndsWithItsContext(t *testing.T) {
 
 // A list of which only parts were read must not replace the whole.
 func TestChangeOfAListInPartIsRefused(t *testing.T) {
-	changing(t, func(t *testing.T, client *rest.Client, _ *apiserver.Server, patches *int) {
+	changing(t, func(t *testing.T, client *rest.Client, _ *apiservertest.Server, patches *int) {
 		maps := rest.ResourceFor[*corev1.ConfigMap](client).Keep(wire.Only("metadata.labels", "metadata.ownerReferences.name"))
 		m, err := maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {
 			m.Labels = map[string]string{"a": "b"}
@@ -206,7 +206,7 @@ func TestChangeOfAListInPartIsRefused(t *testing.T) {
 
 // Objects of any kind are written each through the resource of its own.
 func TestResourceOf(t *testing.T) {
-	changing(t, func(t *testing.T, client *rest.Client, _ *apiserver.Server, _ *int) {
+	changing(t, func(t *testing.T, client *rest.Client, _ *apiservertest.Server, _ *int) {
 		pod := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web-0"},
 		}}

@@ -11,20 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 )
 
 // When a load balancer forgets all connections, one request waits in vain, and not one for
 // each connection that was idle.
 func TestOneHalfOpenConnectionConvictsTheIdleOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		_, err := srv.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
 		require.NoError(t, err)

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // Whoever asks which cluster it is does so for all informers of a client, and waits for as long as
 // the server wants, or fails with what it said.
 func TestL19_TheClusterIsNotAskedForTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		_, err := srv.Create(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}})
 		require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestL19_TheClusterIsNotAskedForTooEarly(t *testing.T) {
 		client, err := NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}, nil)
 		require.NoError(t, err)
 		defer client.CloseIdleConnections()
-		srv.Faults().Add(apiserver.Fault{Verb: "get", Resource: "namespaces", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 503, RetryAfter: "40"}}})
+		srv.Faults().Add(apiservertest.Fault{Verb: "get", Resource: "namespaces", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 503, RetryAfter: "40"}}})
 		began, asked := time.Now(), func() int { return srv.Stats().Requests("get", "namespaces") }
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func widgetIn(namespace string) *unstructured.Unstructured {
@@ -32,8 +32,8 @@ func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
 		t.Run("to "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
-				widgets := apiserver.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind, Namespaced: !namespaced}
-				srv := apiserver.New(apiserver.Options{})
+				widgets := apiservertest.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind, Namespaced: !namespaced}
+				srv := apiservertest.New(apiservertest.Options{})
 				defer srv.Close()
 				require.NoError(t, srv.AddResource(widgets))
 				endpoint, err := srv.Pipe()
@@ -73,9 +73,9 @@ func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
 // asked about it again and again.
 func TestAWrongKeyDoesNotMakeDiscoveryRunAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
-		require.NoError(t, srv.AddResource(apiserver.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind}))
+		require.NoError(t, srv.AddResource(apiservertest.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind}))
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		c, err := NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}, nil)
@@ -93,11 +93,11 @@ func TestAWrongKeyDoesNotMakeDiscoveryRunAllTheTime(t *testing.T) {
 
 // returned calls test with a kind that the client knows without namespaces and that has
 // come back with them, so long after that the client may ask about it.
-func returned(t *testing.T, test func(*testing.T, *Resource[*unstructured.Unstructured], *apiserver.Server)) {
+func returned(t *testing.T, test func(*testing.T, *Resource[*unstructured.Unstructured], *apiservertest.Server)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
-		kind := apiserver.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind}
+		kind := apiservertest.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind}
 		require.NoError(t, srv.AddResource(kind))
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
@@ -118,8 +118,8 @@ func returned(t *testing.T, test func(*testing.T, *Resource[*unstructured.Unstru
 // As soon as one caller is refused another may be cancelled, as where each reads another
 // namespace for the same informer. If that one is about to find out, nobody would.
 func TestARefusalWaitsForTheLookUpThatRuns(t *testing.T) {
-	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiserver.Server) {
-		srv.Faults().Add(apiserver.Fault{Do: []apiserver.Action{apiserver.Delay{For: time.Second}}})
+	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiservertest.Server) {
+		srv.Faults().Add(apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Delay{For: time.Second}}})
 		read := func(ctx context.Context, namespace string) <-chan error {
 			outcome := make(chan error, 1)
 			go func() {
@@ -144,8 +144,8 @@ func TestARefusalWaitsForTheLookUpThatRuns(t *testing.T) {
 
 // A look-up whose caller gave up has found out nothing. The next one may ask at once.
 func TestALookUpThatIsGivenUpCountsForNothing(t *testing.T) {
-	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiserver.Server) {
-		srv.Faults().Add(apiserver.Fault{Count: 1, Do: []apiserver.Action{apiserver.Delay{For: time.Second}}})
+	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiservertest.Server) {
+		srv.Faults().Add(apiservertest.Fault{Count: 1, Do: []apiservertest.Action{apiservertest.Delay{For: time.Second}}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := widgets.Get(ctx, object.Key{Namespace: "shop", Name: "a"}, metav1.GetOptions{})

@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // A body that was read to its end leaves its connection to the next request, though closing it
 // cancels its own.
 func TestConnectionsAreUsedAgain(t *testing.T) {
-	srv := apiserver.New(apiserver.Options{})
+	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()
 	_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
 	require.NoError(t, err)

@@ -14,17 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	simulated "github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
 // selects plays a server that selects, and a member with three of eight slots.
 func selects(t *testing.T, on bool, key shard.Key, opts sharedinformer.Options, play func(r *sharing, m *member)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{Seed: 1, ShardSelectors: on})
+		srv := apiservertest.New(apiservertest.Options{Seed: 1, ShardSelectors: on})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)

@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	simulated "github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
 // userShare is a Share of a user, which may do anything.
@@ -51,7 +51,7 @@ func (u *userShare) Term(slot int) (shard.Token, bool) {
 func withShare(t *testing.T, key shard.Key, u *userShare, body func(r *sharing, i *sharedinformer.Informer[*corev1.ConfigMap])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 	const refused = "its type must be comparable"
 	for _, namespaces := range [][]string{nil, {"shop"}, {"bank", "shop"}} {
 		synctest.Test(t, func(t *testing.T) {
-			srv := apiserver.New(apiserver.Options{})
+			srv := apiservertest.New(apiservertest.Options{})
 			defer srv.Close()
 			endpoint, err := srv.Pipe()
 			require.NoError(t, err)

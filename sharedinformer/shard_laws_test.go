@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	simulated "github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
 var (
@@ -61,7 +61,7 @@ func playShares(t *testing.T, n uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(n, 0))
 		history, selects := 20+random.IntN(200), random.IntN(3) > 0
-		srv := apiserver.New(apiserver.Options{Seed: n, History: history, ShardSelectors: selects})
+		srv := apiservertest.New(apiservertest.Options{Seed: n, History: history, ShardSelectors: selects})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)

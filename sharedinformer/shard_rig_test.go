@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	simulated "github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -86,8 +86,8 @@ func (s *share) has(slot int) bool {
 // sharing is a simulated server in a bubble, and members that share its objects.
 type sharing struct {
 	*testing.T
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	net      *simulated.Network
 	key      shard.Key
 	random   *rand.Rand

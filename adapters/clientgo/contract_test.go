@@ -21,7 +21,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 // The tests of this file are what client-go says of a SharedInformer, one
@@ -56,10 +56,10 @@ func TestTheStoreConvergesAfterFailures(t *testing.T) {
 		r.put(pod("a"))
 		i := r.pods(0)
 		r.run(i)
-		for _, fault := range []apiserver.Fault{
-			{Verb: "watch", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}},
-			{Verb: "watch", Count: 1, Do: []apiserver.Action{apiserver.Compacted{}}},
-			{Verb: "list", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 429, RetryAfter: "3"}}},
+		for _, fault := range []apiservertest.Fault{
+			{Verb: "watch", Count: 2, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}},
+			{Verb: "watch", Count: 1, Do: []apiservertest.Action{apiservertest.Compacted{}}},
+			{Verb: "list", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 429, RetryAfter: "3"}}},
 		} {
 			r.srv.Faults().Add(fault)
 		}
@@ -352,7 +352,7 @@ func TestAHandlersLoggerHearsOfItsPanic(t *testing.T) {
 
 func TestSyncedIsTrue(t *testing.T) {
 	onBoth(t, func(r *rig) {
-		id := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		id := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
 		i := r.pods(0)
 		var heard error
 		require.NoError(r, i.SetWatchErrorHandler(func(*cache.Reflector, error) { r.Error("another was set") }))
@@ -502,7 +502,7 @@ func TestTheStoreMayBeWrittenToBeforeRun(t *testing.T) {
 
 func TestWhatWasWrittenStaysUntilTheListIsThere(t *testing.T) {
 	onBoth(t, func(r *rig) {
-		forbidden := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		forbidden := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		i := r.pods(0)
 		require.NoError(r, i.GetStore().Add(pod("a")))
 		r.run(i)
@@ -650,7 +650,7 @@ func TestALookupOfSeveralValuesIsOfOneMoment(t *testing.T) {
 
 func TestAFactoryWaitsForWhatItStarted(t *testing.T) {
 	onBoth(t, func(r *rig) {
-		r.srv.Faults().Add(apiserver.Fault{Resource: "nodes", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "nodes", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
 		f := r.side.factory(r.T, r.cfg, 0)
 		f.Core().V1().Pods().Informer()
 		f.StartWithContext(r.ctx)

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // What differs from stock client-go, each stricter or said in README.md.
@@ -270,7 +270,7 @@ func TestRunReturnsAfterTheHandlersThatLeft(t *testing.T) {
 
 func TestTheHandlerOfWatchErrorsHearsOfMore(t *testing.T) {
 	onBoth(t, func(r *rig) {
-		r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 429}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 429}}})
 		i := r.pods(0)
 		var heard []error
 		require.NoError(r, i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { heard = append(heard, err) }))

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -180,7 +180,7 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 		for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 			for _, tweak := range []func(*metav1.ListOptions){nil, func(*metav1.ListOptions) {}} {
 				for _, selects := range []bool{false, true} {
-					onServer(t, side{name: fmt.Sprintf("%s, %v, tweaked %t, selected %t", name, store, tweak != nil, selects)}, apiserver.Options{ShardSelectors: selects}, func(r *rig) {
+					onServer(t, side{name: fmt.Sprintf("%s, %v, tweaked %t, selected %t", name, store, tweak != nil, selects)}, apiservertest.Options{ShardSelectors: selects}, func(r *rig) {
 						names, share := r.bySlot(), newEstate(1)
 						i := informer(r, clientgo.ResourceOptions{Shard: shard.Scope{Share: share}, Store: store, Tweak: tweak})
 						holding, ok := clientgo.HoldingOf(i)
@@ -275,7 +275,7 @@ func TestHoldingOfAnotherInformer(t *testing.T) {
 		holding, ok := clientgo.HoldingOf(i)
 		require.True(r, ok)
 		require.True(r, holding.Scope().Everything())
-		r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		r.run(i)
 		require.False(r, holding.Holds(0), "it has not synced")
 	})

@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var (
@@ -30,7 +30,7 @@ var (
 
 func TestObservingClientGosInformer(t *testing.T) {
 	on(t, stock, func(r *rig) {
-		forbidden := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		forbidden := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
 		i := r.pods(10 * time.Minute)
 		var observer clientgo.Observer
 		var passedOn error
@@ -206,7 +206,7 @@ func TestARemovedHandlerIsNotBehind(t *testing.T) {
 // Millrace's diagnosis of client-go's own informers.
 func TestAManagerShowsObservedInformers(t *testing.T) {
 	on(t, stock, func(r *rig) {
-		forbidden := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		forbidden := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
 		i := r.pods(0)
 		var observer clientgo.Observer
 		observed, err := observer.Observe("pods", i, nil)

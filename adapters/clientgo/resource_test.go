@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -109,7 +109,7 @@ func TestAnInformerOfAResourceInPages(t *testing.T) {
 
 func TestWaitForSync(t *testing.T) {
 	on(t, stock, func(r *rig) {
-		forbidden := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		forbidden := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
 		ours, theirs := clientgo.NewInformerFor(resource[*corev1.Pod](r), clientgo.ResourceOptions{}), r.pods(0)
 		soon, cancel := context.WithTimeout(r.ctx, time.Minute)
 		defer cancel()
@@ -154,7 +154,7 @@ func TestWaitingForHandlersThatHaveHeard(t *testing.T) {
 
 func TestWaitingForAnInformerThatHasStopped(t *testing.T) {
 	on(t, stock, func(r *rig) {
-		r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		i := clientgo.NewInformerFor(resource[*corev1.Pod](r), clientgo.ResourceOptions{})
 		r.run(i)
 		told := make(chan error)

@@ -22,8 +22,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func clientset(t *testing.T, cfg *clientrest.Config) kubernetes.Interface {
 // testing/synctest.
 type rig struct {
 	*testing.T
-	srv    *apiserver.Server
+	srv    *apiservertest.Server
 	cfg    *clientrest.Config
 	side   side
 	ctx    context.Context
@@ -88,13 +88,13 @@ func onAdapted(t *testing.T, body func(r *rig)) {
 	}
 }
 
-func on(t *testing.T, s side, body func(r *rig)) { onServer(t, s, apiserver.Options{}, body) }
+func on(t *testing.T, s side, body func(r *rig)) { onServer(t, s, apiservertest.Options{}, body) }
 
 // onServer is on with a server that has options.
-func onServer(t *testing.T, s side, opts apiserver.Options, body func(r *rig)) {
+func onServer(t *testing.T, s side, opts apiservertest.Options, body func(r *rig)) {
 	t.Run(s.name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := apiserver.New(opts)
+			srv := apiservertest.New(opts)
 			endpoint, err := srv.Pipe()
 			require.NoError(t, err)
 			r := &rig{T: t, srv: srv, side: s, cfg: &clientrest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, QPS: -1}}

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 // BenchmarkReads reads from 10,000 Pods in 50 namespaces, as a copy and in place.
 func BenchmarkReads(b *testing.B) {
 	log.SetLogger(logr.Discard())
-	srv := apiserver.New(apiserver.Options{})
+	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(b, err)
 	for n := range 10_000 {
 		_, err := srv.Create(pod(fmt.Sprint("ns", n%50), fmt.Sprint("p", n), fmt.Sprint("app", n%100)))

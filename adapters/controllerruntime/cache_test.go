@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 func TestGetInEachForm(t *testing.T) {
@@ -393,7 +393,7 @@ func TestTransforms(t *testing.T) {
 // controller-runtime, and a namespace that the cache does not have is an error at once.
 func TestReadsWaitForTheirOwnNamespace(t *testing.T) {
 	onAll(t, func(r *rig) {
-		r.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "pods" || a.Namespace != "gone" })
+		r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "pods" || a.Namespace != "gone" })
 		r.put(pod("shop", "a", "web"))
 		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "gone": {}}})
 		in := func(read func(ctx context.Context) error) (time.Duration, error) {

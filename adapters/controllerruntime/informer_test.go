@@ -25,10 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // diary is a handler that notes what it hears.
@@ -171,7 +171,7 @@ func TestGetInformerForAKindThatSharesItsType(t *testing.T) {
 		require.NoError(r, corev1.AddToScheme(types))
 		other := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pod"}
 		types.AddKnownTypeWithName(other, &corev1.Pod{})
-		require.NoError(r, r.srv.AddResource(apiserver.Resource{GVR: other.GroupVersion().WithResource("pods"), Kind: other.Kind, Namespaced: true}))
+		require.NoError(r, r.srv.AddResource(apiservertest.Resource{GVR: other.GroupVersion().WithResource("pods"), Kind: other.Kind, Namespaced: true}))
 		c := r.running(cache.Options{Scheme: types})
 		_, err := c.GetInformerForKind(r.ctx, podKind)
 		require.NoError(r, err)
@@ -234,7 +234,7 @@ func TestAKindThatIsNotServed(t *testing.T) {
 		require.True(r, meta.IsNoMatchError(c.Get(r.ctx, key("shop", "a"), out)))
 		_, err := c.GetInformer(r.ctx, out)
 		require.True(r, meta.IsNoMatchError(err))
-		require.NoError(r, r.srv.AddResource(apiserver.Resource{GVR: widget.GroupVersion().WithResource("widgets"), Kind: widget.Kind, Namespaced: true}))
+		require.NoError(r, r.srv.AddResource(apiservertest.Resource{GVR: widget.GroupVersion().WithResource("widgets"), Kind: widget.Kind, Namespaced: true}))
 		_, err = c.GetInformer(r.ctx, out)
 		require.NoError(r, err, "it may be asked for again")
 		list := &unstructured.UnstructuredList{}
@@ -246,7 +246,7 @@ func TestAKindThatIsNotServed(t *testing.T) {
 
 func TestWatchErrorsAreHeard(t *testing.T) {
 	onAll(t, func(r *rig) {
-		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		heard := make(chan error, 100)
 		c := r.running(cache.Options{DefaultWatchErrorHandler: func(_ context.Context, about *toolscache.Reflector, err error) {
 			if about.TypeDescription() == "" {
@@ -267,7 +267,7 @@ func TestWatchErrorsAreHeard(t *testing.T) {
 
 func TestL22_UnsyncedHasReasons(t *testing.T) {
 	on(t, newCache, func(r *rig) {
-		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		c := r.cache(cache.Options{}).(*controllerruntime.Cache)
 		ctx, cancel := context.WithTimeout(r.ctx, time.Second)
 		defer cancel()
@@ -311,7 +311,7 @@ func TestAWaitWithAnEndedContextSaysWhatIsTrue(t *testing.T) {
 // Stock waits for ever.
 func TestWhoWaitsForARemovedInformerIsTold(t *testing.T) {
 	on(t, newCache, func(r *rig) {
-		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		c := r.running(cache.Options{})
 		told := make(chan error)
 		go func() { told <- c.Get(r.ctx, key("shop", "a"), &corev1.Pod{}) }()
@@ -324,7 +324,7 @@ func TestWhoWaitsForARemovedInformerIsTold(t *testing.T) {
 // Stock waits until the context is done.
 func TestARemovedInformerIsNotWaitedFor(t *testing.T) {
 	on(t, newCache, func(r *rig) {
-		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		c := r.running(cache.Options{})
 		for _, o := range []client.Object{&corev1.Pod{}, &corev1.Node{}} {
 			_, err := c.GetInformer(r.ctx, o, cache.BlockUntilSynced(false))

@@ -25,9 +25,9 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // TestMain takes away what utilruntime does with errors: it lets who reports one
@@ -58,7 +58,7 @@ var (
 // testing/synctest.
 type rig struct {
 	*testing.T
-	srv  *apiserver.Server
+	srv  *apiservertest.Server
 	cfg  *rest.Config
 	side side
 	ctx  context.Context
@@ -85,7 +85,7 @@ func on(t *testing.T, s side, body func(r *rig)) {
 	log.SetLogger(logr.Discard())
 	t.Run(s.name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := apiserver.New(apiserver.Options{})
+			srv := apiservertest.New(apiservertest.Options{})
 			endpoint, err := srv.Pipe()
 			require.NoError(t, err)
 			r := &rig{T: t, srv: srv, side: s, seen: map[request]bool{}}

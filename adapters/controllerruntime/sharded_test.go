@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // ledger notes which requests reach a reconciler.
@@ -247,7 +247,7 @@ func TestS04_AReconcilerWaitsForWhatIsOwned(t *testing.T) {
 		})
 		settle(time.Second)
 		require.Equal(r, names[0], l.read())
-		fault := r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		fault := r.srv.Faults().Add(apiservertest.Fault{Resource: "configmaps", Verb: "list", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		share.set(0, 1)
 		settle(10 * time.Second)
 		require.Empty(r, l.read())
@@ -291,7 +291,7 @@ func TestS04_AKindThatIsReadLater(t *testing.T) {
 		require.NoError(r, err)
 		share.set()
 		settle(time.Second)
-		fault := r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		fault := r.srv.Faults().Add(apiservertest.Fault{Resource: "configmaps", Verb: "list", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		share.set(0, 1)
 		settle(time.Second)
 		result, err = alone.Reconcile(r.ctx, req)

@@ -28,11 +28,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 )
 
 var schedules = flag.Uint64("schedules", 6, "how many schedules TestS01_ManagersThatShareWork plays")
@@ -46,8 +46,8 @@ var (
 // what its Deployment wants.
 type workshop struct {
 	*testing.T
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	net      *network.Network
 	ctx      context.Context
 	runs     sync.WaitGroup
@@ -78,7 +78,7 @@ func inWorkshop(t *testing.T, seed uint64, body func(w *workshop)) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -395,7 +395,7 @@ func (w *workshop) play(random *rand.Rand) {
 // no part.
 func TestAGroupWithoutTheRightToLeases(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
-		w.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "leases" })
+		w.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "leases" })
 		h := w.join("a")
 		require.False(t, h.group.NeedLeaderElection())
 		settle(time.Minute)

@@ -104,7 +104,7 @@ better everywhere.
 	}
 	p.line(`- The server is on the same host: no latency, no bandwidth limit, no TLS.
 - Objects are made from a seed to be like those of a real cluster
-  (test/apiserver/objects says in which respects). Yours differ.
+  (apiservertest/objects says in which respects). Yours differ.
 `)
 }
 

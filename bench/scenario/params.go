@@ -26,5 +26,5 @@ const (
 )
 
 // SentAnnotation tells, in Unix nanoseconds, when an event was sent: that of
-// test/apiserver, which the contestants do without.
+// apiservertest, which the contestants do without.
 const SentAnnotation = "millrace.dev/sent"

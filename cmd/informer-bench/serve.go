@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -72,13 +72,13 @@ func newServeCommand() *cobra.Command {
 
 // serve obeys orders until in ends.
 func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) error {
-	load, err := apiserver.NewLoad(loadOptions(spec))
+	load, err := apiservertest.NewLoad(loadOptions(spec))
 	if err != nil {
 		return err
 	}
-	srv := apiserver.New(apiserver.Options{Seed: spec.Seed, Load: load, ShardSelectors: spec.Chosen, Resources: []apiserver.Resource{widgetResource()}})
+	srv := apiservertest.New(apiservertest.Options{Seed: spec.Seed, Load: load, ShardSelectors: spec.Chosen, Resources: []apiservertest.Resource{widgetResource()}})
 	defer srv.Close()
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,10 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 	}
 }
 
-func obey(srv *apiserver.Server, load *apiserver.Load, o order) answered {
+func obey(srv *apiservertest.Server, load *apiservertest.Load, o order) answered {
 	switch o.Do {
 	case "play":
-		load.Play(apiserver.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
+		load.Play(apiservertest.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
 	case "expire":
 		load.Expire()
 	case "reset":
@@ -124,9 +124,9 @@ func obey(srv *apiserver.Server, load *apiserver.Load, o order) answered {
 	return answered{}
 }
 
-func loadOptions(spec serveSpec) apiserver.LoadOptions {
+func loadOptions(spec serveSpec) apiservertest.LoadOptions {
 	options := objects.Options{Hostile: spec.Hostile}
-	opts := apiserver.LoadOptions{
+	opts := apiservertest.LoadOptions{
 		Resource: podResource(), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
 		Held: true, Stamp: spec.Stamp, Afresh: spec.Afresh,
 		New:    func(i int) object.Object { return objects.Pod(spec.Seed, i, options) },
@@ -139,8 +139,8 @@ func loadOptions(spec serveSpec) apiserver.LoadOptions {
 	return opts
 }
 
-func podResource() apiserver.Resource {
-	for _, r := range apiserver.Builtin() {
+func podResource() apiservertest.Resource {
+	for _, r := range apiservertest.Builtin() {
 		if r.GVR.Resource == "pods" {
 			return r
 		}
@@ -148,15 +148,15 @@ func podResource() apiserver.Resource {
 	panic("the simulated server has no pods")
 }
 
-func widgetResource() apiserver.Resource {
-	return apiserver.Resource{
+func widgetResource() apiservertest.Resource {
+	return apiservertest.Resource{
 		GVR:  objects.WidgetVersion().WithResource(objects.WidgetPlural),
 		Kind: objects.WidgetKind, Namespaced: true, Status: true,
 	}
 }
 
 // warm lets everything that will be asked for be encoded.
-func warm(ctx context.Context, spec serveSpec, load *apiserver.Load, url string) (first serving, err error) {
+func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url string) (first serving, err error) {
 	first.URL = url
 	accept, path := wire.MediaProtobuf, "/api/v1/pods"
 	if spec.Custom {

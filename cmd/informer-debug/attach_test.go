@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -30,16 +31,15 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // program is a controller of pods that is looked into, until the test ends. It fails on
 // pods called bad.
 func program(t *testing.T, contents bool) *debug.Process {
 	t.Helper()
-	srv := apiserver.New(apiserver.Options{})
+	srv := apiservertest.New(apiservertest.Options{})
 	t.Cleanup(srv.Close)
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(t, err)
 	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestWaysToAProcess(t *testing.T) {
 	defer secured.Close()
 	closed := httptest.NewServer(process)
 	closed.Close()
-	_, clusterFlag := debugtest.Cluster(t, apiserver.Options{})
+	_, clusterFlag := debugtest.Cluster(t, apiservertest.Options{})
 	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusBadGateway)
@@ -305,7 +305,7 @@ func TestWatchOfAProcessThatStops(t *testing.T) {
 
 // One object is followed by its name.
 func TestWatchOfOneObject(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "watch", "pods/web-1", "-n", "shop", server, "-o", "name", "--timeout", "1s")
 	require.Equal(t, exit.CodeTimeout, r.Code)
 	require.Equal(t, []string{"add shop pods/web-1"}, r.Lines())

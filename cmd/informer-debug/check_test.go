@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
@@ -26,7 +27,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -83,9 +83,9 @@ func (s shown) Status() (all []sharedinformer.Status) {
 
 // listener is a process with one informer of pods in namespace shop, and where to attach to
 // it.
-func listener(t *testing.T, srv *apiserver.Server, opts sharedinformer.Options) (*sharedinformer.Informer[*corev1.Pod], *deaf, *debug.Process) {
+func listener(t *testing.T, srv *apiservertest.Server, opts sharedinformer.Options) (*sharedinformer.Informer[*corev1.Pod], *deaf, *debug.Process) {
 	t.Helper()
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(t, err)
 	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func listener(t *testing.T, srv *apiserver.Server, opts sharedinformer.Options) 
 }
 
 func TestCheckOfACluster(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "check", "po,nodes", "-n", "shop", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, fmt.Sprintf("pods in namespace shop: 2 objects equal at version %s\nnodes: 0 objects equal at version %[1]s\n", srv.RV()), r.Out)
@@ -114,25 +114,25 @@ func TestCheckOfACluster(t *testing.T) {
 
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	for kind, c := range map[string]struct {
-		change func(t *testing.T, srv *apiserver.Server, key object.Key)
+		change func(t *testing.T, srv *apiservertest.Server, key object.Key)
 		want   string
 	}{
-		"missing": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"missing": {func(t *testing.T, srv *apiservertest.Server, key object.Key) {
 			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-9"}, corev1.PodRunning)
 		}, "shop/web-9  not in the cache; the server has version "},
-		"ghost": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"ghost": {func(t *testing.T, srv *apiservertest.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
 		}, "shop/web-1  in the cache with version "},
-		"version": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"version": {func(t *testing.T, srv *apiservertest.Server, key object.Key) {
 			debugtest.Put(t, srv, key, corev1.PodFailed)
 		}, "shop/web-1  version "},
-		"uid": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"uid": {func(t *testing.T, srv *apiservertest.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
 			debugtest.Put(t, srv, key, corev1.PodRunning)
 		}, "it was deleted and made again"},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			srv, server := debugtest.Cluster(t, apiserver.Options{})
+			srv, server := debugtest.Cluster(t, apiservertest.Options{})
 			i, from, process := listener(t, srv, sharedinformer.Options{})
 			at := httptest.NewServer(process)
 			defer at.Close()
@@ -160,7 +160,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 
 // The informer of the own cluster is told from its like of another one.
 func TestCheckOfTwoClusters(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, _ := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(debug.New(debug.Options{Informers: func() []debug.Cluster {
 		return []debug.Cluster{{Informers: shown{i.View()}}, {Name: "east", Informers: shown{i.View()}}}
@@ -189,7 +189,7 @@ func (m *meddler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // An object that is deleted and made again all the time is missing in one moment after the
 // other, and yet the cache is right.
 func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	key := object.Key{Namespace: "shop", Name: "web-1"}
 	var asked atomic.Int32
@@ -220,7 +220,7 @@ func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 
 // The cache is asked before the list and after it.
 func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(&meddler{Handler: process, meddle: func() {
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
@@ -238,7 +238,7 @@ func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 
 // An informer that cannot be compared is named, and keeps no other one from it.
 func TestCheckGoesOn(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	named, _, _ := listener(t, srv, sharedinformer.Options{Name: "my pods"})
 	pods, deaf, _ := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(shown{named.View(), pods.View()}), Contents: true}))
@@ -262,7 +262,7 @@ func TestCheckGoesOn(t *testing.T) {
 
 // An informer for which check has to wait keeps no other one from being compared.
 func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	behind, from, _ := listener(t, srv, sharedinformer.Options{})
 	well, _, _ := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(debug.New(debug.Options{Informers: func() []debug.Cluster {
@@ -279,19 +279,19 @@ func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
 }
 
 func TestCheckSaysWhatItCannotDo(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	_, _, named := listener(t, srv, sharedinformer.Options{Name: "my pods"})
 	at, other := httptest.NewServer(process), httptest.NewServer(named)
 	defer at.Close()
 	defer other.Close()
-	another, elsewhere := debugtest.Cluster(t, apiserver.Options{})
+	another, elsewhere := debugtest.Cluster(t, apiservertest.Options{})
 	for _, name := range []string{"web-1", "cart-1"} { // made again, they have other UIDs
 		require.NoError(t, another.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
 		debugtest.Put(t, another, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
 	}
-	refused, refusing := debugtest.Cluster(t, apiserver.Options{})
-	refused.SetAuthorizer(apiserver.Deny("", "pods", "list"))
+	refused, refusing := debugtest.Cluster(t, apiservertest.Options{})
+	refused.SetAuthorizer(apiservertest.Deny("", "pods", "list"))
 
 	for _, c := range []struct {
 		args []string

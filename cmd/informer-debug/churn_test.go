@@ -8,19 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestChurnFailsSoon(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	page := httptest.NewServer(debugtest.LoginPage{})
 	defer page.Close()
-	forbidden, refusing := debugtest.Cluster(t, apiserver.Options{})
-	forbidden.SetAuthorizer(apiserver.Deny("", "pods", "list"))
+	forbidden, refusing := debugtest.Cluster(t, apiservertest.Options{})
+	forbidden.SetAuthorizer(apiservertest.Deny("", "pods", "list"))
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()

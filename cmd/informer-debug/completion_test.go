@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // completed is what the shell is told, without the directive.
@@ -28,7 +28,7 @@ func completed(t *testing.T, args ...string) string {
 }
 
 func TestCompletion(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, name := range []string{"shop", "bank"} {
 		_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		require.NoError(t, err)
@@ -93,8 +93,8 @@ func TestCompletionIsSilent(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
-	srv.Faults().Add(apiserver.Fault{Do: []apiserver.Action{apiserver.Silence{}}})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
+	srv.Faults().Add(apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Silence{}}})
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and nobody answers
 	require.NoError(t, err)
 	defer silent.Close()

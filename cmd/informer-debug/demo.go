@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/demo"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -16,7 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // demoFlags are those that watch does not have.
@@ -87,7 +87,7 @@ func demoBackoff() reflector.Backoff {
 // runDemo owns the server, the workload and the faults, and shows them.
 func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags, flags *view.Flags) error {
 	c := terminal.NewConsole(s.Streams, flags.Verbose)
-	srv := apiserver.New(apiserver.Options{Seed: own.seed, BookmarkPeriod: 10 * time.Second})
+	srv := apiservertest.New(apiservertest.Options{Seed: own.seed, BookmarkPeriod: 10 * time.Second})
 	defer srv.Close()
 	endpoint, err := s.listen(srv)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestDescribeOnACluster(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "describe", "po/web-1", "-n", "shop", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.Lines()[0])
@@ -44,7 +44,7 @@ func TestDescribeOnACluster(t *testing.T) {
 }
 
 func TestDescribeComparesAProcessWithTheServer(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, from, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()
@@ -79,7 +79,7 @@ func TestDescribeComparesAProcessWithTheServer(t *testing.T) {
 func TestDescribeSaysWhatControllersDo(t *testing.T) {
 	process := httptest.NewServer(program(t, true))
 	defer process.Close()
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "describe", "pods/bad", "-n", "shop", "--attach="+process.URL, server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Lines()[0], "pods/bad is in the cache, complete up to version ")
@@ -91,7 +91,7 @@ func TestDescribeSaysWhatControllersDo(t *testing.T) {
 }
 
 // event writes an Event of shop/web-1 that is some minutes old.
-func event(t *testing.T, srv *apiserver.Server, name string, minutes int, change ...func(*corev1.Event)) {
+func event(t *testing.T, srv *apiservertest.Server, name string, minutes int, change ...func(*corev1.Event)) {
 	t.Helper()
 	e := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-24 * time.Hour))},
@@ -108,7 +108,7 @@ func event(t *testing.T, srv *apiserver.Server, name string, minutes int, change
 
 // The last Events of an object are shown, the newest last, and those of others are not.
 func TestDescribeShowsEvents(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	pod, err := srv.Get(debugtest.Pods(), object.Key{Namespace: "shop", Name: "web-1"})
 	require.NoError(t, err)
 	describe := []string{"describe", "po/web-1", "-n", "shop", server}
@@ -123,7 +123,7 @@ func TestDescribeShowsEvents(t *testing.T) {
 	event(t, srv, "other", 1, func(e *corev1.Event) { e.InvolvedObject.Name = "web-2" })
 	event(t, srv, "deployment", 1, func(e *corev1.Event) { e.InvolvedObject.Kind = "Deployment" })
 	requests := 0
-	srv.SetAuthorizer(func(a apiserver.Attributes) bool {
+	srv.SetAuthorizer(func(a apiservertest.Attributes) bool {
 		if a.Resource == "events" {
 			requests++
 		}
@@ -148,12 +148,12 @@ func TestDescribeShowsEvents(t *testing.T) {
 	require.Contains(t, lines[len(lines)-10], "said more-7")
 	require.Contains(t, lines[len(lines)-1], "BackOff")
 
-	srv.SetAuthorizer(apiserver.Deny("", "events"))
+	srv.SetAuthorizer(apiservertest.Deny("", "events"))
 	r = invoke(t, describe...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Regexp(t, `\nIts Events may not be read: .*events is forbidden: .*\n$`, r.Out)
 	srv.SetAuthorizer(nil)
-	srv.Faults().Add(apiserver.Fault{Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+	srv.Faults().Add(apiservertest.Fault{Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 	r = invoke(t, describe...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "\nIts Events could not be read: ")

@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestDoctorOfACluster(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "doctor", "po,nodes", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	for _, want := range []string{
@@ -34,7 +34,7 @@ func TestDoctorOfACluster(t *testing.T) {
 		require.Regexp(t, want, r.Out)
 	}
 
-	srv.SetAuthorizer(apiserver.Deny("", "pods"))
+	srv.SetAuthorizer(apiservertest.Deny("", "pods"))
 	r = invoke(t, "doctor", "po", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not list; the role below would allow it\n")
@@ -46,7 +46,7 @@ func TestDoctorOfACluster(t *testing.T) {
 }
 
 func TestDoctorFindsAnOldServer(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
+	_, server := debugtest.Cluster(t, apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused})
 	r := invoke(t, "doctor", "po", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "warning  pods in namespace shop: the server has no streaming lists; ")
@@ -77,7 +77,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 }
 
 func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
-	srv, _ := debugtest.Cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	for n := range 1000 {
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)}, corev1.PodRunning)
 	}

@@ -30,6 +30,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -39,7 +40,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // faults are what docs/debugging.md has a table of: functions that plant them, and return what
@@ -47,11 +47,11 @@ import (
 func faults() map[string]func(p *sick) []string {
 	return map[string]func(p *sick) []string{
 		"a right is missing": func(p *sick) []string {
-			p.server.SetAuthorizer(apiserver.Deny("", "pods"))
+			p.server.SetAuthorizer(apiservertest.Deny("", "pods"))
 			return []string{p.address}
 		},
 		"the client certificate has expired": func(p *sick) []string {
-			secured, err := p.server.Listen(apiserver.ListenOptions{TLS: true})
+			secured, err := p.server.Listen(apiservertest.ListenOptions{TLS: true})
 			require.NoError(p, err)
 			return []string{"--kubeconfig=" + kubeconfigWith(p.T, secured, expiredPair(p.T))}
 		},
@@ -79,11 +79,11 @@ func faults() map[string]func(p *sick) []string {
 			return []string{"--server=" + page.URL}
 		},
 		"a streaming list never ends": func(p *sick) []string {
-			p.server.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.WithholdEnd{}}})
+			p.server.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.WithholdEnd{}}})
 			return []string{p.address}
 		},
 		"the server accepts connections and says nothing": func(p *sick) []string {
-			p.server.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Silence{}}})
+			p.server.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{}}})
 			return []string{p.run()}
 		},
 		"a custom resource definition is missing": func(p *sick) []string {
@@ -93,7 +93,7 @@ func faults() map[string]func(p *sick) []string {
 		"the server forgets changes too soon": func(p *sick) []string {
 			const initial = 3 // events of a streaming list
 			gone := apierrors.NewResourceExpired("too old resource version").Status()
-			p.server.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Do: []apiserver.Action{apiserver.ErrorEvent{AfterFrames: initial + 1, Status: gone}}})
+			p.server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.ErrorEvent{AfterFrames: initial + 1, Status: gone}}})
 			p.changes()
 			return []string{p.run()}
 		},
@@ -136,7 +136,7 @@ func faults() map[string]func(p *sick) []string {
 		},
 		"a watch is frozen": func(p *sick) []string {
 			const initial = 3 // events of a streaming list
-			p.server.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Do: []apiserver.Action{apiserver.Silence{AfterFrames: initial}}})
+			p.server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{AfterFrames: initial}}})
 			flag := p.run()
 			require.NoError(p, p.factory.WaitForSync(p.Context()))
 			debugtest.Put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
@@ -155,7 +155,7 @@ func faults() map[string]func(p *sick) []string {
 		},
 		"a controller waits for an informer": func(p *sick) []string {
 			p.keeper(hang)
-			p.server.SetAuthorizer(apiserver.Deny("", "pods"))
+			p.server.SetAuthorizer(apiservertest.Deny("", "pods"))
 			return []string{p.run()}
 		},
 		"the cache has drifted": func(p *sick) []string {
@@ -222,7 +222,7 @@ func faults() map[string]func(p *sick) []string {
 		},
 		"a controller's own write is not in its cache": func(p *sick) []string {
 			const initial = 3 // events of a streaming list
-			p.server.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Do: []apiserver.Action{apiserver.Silence{AfterFrames: initial}}})
+			p.server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{AfterFrames: initial}}})
 			p.keeper(func(ctx context.Context, name string) error {
 				if err := p.rewrites(ctx, name); err != nil {
 					return err
@@ -303,7 +303,7 @@ func (p planted) look(t *testing.T, flags []string) (first string) {
 }
 
 // kubeconfigWith writes a kubeconfig, whose user has one thing.
-func kubeconfigWith(t *testing.T, server *apiserver.Endpoint, user string) string {
+func kubeconfigWith(t *testing.T, server *apiservertest.Endpoint, user string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(name, []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+server.URL+"', certificate-authority-data: "+base64.StdEncoding.EncodeToString(server.CA)+"}}]\nusers: [{name: u, user: {"+user+"}}]\n"), 0o600))

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestGetFollowsAnInformerOfItsOwn(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	var stdout, stderr debugtest.Transcript
 	web := object.Key{Namespace: "shop", Name: "web-1"}
 	stdout.When("web-1", func() {
@@ -46,7 +46,7 @@ DELETED   shop        web-1    106   1            -
 }
 
 func TestHowFollowingEnds(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "get", "pods", "-n", "shop", "-w", "--timeout=1s", server)
 	require.Equal(t, exit.CodeTimeout, r.Code)
 	require.Contains(t, r.ErrOut, "informer-debug: --timeout of 1s is over\n")
@@ -67,7 +67,7 @@ func TestHowFollowingEnds(t *testing.T) {
 	r = invoke(t, "get", "pods", "-n", "nowhere", server)
 	require.Contains(t, r.ErrOut, "nowhere does not exist (yet): check -n")
 
-	srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Silence{}}})
+	srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{}}})
 	r = invoke(t, "get", "pods", "-n", "shop", "--timeout=1s", server)
 	require.Equal(t, exit.CodeTimeout, r.Code)
 	require.Contains(t, r.ErrOut, "--timeout of 1s is over: pods in namespace shop: InitialWatch for ")
@@ -89,7 +89,7 @@ func TestHowFollowingEnds(t *testing.T) {
 }
 
 func TestGetFollowsAProcess(t *testing.T) {
-	srv, _ := debugtest.Cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()
@@ -111,7 +111,7 @@ func TestGetFollowsAProcess(t *testing.T) {
 }
 
 func TestSecretsAreFollowedWithoutTheirData(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
 	r := invoke(t, "get", "secrets", "-n", "shop", "-w", "-o", "json", "-c", "1", server)

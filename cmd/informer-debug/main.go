@@ -16,8 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func main() {
@@ -32,8 +32,8 @@ func main() {
 			ErrTerminal: isTerminal(os.Stderr),
 			Env:         os.Getenv,
 		},
-		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) {
-			return srv.Listen(apiserver.ListenOptions{})
+		listen: func(srv *apiservertest.Server) (*apiservertest.Endpoint, error) {
+			return srv.Listen(apiservertest.ListenOptions{})
 		},
 		listenPage: func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") },
 	}))

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestWatchOnlyWhatChangesAField(t *testing.T) {
@@ -22,7 +22,7 @@ func TestWatchOnlyWhatChangesAField(t *testing.T) {
 		"{.metadata.labels.extra}": "update shop pods/cart-1",
 		"spec.nodeName":            "",
 	} {
-		srv, server := debugtest.Cluster(t, apiserver.Options{})
+		srv, server := debugtest.Cluster(t, apiservertest.Options{})
 		var stdout, stderr debugtest.Transcript
 		stderr.When("synced", func() {
 			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
@@ -40,7 +40,7 @@ func TestWatchOnlyWhatChangesAField(t *testing.T) {
 }
 
 func TestWatchShowsOldAndNewValues(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	var stdout, stderr debugtest.Transcript
 	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "--watch-only", "--diff", "-c", "1", server}, around(&stdout, &stderr))
@@ -64,7 +64,7 @@ func TestWatchShowsOldAndNewValues(t *testing.T) {
 }
 
 func TestSecretsChangeWithoutTheirValues(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	secret := func(value string) {
 		_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"password": []byte(value)}})
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestSecretsChangeWithoutTheirValues(t *testing.T) {
 }
 
 func TestStagesInATable(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	var stdout, stderr debugtest.Transcript
 	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods/web-1", "-n", "shop", "--stage", "-o", "wide", "-c", "2", server}, around(&stdout, &stderr))

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/internal/printable"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var update = flag.Bool("update", false, "write what the tests compare with")
@@ -37,9 +37,9 @@ func golden(t *testing.T, name, got string) {
 // shop is a cluster with two pods, of which much is known, and what a terminal would obey.
 func shop(t *testing.T) string {
 	t.Helper()
-	srv := apiserver.New(apiserver.Options{Seed: 1})
+	srv := apiservertest.New(apiservertest.Options{Seed: 1})
 	t.Cleanup(srv.Close)
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(t, err)
 	for n, name := range []string{"web-1", "web-2"} {
 		_, err := srv.Put(&corev1.Pod{

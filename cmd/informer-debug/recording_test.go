@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
@@ -30,7 +31,6 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // recordBubbled records pods, nodes and Secrets for ten minutes in which things break.
@@ -50,7 +50,7 @@ func recordBubbled(t *testing.T, file string) (said string) {
 		time.Sleep(time.Minute)
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodRunning)
 		assert.NoError(t, srv.Delete(object.GVR{Version: "v1", Resource: "pods"}, object.Key{Namespace: "shop", Name: "web-1"}))
-		srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		srv.Faults().Add(apiservertest.Fault{Resource: "pods", Count: 2, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		srv.Restart()
 	}()
 	require.NoError(t, f.run(t.Context(), cfg, "pods,nodes,secrets", terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false)))
@@ -163,7 +163,7 @@ func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
 
 // A TYPE that the cluster does not serve costs nobody the recording before, and the one before that.
 func TestRecordOfAnUnknownTypeTouchesNoFile(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	require.NoError(t, os.WriteFile(path, []byte("kept"), 0o600))
 	r := invoke(t, "record", "pods,sheep", "-o", path, server)
@@ -323,7 +323,7 @@ func TestChurnOfARecording(t *testing.T) {
 // recordingProcess is a process that records the pods of the shop.
 func recordingProcess(t *testing.T, opts recording.Options) (flag string, recorder *recording.Recorder) {
 	t.Helper()
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	recorder, err := recording.Create(filepath.Join(t.TempDir(), "process.recording"), opts)
 	require.NoError(t, err)
 	client, err := rest.NewClient(&config.Config{Host: server[len("--server="):], Recorder: recorder}, scheme.New())

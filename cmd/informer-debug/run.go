@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/check"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/churn"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cost"
@@ -22,7 +23,6 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/wait"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // surroundings is what a run gets from the process that it is in.
@@ -31,7 +31,7 @@ type surroundings struct {
 	program string // as it was called: by kubectl, or by its own name
 
 	// listen opens the endpoint of demo's server.
-	listen func(*apiserver.Server) (*apiserver.Endpoint, error)
+	listen func(*apiservertest.Server) (*apiservertest.Endpoint, error)
 
 	// listenPage opens where demo shows itself. Nil means that it does not.
 	listenPage func() (net.Listener, error)

@@ -17,17 +17,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // around is the surroundings of a test.
 func around(stdout, stderr *debugtest.Transcript) surroundings {
 	return surroundings{
 		Streams: debugtest.Onto(stdout, stderr),
-		listen:  func(srv *apiserver.Server) (*apiserver.Endpoint, error) { return srv.Pipe() },
+		listen:  func(srv *apiservertest.Server) (*apiservertest.Endpoint, error) { return srv.Pipe() },
 	}
 }
 
@@ -49,7 +49,7 @@ func finish(t *testing.T, ctx context.Context, args []string, s surroundings) de
 }
 
 func TestWatchTable(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	lines := r.Lines()
@@ -72,7 +72,7 @@ func TestWatchTable(t *testing.T) {
 }
 
 func TestWatchShowsEachKindOfChange(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	web := object.Key{Namespace: "shop", Name: "web-1"}
 	var stdout, stderr debugtest.Transcript
 	stderr.When("synced", func() {
@@ -96,7 +96,7 @@ func TestWatchShowsEachKindOfChange(t *testing.T) {
 }
 
 func TestWatchJSON(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	var stdout, stderr debugtest.Transcript
 	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "jsonl", "-c", "3", server}, around(&stdout, &stderr))
@@ -141,7 +141,7 @@ func TestWatchJSON(t *testing.T) {
 // The first line shows which objects pass: without any scope it would be
 // bank/api-1.
 func TestWatchScopes(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for name, c := range map[string]struct {
 		want string
 		args []string
@@ -164,7 +164,7 @@ func TestWatchScopes(t *testing.T) {
 }
 
 func TestMetadataOnlyAsksForNoMore(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "watch", "pods", "-A", "-o", "jsonl", "-c", "1", "--metadata-only", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	assert.Contains(t, r.Out, `"kind":"Pod"`)
@@ -172,7 +172,7 @@ func TestMetadataOnlyAsksForNoMore(t *testing.T) {
 }
 
 func TestStreamingListRefused(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
+	_, server := debugtest.Cluster(t, apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused})
 	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
 	assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	assert.Contains(t, r.ErrOut, "Listing")
@@ -182,7 +182,7 @@ func TestStreamingListRefused(t *testing.T) {
 }
 
 func TestWatchCustomResource(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{Resources: []apiserver.Resource{{
+	srv, server := debugtest.Cluster(t, apiservertest.Options{Resources: []apiservertest.Resource{{
 		GVR: object.GVR{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}, Kind: "CronTab", Namespaced: true,
 	}}})
 	tab := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"cron": "* * * * *"}}}
@@ -247,8 +247,8 @@ func TestUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	closed.Close()
 
-	srv, server := debugtest.Cluster(t, apiserver.Options{Tokens: map[string]string{"good": "alice"}})
-	srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "secrets" && a.Verb != "delete" })
+	srv, server := debugtest.Cluster(t, apiservertest.Options{Tokens: map[string]string{"good": "alice"}})
+	srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "secrets" && a.Verb != "delete" })
 	dead := "http://" + closed.Addr().String()
 	for _, c := range []struct {
 		name string
@@ -279,7 +279,7 @@ func TestUnavailable(t *testing.T) {
 }
 
 func TestInterruptEndsGracefully(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	ctx, interrupt := context.WithCancel(t.Context())
 	var stdout, stderr debugtest.Transcript
 	stderr.When("synced", interrupt)
@@ -290,7 +290,7 @@ func TestInterruptEndsGracefully(t *testing.T) {
 }
 
 func TestColorOnlyOnTerminals(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, c := range []struct {
 		name             string
 		out, err         bool
@@ -322,7 +322,7 @@ type broken struct{ debugtest.Transcript }
 func (*broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
 func TestStdoutBroken(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	var out broken
 	var stderr debugtest.Transcript
 	s := around(&out.Transcript, &stderr)
@@ -342,7 +342,7 @@ func TestVersionAndCompletion(t *testing.T) {
 	assert.Equal(t, exit.CodeOK, r.Code)
 	assert.Contains(t, r.Out, "informer-debug")
 
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	r = invoke(t, "__complete", "watch", server, "dep")
 	assert.Contains(t, r.Lines(), "deployments.apps")
 	r = invoke(t, "__complete", "watch", "--output", "")

@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/page"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // servePage runs serve until the test ends, and returns the address that it prints.
@@ -87,7 +87,7 @@ func TestServeAProcess(t *testing.T) {
 }
 
 func TestServeACluster(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	client := debug.Attach(servePage(t, "po", "cm", "-n", "shop", server), nil)
 	require.Eventually(t, func() bool {
 		pods, err := client.Objects(t.Context(), debug.Which{Informer: "pods in namespace shop"}, debug.Page{})

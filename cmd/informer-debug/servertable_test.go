@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // printing stands before a server and prints pods, one a page, and not web-1 of a later state.
@@ -50,7 +50,7 @@ func printing(t *testing.T, server string, answer func(name string) metav1.Table
 }
 
 func TestGetPrintsWhatTheServerPrints(t *testing.T) {
-	_, behind := debugtest.Cluster(t, apiserver.Options{})
+	_, behind := debugtest.Cluster(t, apiservertest.Options{})
 	rv := map[string]string{"cart-1": "102", "web-1": "101"}
 	row := func(name string) metav1.TableRow {
 		row := metav1.TableRow{Cells: []any{name, "1/1\x1b[2J", 3, "n1"}}
@@ -76,7 +76,7 @@ func TestGetPrintsWhatTheServerPrints(t *testing.T) {
 
 // A server without tables, or with nonsense in their place, leaves what the cache has.
 func TestAServerThatPrintsNothing(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, server := range []string{server, printing(t, server, func(string) metav1.TableRow { return metav1.TableRow{} })} {
 		r := invoke(t, "get", "pods", "-n", "shop", server)
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)

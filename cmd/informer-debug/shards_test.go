@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
@@ -27,11 +28,10 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // memberLease writes the Lease of a member of the group carts, which has 16 slots.
-func memberLease(t *testing.T, srv *apiserver.Server, name, slots string, change ...func(*coordinationv1.Lease)) {
+func memberLease(t *testing.T, srv *apiservertest.Server, name, slots string, change ...func(*coordinationv1.Lease)) {
 	t.Helper()
 	now := metav1.NowMicro()
 	l := &coordinationv1.Lease{
@@ -49,7 +49,7 @@ func memberLease(t *testing.T, srv *apiserver.Server, name, slots string, change
 
 // The groups of a namespace are read from their Leases.
 func TestShardsOfACluster(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "shards", "-n", "shop", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Contains(t, r.ErrOut, "there is no group in namespace shop: no Lease has the label shard.millrace.dev/group")
@@ -130,7 +130,7 @@ func TestShardsOfACluster(t *testing.T) {
 	r = invoke(t, "shards", "nosuch", "-n", "shop", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Contains(t, r.ErrOut, `there is no group "nosuch" in namespace shop: no Lease has the label shard.millrace.dev/group=nosuch`)
-	srv.SetAuthorizer(apiserver.Deny("", "leases"))
+	srv.SetAuthorizer(apiservertest.Deny("", "leases"))
 	r = invoke(t, "shards", "-n", "shop", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Contains(t, r.ErrOut, "cannot list resource \"leases\"")
@@ -140,7 +140,7 @@ func TestShardsOfACluster(t *testing.T) {
 	require.Contains(t, r.ErrOut, "the Leases of groups in all namespaces: ")
 	require.Contains(t, r.ErrOut, `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`)
 	srv.SetAuthorizer(nil)
-	silent := srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Silence{}}})
+	silent := srv.Faults().Add(apiservertest.Fault{Resource: "leases", Do: []apiservertest.Action{apiservertest.Silence{}}})
 	r = invoke(t, "shards", "-n", "shop", "--request-timeout=3500ms", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Regexp(t, `^! \S+  waiting       no answer from \S+ for 3(\.\d)?s \(the request is sent\)\ninformer-debug: .*for 3.5s`, r.ErrOut)
@@ -154,7 +154,7 @@ func TestShardsOfACluster(t *testing.T) {
 
 // A member that was killed has its slots until its Lease has run out, and is not well.
 func TestShardsOfASilentMember(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	silent := func(d time.Duration) func(*coordinationv1.Lease) {
 		return func(l *coordinationv1.Lease) { l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-d)} }
 	}
@@ -168,7 +168,7 @@ func TestShardsOfASilentMember(t *testing.T) {
 }
 
 func TestShardsAreCompleted(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	memberLease(t, srv, "m1", "0-15")
 	require.Contains(t, invoke(t, "__complete", "shards", "-n", "shop", server, "").Lines(), "carts")
 	require.Equal(t, []string{"table", "wide", "json", "jsonl", "yaml"}, invoke(t, "__complete", "shards", "-o", "").Lines()[:5])
@@ -198,7 +198,7 @@ func (emptyShare) Owned() (shard.Slots, <-chan struct{}) { return shard.NewSlots
 // A process says what it knows of its group, and why names who has an object, also where the
 // process has to be told its UID by the cluster.
 func TestShardsOfAProcess(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	client, err := rest.NewClient(&config.Config{Host: strings.TrimPrefix(server, "--server=")}, scheme.New())
 	require.NoError(t, err)
 	t.Cleanup(client.CloseIdleConnections)
@@ -270,7 +270,7 @@ func TestShardsOfAProcess(t *testing.T) {
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
 	require.Regexp(t, `^shop/web-1 is being handed over from m2 to m1 \(this replica\) for 1m\S* \(slot \d+ of the group carts\), waiting for m2, which has to end what it has in hand\.\n`, r.Out)
 
-	srv.SetAuthorizer(apiserver.Deny("", "pods", "get"))
+	srv.SetAuthorizer(apiservertest.Deny("", "pods", "get"))
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
 	require.Equal(t, exit.CodeOK, r.Code)
 	require.Contains(t, r.ErrOut, "this replica does not have shop/web-1, and which one has is not known: ")

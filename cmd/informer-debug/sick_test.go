@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -22,14 +23,13 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // sick is a program with something planted in it. It watches the pods of namespace shop on
 // a server of its own, and shows itself.
 type sick struct {
 	*testing.T
-	server   *apiserver.Server
+	server   *apiservertest.Server
 	factory  *factory.Factory
 	pods     *sharedinformer.Informer[*corev1.Pod]
 	client   *rest.Client
@@ -42,7 +42,7 @@ type sick struct {
 func newSick(t *testing.T) *sick {
 	t.Helper()
 	p := &sick{T: t, recorder: flight.New(1 << 17)}
-	p.server, p.address = debugtest.Cluster(t, apiserver.Options{})
+	p.server, p.address = debugtest.Cluster(t, apiservertest.Options{})
 	client, err := rest.NewClient(&config.Config{Host: p.address[len("--server="):]}, scheme.New())
 	require.NoError(t, err)
 	t.Cleanup(client.CloseIdleConnections)

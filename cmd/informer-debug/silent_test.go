@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // silentProcess takes questions and does not answer. It tells of each question.
@@ -70,7 +70,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 // Whoever is interrupted before there is an answer has none, and the exit code says so. What
 // goes on until it is ended may be ended at any time.
 func TestInterruptedBeforeTheAnswer(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for code, verbs := range map[int][][]string{
 		exit.CodeRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
 		exit.CodeOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestSnapshots(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{}) // which has two pods in shop and one in bank
+	_, server := debugtest.Cluster(t, apiservertest.Options{}) // which has two pods in shop and one in bank
 	dir := t.TempDir()
 	args := []string{"watch", "pods", "-A", server, "--snapshot", dir, "-c", "3"}
 	first := invoke(t, args...)

@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestWaitForAProcess(t *testing.T) {
@@ -88,7 +88,7 @@ func TestSeveralInformersOfAName(t *testing.T) {
 
 // An object that no informer of the process can have is not one that was deleted.
 func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
-	srv, _ := debugtest.Cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()
@@ -103,7 +103,7 @@ func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 
 // A process in which nothing happens is hardly asked, and one in which something does at once.
 func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
-	srv, _ := debugtest.Cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	var looks atomic.Int64
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,7 @@ func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 func TestWaitForASilentProcess(t *testing.T) {
 	at := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer at.Close()
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, args := range [][]string{{"wait", "pods", "--for=synced"}, {"check", server}} {
 		r := invoke(t, append(args, "--timeout=100ms", "--attach="+at.URL)...)
 		require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
@@ -134,7 +134,7 @@ func TestWaitForASilentProcess(t *testing.T) {
 }
 
 func TestWaitOnACluster(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, err := srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	require.NoError(t, err)
 	require.Equal(t, "nodes: 1 objects are in the cache\n", invoke(t, "wait", "nodes", "-n", "shop", "--for=create", server).Out)
@@ -143,14 +143,14 @@ func TestWaitOnACluster(t *testing.T) {
 	require.Contains(t, r.Out, "pods/web-1: it is in the cache")
 	r = invoke(t, "wait", "pods", "--for=jsonpath={.status.phase}=Running", "-A", "-l", "app!=api", server)
 	require.Equal(t, "pods: jsonpath={.status.phase}=Running is true of 2 objects\n", r.Out, r.ErrOut)
-	srv.SetAuthorizer(apiserver.Deny("", "pods"))
+	srv.SetAuthorizer(apiservertest.Deny("", "pods"))
 	r = invoke(t, "wait", "pods", "--for=synced", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
 	require.Contains(t, r.ErrOut, "forbidden")
 }
 
 func TestWaitForALaggingHandler(t *testing.T) {
-	srv, _ := debugtest.Cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	release := make(chan struct{})
 	stuck := make(chan struct{}, 10)

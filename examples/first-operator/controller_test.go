@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sandbox/api/v1"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var (
@@ -34,10 +34,10 @@ func world(t *testing.T, body func(e *controllertest.Env)) {
 	require.NoError(t, v1.AddToScheme(kinds))
 	definition, err := os.ReadFile("deploy/dev.example.com_sandboxes.yaml")
 	require.NoError(t, err)
-	served, err := apiserver.ReadDefinition(definition)
+	served, err := apiservertest.ReadDefinition(definition)
 	require.NoError(t, err)
 	served.New = func() object.Object { return &v1.Sandbox{} }
-	opts := controllertest.Options{Scheme: kinds, Server: apiserver.Options{Resources: []apiserver.Resource{served}}}
+	opts := controllertest.Options{Scheme: kinds, Server: apiservertest.Options{Resources: []apiservertest.Resource{served}}}
 	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
 		m := e.Manager(manager.Options{})
 		require.NoError(e, addController(m))

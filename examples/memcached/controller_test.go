@@ -12,13 +12,13 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -29,10 +29,10 @@ func world(t *testing.T, body func(e *controllertest.Env)) {
 	t.Helper()
 	kinds := scheme.New()
 	require.NoError(t, v1.AddToScheme(kinds))
-	memcacheds, err := apiserver.ReadDefinition(definition)
+	memcacheds, err := apiservertest.ReadDefinition(definition)
 	require.NoError(t, err)
 	memcacheds.New = func() object.Object { return &v1.Memcached{} }
-	opts := controllertest.Options{Scheme: kinds, Server: apiserver.Options{Resources: []apiserver.Resource{memcacheds}}}
+	opts := controllertest.Options{Scheme: kinds, Server: apiservertest.Options{Resources: []apiservertest.Resource{memcacheds}}}
 	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
 		m := e.Manager(manager.Options{})
 		require.NoError(e, addController(m))

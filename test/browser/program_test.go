@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -23,7 +24,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // hostile is what a stranger may have the API server say. No name of an object can have it,
@@ -35,7 +35,7 @@ const hostile = `<img src=x onerror="document.title='broken into'"><script>docum
 // list.
 type program struct {
 	*debug.Process
-	srv    *apiserver.Server
+	srv    *apiservertest.Server
 	pods   *sharedinformer.Informer[*corev1.Pod]
 	rumour string
 }
@@ -44,11 +44,11 @@ type program struct {
 // Errors and annotations have a text of a stranger in them.
 func start(t *testing.T, rumour string) *program {
 	t.Helper()
-	srv := apiserver.New(apiserver.Options{BookmarkPeriod: 5 * time.Second})
+	srv := apiservertest.New(apiservertest.Options{BookmarkPeriod: 5 * time.Second})
 	t.Cleanup(srv.Close)
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(t, err)
-	srv.Faults().Add(apiserver.Fault{Resource: "secrets", Do: []apiserver.Action{apiserver.Fail{
+	srv.Faults().Add(apiservertest.Fault{Resource: "secrets", Do: []apiservertest.Action{apiservertest.Fail{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `secrets is forbidden: User "janitor" cannot list it ` + rumour}}})
 	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
@@ -31,7 +32,6 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -39,7 +39,7 @@ import (
 type program struct {
 	*testing.T
 	said    *ledger
-	srv     *apiserver.Server
+	srv     *apiservertest.Server
 	manager *manager.Manager
 	hooks   *webhook.Server
 
@@ -47,21 +47,21 @@ type program struct {
 }
 
 // faults are what goes wrong with the lists and watches of Secrets and ConfigMaps.
-var faults = map[string][]apiserver.Action{
-	"401":               {apiserver.Fail{Code: 401}},
-	"403":               {apiserver.Fail{Code: 403}},
-	"429":               {apiserver.Fail{Code: 429, RetryAfter: "0"}},
-	"500":               {apiserver.Fail{Code: 500, Message: "Internal"}},
-	"503":               {apiserver.Fail{Code: 503}},
-	"cut at once":       {apiserver.Cut{}},
-	"cut in the middle": {apiserver.Cut{AfterBytes: 300}},
-	"garbled":           {apiserver.Garble{Frame: 0}},
-	"garbled later":     {apiserver.Garble{Frame: 1}},
-	"truncated":         {apiserver.Truncate{Frame: 0}},
-	"oversize":          {apiserver.Oversize{Frame: 0, Size: 17 << 20}},
-	"wrong type":        {apiserver.WrongType{Frame: 0}},
-	"twice":             {apiserver.Duplicate{Every: 1}},
-	"ERROR event":       {apiserver.ErrorEvent{Status: metav1.Status{Status: "Failure", Code: 500, Message: "oh"}}},
+var faults = map[string][]apiservertest.Action{
+	"401":               {apiservertest.Fail{Code: 401}},
+	"403":               {apiservertest.Fail{Code: 403}},
+	"429":               {apiservertest.Fail{Code: 429, RetryAfter: "0"}},
+	"500":               {apiservertest.Fail{Code: 500, Message: "Internal"}},
+	"503":               {apiservertest.Fail{Code: 503}},
+	"cut at once":       {apiservertest.Cut{}},
+	"cut in the middle": {apiservertest.Cut{AfterBytes: 300}},
+	"garbled":           {apiservertest.Garble{Frame: 0}},
+	"garbled later":     {apiservertest.Garble{Frame: 1}},
+	"truncated":         {apiservertest.Truncate{Frame: 0}},
+	"oversize":          {apiservertest.Oversize{Frame: 0, Size: 17 << 20}},
+	"wrong type":        {apiservertest.WrongType{Frame: 0}},
+	"twice":             {apiservertest.Duplicate{Every: 1}},
+	"ERROR event":       {apiservertest.ErrorEvent{Status: metav1.Status{Status: "Failure", Code: 500, Message: "oh"}}},
 }
 
 // A program with every feature on lives through every fault, and says nothing.
@@ -92,10 +92,10 @@ func TestAWholeProgram(t *testing.T) {
 }
 
 // suffer lets a fault hit a resource, and reads all pages while it does.
-func (p *program) suffer(resource, name string, do []apiserver.Action) {
+func (p *program) suffer(resource, name string, do []apiservertest.Action) {
 	p.Helper()
 	fault := resource + " " + name
-	p.srv.Faults().Add(apiserver.Fault{Name: fault, Resource: resource, Do: do})
+	p.srv.Faults().Add(apiservertest.Fault{Name: fault, Resource: resource, Do: do})
 	p.srv.Restart()
 	p.srv.Compact()
 	p.until(fault+" hits", func() bool { return p.srv.Stats().Faults()[fault] > 0 })
@@ -163,9 +163,9 @@ func (p *program) until(what string, done func() bool) {
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	p := &program{T: t, said: newLedger()}
-	p.srv = apiserver.New(apiserver.Options{Tokens: map[string]string{canaries["token"]: "me"}})
+	p.srv = apiservertest.New(apiservertest.Options{Tokens: map[string]string{canaries["token"]: "me"}})
 	t.Cleanup(p.srv.Close)
-	endpoint, err := p.srv.Listen(apiserver.ListenOptions{TLS: true})
+	endpoint, err := p.srv.Listen(apiservertest.ListenOptions{TLS: true})
 	require.NoError(t, err)
 	for n := range 3 {
 		meta := metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("a-", n)}

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // recording adds all that is in a recording.
@@ -51,7 +51,7 @@ func (l *ledger) recording(t *testing.T, path string) {
 func TestARecordingWithoutSecrets(t *testing.T) {
 	for _, include := range []bool{false, true} {
 		said := newLedger()
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)

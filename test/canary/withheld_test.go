@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -22,7 +23,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // viewed is an informer on a debug page.
@@ -54,12 +54,12 @@ func outlets[T object.Object](t *testing.T, said *ledger, i *sharedinformer.Info
 // Each outlet withholds the same secrets, whatever they are called: those of a kind that is named
 // so, and those of an aggregated API that serves Secrets under another name.
 func TestEachOutletWithholdsTheSameSecrets(t *testing.T) {
-	resource := func(group, plural, kind string) apiserver.Resource {
-		return apiserver.Resource{GVR: object.GVR{Group: group, Version: "v1", Resource: plural}, Kind: kind, ListKind: kind + "List", Singular: plural[:len(plural)-1], Namespaced: true}
+	resource := func(group, plural, kind string) apiservertest.Resource {
+		return apiservertest.Resource{GVR: object.GVR{Group: group, Version: "v1", Resource: plural}, Kind: kind, ListKind: kind + "List", Singular: plural[:len(plural)-1], Namespaced: true}
 	}
 	clustersecrets, mirrors, vaults := resource("clustersecret.io", "clustersecrets", "ClusterSecret"), resource("mirror.example", "mirrors", "Secret"), resource("vault.example", "vaults", "Vault")
 	for name, of := range map[string]struct {
-		apiserver.Resource
+		apiservertest.Resource
 		withheld bool
 	}{
 		"a kind that is named so":   {clustersecrets, true},
@@ -70,7 +70,7 @@ func TestEachOutletWithholdsTheSameSecrets(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, metadata only: %v", name, metadata), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					said := newLedger()
-					srv := apiserver.New(apiserver.Options{Resources: []apiserver.Resource{of.Resource}})
+					srv := apiservertest.New(apiservertest.Options{Resources: []apiservertest.Resource{of.Resource}})
 					defer srv.Close()
 					endpoint, err := srv.Pipe()
 					require.NoError(t, err)

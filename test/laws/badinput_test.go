@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -31,12 +31,12 @@ var podKind = object.GVK{Version: "v1", Kind: "Pod"}
 // bad is what may be wrong with the first frame of a watch, or with the first
 // item of a list.
 var bad = map[string]struct {
-	do    apiserver.Action
+	do    apiservertest.Action
 	cause error
 }{
-	"garbled":    {apiserver.Garble{}, nil},
-	"truncated":  {apiserver.Truncate{}, io.ErrUnexpectedEOF},
-	"wrong type": {apiserver.WrongType{}, nil},
+	"garbled":    {apiservertest.Garble{}, nil},
+	"truncated":  {apiservertest.Truncate{}, io.ErrUnexpectedEOF},
+	"wrong type": {apiservertest.WrongType{}, nil},
 }
 
 // Pods as a Go type come in protobuf, unstructured ones in JSON, and all in CBOR
@@ -64,7 +64,7 @@ func podsInCBOR(r *rig) source.ListerWatcher {
 	return rest.ResourceFor[*corev1.Pod](r.client).Source()
 }
 
-func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, from func(r *rig) source.ListerWatcher) {
+func badInput[T object.Object](t *testing.T, do apiservertest.Action, cause error, from func(r *rig) source.ListerWatcher) {
 	// A garbled JSON frame may have no end of its own, so that the silence after
 	// it is what is noticed.
 	silence := func(f *failure.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
@@ -89,7 +89,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, f
 	}
 	for name, initial := range map[string]reflector.Initial{"list": reflector.List, "stream": reflector.WatchList} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(3)
 				r.fault("", do)
 				reported := &failures{}
@@ -107,7 +107,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, f
 		})
 	}
 	t.Run("watch", func(t *testing.T) {
-		inBubble(t, apiserver.Options{}, func(r *rig) {
+		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			r.fill(3)
 			reported := &failures{}
 			i := newInformer[T](from(r), sharedinformer.Options{OnError: reported.handle})
@@ -172,9 +172,9 @@ func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
 }
 
 func oversized[T object.Object](t *testing.T, verb string, from func(r *rig) source.ListerWatcher) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
-		r.once(verb, apiserver.Oversize{Size: wire.DefaultMaxObjectBytes + 1<<20})
+		r.once(verb, apiservertest.Oversize{Size: wire.DefaultMaxObjectBytes + 1<<20})
 		reported := &failures{}
 		opts := listing()
 		opts.OnError = reported.handle
@@ -300,7 +300,7 @@ var badTransforms = map[string]struct {
 func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 	for name, tc := range badTransforms {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(3)
 				reported := &failures{}
 				opts.OnError = reported.handle
@@ -359,7 +359,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 
 // What the informer itself needs is put back where a transform drops it.
 func TestL21_ATransformMayDropVersionAndUID(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(2)
 		i := newInformer[*corev1.Pod](reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client).Source(), func(p *corev1.Pod) (*corev1.Pod, error) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}, nil

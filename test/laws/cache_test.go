@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
@@ -30,7 +31,6 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -140,12 +140,12 @@ func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
 		for _, compact := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s compact %v", name, compact), func(t *testing.T) {
 				const seed = 13
-				inBubble(t, apiserver.Options{Seed: seed, BookmarkPeriod: time.Second}, func(r *rig) {
+				inBubble(t, apiservertest.Options{Seed: seed, BookmarkPeriod: time.Second}, func(r *rig) {
 					past := &history{at: map[string]map[string]string{}}
 					r.fill(5)
 					past.note(r)
-					r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Every: 2, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 4000}}})
-					r.srv.Faults().Add(apiserver.Fault{Verb: "list", Every: 4, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 1000}}})
+					r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Every: 2, Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 4000}}})
+					r.srv.Faults().Add(apiservertest.Fault{Verb: "list", Every: 4, Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 1000}}})
 					opts.Compact = compact
 					opts.Timing.Backoff = reflector.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}
 					i := r.informer(opts)
@@ -203,7 +203,7 @@ func change(r *rig, random *rand.Rand) {
 }
 
 func TestL14_AWriteIsReadAfterWaitingForItsVersion(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, stop := r.synced(streaming())
 		defer stop()
 		client := rest.ResourceFor[*corev1.Pod](r.client)
@@ -223,7 +223,7 @@ func TestL14_AWriteIsReadAfterWaitingForItsVersion(t *testing.T) {
 // The version of another resource's object, or of one that a selector hides,
 // never comes with an object, but with a bookmark.
 func TestL14_ABookmarkCounts(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, stop := r.synced(streaming())
 		defer stop()
 		other, err := r.srv.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}})
@@ -236,7 +236,7 @@ func TestL14_ABookmarkCounts(t *testing.T) {
 }
 
 func TestL14_AWaitForAVersionEnds(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := r.informer(listing())
 		const future = "1000000"
 		for _, bad := range []string{"", "0", "-1", "abc", "1.5"} {
@@ -271,7 +271,7 @@ func TestL14_AWaitForAVersionEnds(t *testing.T) {
 
 // What keeps the version from being reached is part of the answer.
 func TestL14_AWaitThatFailsSaysWhatFailedLast(t *testing.T) {
-	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		i := r.informer(listing())
 		defer r.run(i)()
 		ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
@@ -337,7 +337,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 		"element of a list": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "i2" }, ".Spec.Containers[0].Image"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				victim := pod("b", "a=1")
 				victim.Spec.Containers = []corev1.Container{{Name: "c", Image: "i1"}}
 				r.put(pod("a"))
@@ -377,7 +377,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 // An object that was changed and then left the cache, before anybody looked, is
 // looked at when it leaves.
 func TestL16_AMutationIsFoundWhenTheObjectLeaves(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
 		reported := &failures{}
 		opts := streaming()

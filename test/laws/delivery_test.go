@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 type (
@@ -62,7 +62,7 @@ func (r *rig) lose(missed func()) {
 }
 
 func TestL01_OneObjectInTheOrderOfItsChanges(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i) // checks that no version goes back
 		i.AddHandler(h)
@@ -79,7 +79,7 @@ func TestL01_OneObjectInTheOrderOfItsChanges(t *testing.T) {
 }
 
 func TestL01_OneCallAtATime(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		calls, most := 0, 0
 		var mu sync.Mutex
@@ -102,7 +102,7 @@ func TestL01_OneCallAtATime(t *testing.T) {
 }
 
 func TestL02_DifferentObjectsInTheOrderOfTheServer(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
 		i.AddHandler(h)
@@ -121,7 +121,7 @@ func TestL02_DifferentObjectsInTheOrderOfTheServer(t *testing.T) {
 }
 
 func TestL02_ARelistTellsDeletionsFirst(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("b"))
 		r.put(pod("c"))
 		r.put(pod("y"))
@@ -145,7 +145,7 @@ func TestL02_ARelistTellsDeletionsFirst(t *testing.T) {
 }
 
 func TestL03_AMissedDeletionIsToldWithTheLastKnownObject(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a", "v=1"))
 		i, _ := r.synced(sharedinformer.Options{})
 		var last *corev1.Pod
@@ -168,7 +168,7 @@ func TestL03_AMissedDeletionIsToldWithTheLastKnownObject(t *testing.T) {
 }
 
 func TestL04_AnotherUIDIsAnotherObject(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		r.put(pod("b"))
 		i, _ := r.synced(sharedinformer.Options{})
@@ -185,7 +185,7 @@ func TestL04_AnotherUIDIsAnotherObject(t *testing.T) {
 }
 
 func TestL05_TheCacheIsThereFirst(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i := r.informer(sharedinformer.Options{})
 		byLabel := sharedinformer.AddIndex(i, "v", func(p *corev1.Pod) []string { return []string{p.Labels["v"]} })
@@ -218,7 +218,7 @@ func TestL05_TheCacheIsThereFirst(t *testing.T) {
 }
 
 func TestL06_ALateHandlerHearsEverythingOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for n := range 20 {
 			r.put(pod(fmt.Sprint("p", n)))
 		}
@@ -263,7 +263,7 @@ func TestL06_ALateHandlerHearsEverythingOnce(t *testing.T) {
 }
 
 func TestL06_JoiningDoesNotWaitForOthers(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i, _ := r.synced(sharedinformer.Options{})
 		slow := newGate()
@@ -278,7 +278,7 @@ func TestL06_JoiningDoesNotWaitForOthers(t *testing.T) {
 }
 
 func TestL07_NoCallAfterCloseAndWait(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		g := newGate()
 		reg := i.AddHandler(g)
@@ -302,7 +302,7 @@ func TestL07_NoCallAfterCloseAndWait(t *testing.T) {
 }
 
 func TestL07_CloseWithoutWaitingReturnsAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		g := newGate()
 		reg := i.AddHandler(g)
@@ -320,7 +320,7 @@ func TestL07_CloseWithoutWaitingReturnsAtOnce(t *testing.T) {
 }
 
 func TestL07_CloseFromInsideTheHandler(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		calls := 0
 		var reg *sharedinformer.Registration
@@ -337,7 +337,7 @@ func TestL07_CloseFromInsideTheHandler(t *testing.T) {
 }
 
 func TestL07_CloseAfterTheInformerStoppedOrBeforeItRan(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i := r.informer(sharedinformer.Options{})
 		before, after := record(r, i), record(r, i)
@@ -357,7 +357,7 @@ func TestL07_CloseAfterTheInformerStoppedOrBeforeItRan(t *testing.T) {
 }
 
 func TestL08_ABlockedHandlerDelaysNobody(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
 			i, stop := r.synced(sharedinformer.Options{})
 			blocked := newGate()
@@ -386,7 +386,7 @@ func TestL08_ABlockedHandlerDelaysNobody(t *testing.T) {
 }
 
 func TestL09_WhatIsHeldIsCountedAndNamed(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		all, newest := newGate(), newGate()
 		i.AddHandlerWith(all, sharedinformer.HandlerOptions{Name: "all"})
@@ -419,7 +419,7 @@ func TestL09_WhatIsHeldIsCountedAndNamed(t *testing.T) {
 // pairing, identity, order and the latest state kept, which the recorder
 // checks.
 func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
 		i.AddHandlerWith(handler(func(e event) {
@@ -441,7 +441,7 @@ func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 }
 
 func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		var failures []*failure.Failure
 		var log strings.Builder
 		i, _ := r.synced(sharedinformer.Options{
@@ -479,7 +479,7 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 
 func TestL10_AHandlerThatEndsItsGoroutineGoesOnInAnother(t *testing.T) {
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
-		inBubble(t, apiserver.Options{}, func(r *rig) {
+		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			r.put(pod("a"))
 			i, _ := r.synced(sharedinformer.Options{})
 			var heard []string
@@ -505,7 +505,7 @@ func TestL10_AHandlerThatEndsItsGoroutineGoesOnInAnother(t *testing.T) {
 }
 
 func TestL10_AnErrorIsReportedAndMayStopTheInformer(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		broken := errors.New("disk full")
 		i := r.informer(sharedinformer.Options{
 			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
@@ -524,7 +524,7 @@ func TestL10_AnErrorIsReportedAndMayStopTheInformer(t *testing.T) {
 }
 
 func TestL11_ResyncGoesToThoseWhoAskedAndIsMarked(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i, _ := r.synced(sharedinformer.Options{})
 		asked, other, late := record(r, i), record(r, i), record(r, i)
@@ -550,7 +550,7 @@ func TestL11_ResyncGoesToThoseWhoAskedAndIsMarked(t *testing.T) {
 
 func TestL11_ResyncNeverOvertakesAChange(t *testing.T) {
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
-		inBubble(t, apiserver.Options{}, func(r *rig) {
+		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			i, _ := r.synced(sharedinformer.Options{})
 			h := record(r, i) // checks that no version goes back
 			i.AddHandlerWith(handler(func(e event) {
@@ -573,7 +573,7 @@ func TestL11_ResyncNeverOvertakesAChange(t *testing.T) {
 }
 
 func TestL11_NoResyncBeforeTheHandlerIsSynced(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for n := range 10 {
 			r.put(pod(fmt.Sprint("p", n)))
 		}
@@ -593,7 +593,7 @@ func TestL11_NoResyncBeforeTheHandlerIsSynced(t *testing.T) {
 }
 
 func TestL11_ResyncsDoNotPileUpBeforeASlowHandler(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(10)
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
@@ -612,7 +612,7 @@ func TestL11_ResyncsDoNotPileUpBeforeASlowHandler(t *testing.T) {
 }
 
 func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i) // checks pairing
 		i.AddHandler(sharedinformer.Filter(func(p *corev1.Pod) bool { return p.Labels["in"] == "yes" }, h))
@@ -630,7 +630,7 @@ func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 // Where changes are merged, a deletion may bring a state that the handler never
 // heard of, on the other side of the filter.
 func TestL03_AFilteredHandlerHearsOfTheDeletionOfWhatItKnows(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i) // checks pairing
 		filtered := sharedinformer.Filter(func(p *corev1.Pod) bool { return p.Labels["in"] == "yes" }, h)

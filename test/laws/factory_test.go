@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -54,7 +54,7 @@ func namesOf[T object.Object](i *sharedinformer.Informer[T]) []string {
 
 // All ways to say the same thing mean the same informer.
 func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f := newFactory(r.client, factory.Options{})
 		selector := func(s string) labels.Selector {
 			parsed, err := labels.Parse(s)
@@ -82,7 +82,7 @@ func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 }
 
 func TestL25_AskingFromManySidesAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		f, stop := r.started(factory.Options{})
 		defer stop()
@@ -105,7 +105,7 @@ func TestL25_AskingFromManySidesAtOnce(t *testing.T) {
 }
 
 func TestL25_ScopesSideBySide(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, p := range []*corev1.Pod{pod("a", "app=web"), pod("b", "app=db")} {
 			r.put(p)
 			p.Namespace, p.Name = "bank", p.Name+"2"
@@ -144,7 +144,7 @@ func TestL25_ScopesSideBySide(t *testing.T) {
 }
 
 func TestL25_TypedUntypedAndMetadataSideBySide(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		p := pod("a", "app=web")
 		p.Spec.NodeName = "n1"
 		r.put(p)
@@ -177,7 +177,7 @@ func TestL25_TypedUntypedAndMetadataSideBySide(t *testing.T) {
 }
 
 func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		elsewhere := pod("b")
 		elsewhere.Namespace = "bank"
@@ -195,7 +195,7 @@ func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
 }
 
 func TestL25_ALateInformerStartsAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
 		f := newFactory(r.client, factory.Options{})
 		early := factory.Informer[*corev1.Pod](f)
@@ -217,7 +217,7 @@ func TestL25_ALateInformerStartsAtOnce(t *testing.T) {
 }
 
 func TestL25_TheLastReleaseStops(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
 		f, stop := r.started(factory.Options{})
 		defer stop()
@@ -252,9 +252,9 @@ func TestL25_TheLastReleaseStops(t *testing.T) {
 func TestL25_AFactoryRunsAgain(t *testing.T) {
 	for name, settled := range map[string]bool{"after the end": true, "during the end": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(2)
-				id := r.fault("", apiserver.Silence{})
+				id := r.fault("", apiservertest.Silence{})
 				f := newFactory(r.client, factory.Options{})
 				i := factory.Informer[*corev1.Pod](f)
 				h := record(r, i)
@@ -291,7 +291,7 @@ func TestL25_AFactoryRunsAgain(t *testing.T) {
 }
 
 func TestL25_WaitForSyncNamesEachThatIsNotSynced(t *testing.T) {
-	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		factory.Informer[*corev1.Pod](f)
@@ -329,7 +329,7 @@ func TestL25_MisuseIsReported(t *testing.T) {
 		}, want: `: asked for with Keep "without metadata.managedFields", but the informer exists already with "only spec.nodeName": ask for the same fields everywhere`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				f, stop := r.started(tc.opts)
 				defer stop()
 				if tc.ask != nil {
@@ -346,7 +346,7 @@ func TestL25_MisuseIsReported(t *testing.T) {
 // A factory does not stay broken, nor remember every misuse, when the informer
 // that was asked for wrongly is gone.
 func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		_, giveBack := factory.Borrow(f, forPods{})
@@ -362,7 +362,7 @@ func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
 
 // A kind that nobody knows does not become known by waiting for it.
 func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		type unknown struct{ corev1.Pod }
 		for name, ask := range map[string]func(*factory.Factory){
 			"*unstructured.Unstructured": func(f *factory.Factory) { factory.Informer[*unstructured.Unstructured](f) },
@@ -383,8 +383,8 @@ func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
 // One that has failed for long enough ends the wait for all, and those that are
 // merely slow are named too.
 func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
-	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
-		r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Do: []apiserver.Action{apiserver.Silence{}}})
+	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "configmaps", Do: []apiservertest.Action{apiservertest.Silence{}}})
 		opts := factory.Options{SyncPatience: 20 * time.Second}
 		opts.Timing.StreamIdle = time.Hour
 		f, stop := r.started(opts)
@@ -423,8 +423,8 @@ func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 // A kind that is not served is not waited for by who can do without it, unless somebody
 // else cannot; other reasons not to sync are waited for.
 func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
-	widgets := apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		factory.Informer[*corev1.Pod](f)
@@ -444,7 +444,7 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 		giveBack()
 		<-giveBackNeeded()
 
-		r.srv.SetAuthorizer(apiserver.Deny("", "widgets"))
+		r.srv.SetAuthorizer(apiservertest.Deny("", "widgets"))
 		require.NoError(r, r.srv.AddResource(widgets))
 		r.client.Mapper().Invalidate()
 		optional = factory.InformerWith(f, of)
@@ -462,9 +462,9 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 // Whoever gives an informer back before it has synced does not end the wait of the
 // others for theirs; the same where the factory has not been started.
 func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for resource, delay := range map[string]time.Duration{"pods": 5 * time.Second, "nodes": 3 * time.Second} {
-			r.srv.Faults().Add(apiserver.Fault{Resource: resource, Count: 2, Do: []apiserver.Action{apiserver.Delay{For: delay}}})
+			r.srv.Faults().Add(apiservertest.Fault{Resource: resource, Count: 2, Do: []apiservertest.Action{apiservertest.Delay{For: delay}}})
 		}
 		f := newFactory(r.client, factory.Options{})
 		_, giveBack := factory.Borrow(f, forPods{})
@@ -498,7 +498,7 @@ func TestL25_NothingIsNotEverything(t *testing.T) {
 	} {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, first %v", name, first), func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					r.put(pod("secret"))
 					f, stop := r.started(factory.Options{})
 					defer stop()

@@ -15,37 +15,37 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // What keeps an informer from syncing is in the error of whoever waits for it.
 func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 	for name, tc := range map[string]struct {
-		server  apiserver.Options
+		server  apiservertest.Options
 		arrange func(r *rig)
 		kind    object.GVK
 		want    string // a regular expression
 	}{
 		"forbidden": {
-			server: apiserver.Options{Authorize: apiserver.Deny("", "pods")}, kind: podKind,
+			server: apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, kind: podKind,
 			want: `^not synced: pods: list: forbidden: pods is forbidden: User "admin" cannot list resource "pods" in API group "" at the cluster scope \(\d+ attempts, last \d+s ago\); (BackingOff|Listing) for \d+s$`,
 		},
 		"watch forbidden": {
-			server: apiserver.Options{Authorize: apiserver.Deny("", "pods", "list")}, kind: podKind,
+			server: apiservertest.Options{Authorize: apiservertest.Deny("", "pods", "list")}, kind: podKind,
 			arrange: func(r *rig) {
-				r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
+				r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
 			},
 			want: `^not synced: pods: list: forbidden: .* \(\d+ attempts, last \d+s ago\); `,
 		},
 		"unauthorized": {
-			server: apiserver.Options{}, kind: podKind,
-			arrange: func(r *rig) { r.fault("", apiserver.Fail{Code: 401}) },
+			server: apiservertest.Options{}, kind: podKind,
+			arrange: func(r *rig) { r.fault("", apiservertest.Fail{Code: 401}) },
 			want:    `^not synced: pods: .*: unauthorized: .* \(\d+ attempts, last \d+s ago\); `,
 		},
 		"unknown kind": {
@@ -54,7 +54,7 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 		},
 		"not found": {
 			kind:    podKind,
-			arrange: func(r *rig) { r.fault("", apiserver.Fail{Code: 404}) },
+			arrange: func(r *rig) { r.fault("", apiservertest.Fail{Code: 404}) },
 			want:    `^not synced: pods: list: notfound: .* \(\d+ attempts, last \d+s ago\); `,
 		},
 		"unreachable": {
@@ -94,8 +94,8 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 }
 
 func TestL22_SyncPatienceIsCountedFromTheFirstFailure(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
-		r.fault("list", apiserver.Delay{For: 40 * time.Second}, apiserver.Fail{Code: 500})
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
+		r.fault("list", apiservertest.Delay{For: 40 * time.Second}, apiservertest.Fail{Code: 500})
 		opts := listing()
 		opts.SyncPatience = 2 * time.Minute
 		i := r.informer(opts)
@@ -127,10 +127,10 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 		key       string
 		at        func(sharedinformer.Status) *failure.Failure
 	}{
-		"list":       {before: func(r *rig, _ informer) { r.once("list", apiserver.Fail{Code: 500}) }, phase: failure.PhaseList, at: reflected},
-		"watch open": {before: func(r *rig, _ informer) { r.once("watch", apiserver.Fail{Code: 500}) }, phase: failure.PhaseWatchOpen, at: reflected},
+		"list":       {before: func(r *rig, _ informer) { r.once("list", apiservertest.Fail{Code: 500}) }, phase: failure.PhaseList, at: reflected},
+		"watch open": {before: func(r *rig, _ informer) { r.once("watch", apiservertest.Fail{Code: 500}) }, phase: failure.PhaseWatchOpen, at: reflected},
 		"watch":      {after: func(r *rig, _ informer) { r.srv.Restart() }, phase: failure.PhaseWatch, at: reflected},
-		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiserver.Garble{}) }, phase: failure.PhaseDecode, key: "a", at: reflected},
+		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiservertest.Garble{}) }, phase: failure.PhaseDecode, key: "a", at: reflected},
 		"transform": {transform: func(p *corev1.Pod) (*corev1.Pod, error) {
 			if p.Labels["bad"] != "" {
 				return nil, broken
@@ -154,7 +154,7 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 		}, phase: failure.PhaseCache, key: "a", at: own},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.put(pod("a"))
 				opts := listing()
 				if tc.opts != nil {
@@ -202,7 +202,7 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 }
 
 func TestL22_AKindThatIsNotServedShowsAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		var i *sharedinformer.Informer[*unstructured.Unstructured]
 		var seen []*failure.Failure
 		opts := listing()
@@ -234,7 +234,7 @@ func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
 		"a selector of nothing":        {sharedinformer.Options{LabelSelector: labels.Nothing()}, "selects nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				i := r.informer(tc.opts)
 				require.Equal(r, failure.PhaseOptions, i.Status().Reflector.Failure.Phase, "before Run")
 				require.ErrorContains(r, i.WaitForSync(r.ctx), tc.want)
@@ -249,7 +249,7 @@ func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
 }
 
 func TestL22_AStopEndsRunWithTheFailure(t *testing.T) {
-	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		reported := &failures{verdict: func(f *failure.Failure) failure.Verdict {
 			if f.Refused() && f.Attempts == 3 {
 				return failure.Stop
@@ -285,9 +285,9 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(3)
-				r.once("list", apiserver.Fail{Code: 500})
+				r.once("list", apiservertest.Fail{Code: 500})
 				var i *sharedinformer.Informer[*corev1.Pod]
 				var registration *sharedinformer.Registration
 				seen := map[failure.Phase]bool{}
@@ -316,7 +316,7 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 
 // What panicked is found by its stack, which the text of a failure leaves out.
 func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(20)
 		var log strings.Builder
 		opts := listing()

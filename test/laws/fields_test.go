@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -38,7 +38,7 @@ func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 		},
 	} {
 		for _, initial := range []reflector.Initial{reflector.WatchList, reflector.List} {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.put(managed("a", "n1"))
 				r.put(managed("b", "n1"))
 				f, stop := r.started(factory.Options{
@@ -81,7 +81,7 @@ func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 
 // A field that the objects do not have is told by its name.
 func TestW04_UnknownFieldsAreReported(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		factory.InformerWith(f, forPods{Keep: wire.Only("spec.node")})

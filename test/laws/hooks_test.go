@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // unruly is what a hook may do.
@@ -30,7 +30,7 @@ func TestL08_AnUnrulyHookHarmsNobody(t *testing.T) {
 	for name, misbehave := range unruly {
 		for _, hook := range []string{"OnSync", "OnError", "OnState"} {
 			t.Run(hook+" "+name, func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					r.put(pod("a"))
 					var log strings.Builder
 					reported := &failures{}
@@ -73,7 +73,7 @@ func TestL08_AnUnrulyHookHarmsNobody(t *testing.T) {
 
 // An error is an error, whatever it wraps.
 func TestL10_AnErrorThatWrapsAPanicIsAnError(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i, _ := r.synced(sharedinformer.Options{})
 		theirs := fmt.Errorf("a worker: %w", &failure.PanicError{In: "worker", Value: "oh"})
@@ -89,7 +89,7 @@ func TestL10_AnErrorThatWrapsAPanicIsAnError(t *testing.T) {
 // A handler that blocks is named in the log once, with what it is at and what waits for
 // it; its call counts as slow, and nobody waits for it for ever.
 func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		var log strings.Builder
 		i := r.informer(sharedinformer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -116,7 +116,7 @@ func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 
 // An index function that blocks holds up the cache and all that is behind it.
 func TestL22_AnIndexFunctionThatBlocksIsNamedOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(1)
 		var log strings.Builder
 		i := r.informer(sharedinformer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), SyncPatience: -1})

@@ -13,22 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // However deep in its work an informer is, it stops in no time, and the bubble
 // proves that nothing of it is left.
 func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 	down := func(r *rig) { r.srv.Down() }
-	faulty := func(verb string, do apiserver.Action) func(r *rig) {
-		return func(r *rig) { r.srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{do}}) }
+	faulty := func(verb string, do apiservertest.Action) func(r *rig) {
+		return func(r *rig) { r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Do: []apiservertest.Action{do}}) }
 	}
 	undiscovered := func(r *rig) {
-		r.once("list", apiserver.Fail{Code: 404}) // the built-in place is not believed any more
-		faulty("get", apiserver.Silence{})(r)
+		r.once("list", apiservertest.Fail{Code: 404}) // the built-in place is not believed any more
+		faulty("get", apiservertest.Silence{})(r)
 	}
 	for name, tc := range map[string]struct {
 		opts  sharedinformer.Options
@@ -37,18 +37,18 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 		state reflector.State
 	}{
 		"discovery":             {listing(), undiscovered, 4 * time.Second, reflector.Listing},
-		"a list's first byte":   {listing(), faulty("list", apiserver.Silence{}), time.Second, reflector.Listing},
-		"a list":                {listing(), faulty("list", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.Listing},
-		"a stream's first byte": {streaming(), faulty("watch", apiserver.Silence{}), time.Second, reflector.InitialWatch},
-		"a streaming list":      {streaming(), faulty("watch", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.InitialWatch},
-		"a watch's opening":     {listing(), faulty("watch", apiserver.Silence{}), 30 * time.Second, reflector.Connecting},
+		"a list's first byte":   {listing(), faulty("list", apiservertest.Silence{}), time.Second, reflector.Listing},
+		"a list":                {listing(), faulty("list", apiservertest.Silence{AfterFrames: 2}), time.Second, reflector.Listing},
+		"a stream's first byte": {streaming(), faulty("watch", apiservertest.Silence{}), time.Second, reflector.InitialWatch},
+		"a streaming list":      {streaming(), faulty("watch", apiservertest.Silence{AfterFrames: 2}), time.Second, reflector.InitialWatch},
+		"a watch's opening":     {listing(), faulty("watch", apiservertest.Silence{}), 30 * time.Second, reflector.Connecting},
 		"a watch":               {streaming(), func(*rig) {}, time.Minute, reflector.Watching},
 		"a back-off":            {listing(), down, time.Hour, reflector.BackingOff},
-		"a long Retry-After":    {listing(), faulty("list", apiserver.Fail{Code: 429, RetryAfter: "86400"}), time.Hour, reflector.BackingOff},
+		"a long Retry-After":    {listing(), faulty("list", apiservertest.Fail{Code: 429, RetryAfter: "86400"}), time.Hour, reflector.BackingOff},
 		"before the first step": {listing(), func(*rig) {}, 0, reflector.Idle},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(3)
 				tc.first(r)
 				tc.opts.DetectMutations = time.Second
@@ -83,7 +83,7 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 func TestL23_ABlockedHandlerIsReleasedByItsContext(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(3)
 				i := r.informer(streaming())
 				calls, returned := 0, false
@@ -108,7 +108,7 @@ func TestL23_ABlockedHandlerIsReleasedByItsContext(t *testing.T) {
 }
 
 func TestL23_EveryWaiterHearsOfTheStop(t *testing.T) {
-	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		i := r.informer(sharedinformer.Options{SyncPatience: -1})
 		registration := i.AddHandler(record(r, i))
 		stop := r.run(i)
@@ -134,7 +134,7 @@ func TestL23_EveryWaiterHearsOfTheStop(t *testing.T) {
 // As long as a handler of the last run has not returned, that run has not
 // ended, and no other begins beside it.
 func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		i := r.informer(streaming())
 		release := make(chan struct{})
@@ -174,7 +174,7 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 		phase   failure.Phase
 		arrange func(r *rig, i *sharedinformer.Informer[*corev1.Pod])
 	}{
-		"list": {failure.PhaseList, func(r *rig, _ *sharedinformer.Informer[*corev1.Pod]) { r.fault("list", apiserver.Fail{Code: 500}) }},
+		"list": {failure.PhaseList, func(r *rig, _ *sharedinformer.Informer[*corev1.Pod]) { r.fault("list", apiservertest.Fail{Code: 500}) }},
 		"handler": {failure.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return failing }))
 		}},
@@ -186,7 +186,7 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(1)
 				opts := listing()
 				opts.OnError = func(context.Context, *failure.Failure) failure.Verdict { return failure.Stop }
@@ -205,7 +205,7 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 // A stopped informer goes on where it was: no list, one watch from its version,
 // and handlers hear only what has changed.
 func TestL24_ARestartResumes(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		i := r.spied(opts)
 		i.stop()
@@ -234,7 +234,7 @@ func TestL24_ARestartResumes(t *testing.T) {
 // If the history is gone, a list finds out what has changed, and handlers still
 // hear no more than that.
 func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(4)
 		i := r.spied(opts)
 		i.stop()
@@ -259,7 +259,7 @@ func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
 func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(4)
 				i := r.informer(streaming())
 				slow := record(r, i)
@@ -305,7 +305,7 @@ func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
 func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			inBubble(t, apiserver.Options{Seed: seed}, func(r *rig) {
+			inBubble(t, apiservertest.Options{Seed: seed}, func(r *rig) {
 				random := rand.New(rand.NewPCG(seed, 24))
 				r.fill(4)
 				i := r.informer([]sharedinformer.Options{listing(), streaming(), paged()}[seed%3])
@@ -343,7 +343,7 @@ func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 
 // How long the last run had been failing says nothing about this one.
 func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
 		i := newInformer[*corev1.Pod](r.source().Source(), listing())
 		r.srv.Down()
@@ -365,7 +365,7 @@ func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 // What has been read from the server is in the cache when Run returns, because
 // the next run asks for what came after it.
 func TestL24_WhatWasQueuedIsAppliedBeforeTheStop(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
 		i, stop := r.synced(streaming())
 		var slow atomic.Bool

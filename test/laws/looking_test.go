@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // shown is an informer that a process shows.
@@ -90,8 +90,8 @@ func workload(r *rig, look func(*debug.Process), later func()) []string {
 // However many look, and however slowly they read, handlers hear the same at the same time.
 func TestD01_LookingDelaysNothing(t *testing.T) {
 	var alone, watched []string
-	inBubble(t, apiserver.Options{}, func(r *rig) { alone = workload(r, func(*debug.Process) {}, func() {}) })
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) { alone = workload(r, func(*debug.Process) {}, func() {}) })
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		v := &viewers{conns: make(chan net.Conn)}
 		server := &http.Server{}
 		ended := make(chan error, 1)
@@ -145,7 +145,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 
 // What a viewer misses because it does not read is counted.
 func TestD01_WhatIsMissedIsCounted(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		recorder := flight.New(64 << 10)
 		i := r.informer(sharedinformer.Options{Flight: recorder})
 		stop := r.run(i)

@@ -16,13 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // in are options for an informer of some namespaces.
@@ -51,7 +51,7 @@ func (r *rig) truthIn(namespaces ...string) map[string]string {
 
 // forbid lets nobody read pods of some namespaces.
 func (r *rig) forbid(namespaces ...string) {
-	r.srv.SetAuthorizer(func(a apiserver.Attributes) bool {
+	r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool {
 		return a.Resource != "pods" || !slices.Contains(namespaces, a.Namespace)
 	})
 }
@@ -61,7 +61,7 @@ func (r *rig) forbid(namespaces ...string) {
 func TestL03_NamespacesComeAndGo(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				for _, namespace := range []string{"bank", "mail", "shop"} {
 					r.put(podIn(namespace, namespace+"-1"))
 				}
@@ -78,7 +78,7 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 				require.Equal(r, []string{"add shop-2"}, h.heard())
 
 				shop1, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "shop-1"})
-				r.fault("", apiserver.Delay{For: time.Second}) // or it may have synced already
+				r.fault("", apiservertest.Delay{For: time.Second}) // or it may have synced already
 				require.NoError(r, i.SetNamespaces([]string{"mail", "shop"}))
 				require.False(r, i.HasSynced())
 				require.Empty(r, i.Cache().RV())
@@ -110,7 +110,7 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 // An object that is wanted before and after is not deleted in between, and a list
 // of the server's cache that lags takes nothing back.
 func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
 			r.put(podIn(namespace, namespace+"-1"))
 		}
@@ -143,7 +143,7 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 
 // A namespace is there whole or not at all, whatever the others do.
 func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		const size = 20
 		put := func(generation int) {
 			for n := range size {
@@ -181,7 +181,7 @@ func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
 
 // The promise of all is that of the namespace that knows least; each has its own.
 func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
-	inBubble(t, apiserver.Options{BookmarkPeriod: time.Minute}, func(r *rig) {
+	inBubble(t, apiservertest.Options{BookmarkPeriod: time.Minute}, func(r *rig) {
 		r.put(podIn("bank", "b"))
 		first := r.put(podIn("shop", "s"))
 		i := r.informer(in("bank", "shop"))
@@ -200,7 +200,7 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 		require.NoError(r, i.WaitForRV(r.ctx, written), "a bookmark tells bank that it has missed nothing")
 		r.within(time.Second, time.Minute, time.Since(began))
 
-		slow := r.fault("", apiserver.Delay{For: time.Second}) // or mail may be there already
+		slow := r.fault("", apiservertest.Delay{For: time.Second}) // or mail may be there already
 		require.NoError(r, i.SetNamespaces([]string{"bank", "shop", "mail"}))
 		require.Empty(r, i.Cache().RV(), "nothing is known of mail")
 		r.srv.Faults().Remove(slow)
@@ -214,14 +214,14 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 
 // Each namespace resumes and lists again for itself.
 func TestL19_ANamespaceListsAgainAlone(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
 			r.put(podIn(namespace, "p"))
 		}
 		i := r.informer(in("bank", "mail", "shop"))
 		defer r.run(i)()
 		require.NoError(r, i.WaitForSync(r.ctx))
-		r.once("watch", apiserver.Fail{Code: 410})
+		r.once("watch", apiservertest.Fail{Code: 410})
 		settle(20 * time.Minute)
 		s := i.Status()
 		require.EqualValues(r, 1, s.Reflector.Relists)
@@ -235,7 +235,7 @@ func TestL19_ANamespaceListsAgainAlone(t *testing.T) {
 // A namespace that may not be read holds the sync up, and is named; the others go
 // on.
 func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
 			r.put(podIn(namespace, namespace+"-1"))
 		}
@@ -299,7 +299,7 @@ func after(rv string) string {
 func TestL18_HandlersSyncAgain(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.put(podIn("bank", "b"))
 				r.put(podIn("shop", "s"))
 				i := r.informer(in("shop"))
@@ -329,7 +329,7 @@ func TestL18_HandlersSyncAgain(t *testing.T) {
 func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				for _, name := range []string{"n1", "n2"} {
 					_, err := r.srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 					require.NoError(r, err)
@@ -354,8 +354,8 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 
 // A kind that is installed later is found in all namespaces when it is found in one.
 func TestL17_NamespacesFindAKindTogether(t *testing.T) {
-	widgets := apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		synced := map[string]time.Time{}
 		var mu sync.Mutex
 		opts := in("a", "b", "c", "d", "e", "f")
@@ -389,7 +389,7 @@ type wide struct{ source.ListerWatcher }
 func (wide) Describe() source.Description { return source.Description{Name: "pods"} }
 
 func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := sharedinformer.New[*corev1.Pod](wide{r.source().Source()}, in("shop"))
 		defer r.run(i)()
 		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: its Description does not say that it Narrows")
@@ -402,7 +402,7 @@ func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 // A stopped informer keeps what it has of every namespace, and what was changed
 // meanwhile takes effect when it runs again.
 func TestL24_NamespacesOfAStoppedInformer(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
 			r.put(podIn(namespace, namespace+"-1"))
 		}
@@ -432,7 +432,7 @@ func TestL24_NamespacesOfAStoppedInformer(t *testing.T) {
 
 // L23 is the bubble's to check: nothing may be left.
 func TestL23_NamespacesChangeWhileTheInformerStops(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		random := rand.New(rand.NewPCG(23, 1))
 		i := r.informer(in())
 		i.AddHandler(record(r, i))
@@ -477,7 +477,7 @@ func someOf(random *rand.Rand) []string {
 // A set is the same in whatever order, and other than any other; those who name no
 // namespace follow the factory.
 func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range three {
 			r.put(podIn(namespace, namespace+"-1"))
 		}
@@ -526,7 +526,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
 	for name, set := range map[string][]string{"one comes": {"bank", "mail", "shop"}, "one goes": {"bank"}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				for _, namespace := range three {
 					r.put(podIn(namespace, namespace+"-1"))
 				}
@@ -545,7 +545,7 @@ func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
 
 // Nothing is promised of a namespace that is not watched.
 func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(in("shop"))
 		rv := r.put(podIn("bank", "mine"))
 		r.put(podIn("shop", "s"))
@@ -559,7 +559,7 @@ func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
 
 // Options are wrong whether there is a namespace or not.
 func TestL22_BadOptionsWithoutANamespace(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		opts := in()
 		opts.Namespaces, opts.PageSize = []string{}, -1
 		i := r.informer(opts)

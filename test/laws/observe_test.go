@@ -12,12 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -114,13 +114,13 @@ func streaming() sharedinformer.Options {
 }
 
 // fault makes requests for pods go wrong, all of them until it is removed.
-func (r *rig) fault(verb string, do ...apiserver.Action) apiserver.FaultID {
-	return r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "pods", Do: do})
+func (r *rig) fault(verb string, do ...apiservertest.Action) apiservertest.FaultID {
+	return r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "pods", Do: do})
 }
 
 // once makes the next such request go wrong.
-func (r *rig) once(verb string, do ...apiserver.Action) {
-	r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "pods", Count: 1, Do: do})
+func (r *rig) once(verb string, do ...apiservertest.Action) {
+	r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "pods", Count: 1, Do: do})
 }
 
 // fill puts n pods onto the server.

@@ -8,24 +8,24 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // A server that refuses every watch still serves lists. They keep the cache current, at most one a
 // minute, and the status says so.
 func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 	notFound := metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}
-	for name, action := range map[string]apiserver.Action{
-		"no such verb":         apiserver.Fail{Code: 405},
-		"forbidden":            apiserver.Fail{Code: 403},
-		"bad request":          apiserver.Fail{Code: 400},
-		"internal error":       apiserver.Fail{Code: 500},
-		"error event":          apiserver.ErrorEvent{Status: serverError},
-		"error event, no kind": apiserver.ErrorEvent{Status: notFound},
+	for name, action := range map[string]apiservertest.Action{
+		"no such verb":         apiservertest.Fail{Code: 405},
+		"forbidden":            apiservertest.Fail{Code: 403},
+		"bad request":          apiservertest.Fail{Code: 400},
+		"internal error":       apiservertest.Fail{Code: 500},
+		"error event":          apiservertest.ErrorEvent{Status: serverError},
+		"error event, no kind": apiservertest.ErrorEvent{Status: notFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(3)
 				i := r.spied(opts)
 				id := r.fault("watch", action)
@@ -67,11 +67,11 @@ func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 // While a kind is polled, a list may fail too. It is tried again as seldom, and the status says how
 // old the cache is.
 func TestL17_ARefusedWatchAndARefusedListAreNoEnd(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		i := r.spied(listing())
-		r.fault("watch", apiserver.Fail{Code: 403})
-		lists := r.fault("list", apiserver.Fail{Code: 403})
+		r.fault("watch", apiservertest.Fail{Code: 403})
+		lists := r.fault("list", apiservertest.Fail{Code: 403})
 		r.srv.Restart()
 		r.put(pod("pa", "n=1"))
 		settle(time.Hour)
@@ -89,17 +89,17 @@ func TestL17_ARefusedWatchAndARefusedListAreNoEnd(t *testing.T) {
 
 // A watch that the server never answers, or ends at once, is replaced by a list after ten minutes.
 func TestL17_UnansweredWatchesAreReplacedByListsInTheEnd(t *testing.T) {
-	for name, action := range map[string]apiserver.Action{
-		"cut at once": apiserver.Cut{},
-		"no answer":   apiserver.Delay{For: time.Hour},
-		"silent":      apiserver.Silence{},
-		"busy":        apiserver.Fail{Code: 429, RetryAfter: "1"},
-		"unavailable": apiserver.Fail{Code: 503},
-		"no gateway":  apiserver.Fail{Code: 502},
-		"cut later":   apiserver.Cut{AfterBytes: 1},
+	for name, action := range map[string]apiservertest.Action{
+		"cut at once": apiservertest.Cut{},
+		"no answer":   apiservertest.Delay{For: time.Hour},
+		"silent":      apiservertest.Silence{},
+		"busy":        apiservertest.Fail{Code: 429, RetryAfter: "1"},
+		"unavailable": apiservertest.Fail{Code: 503},
+		"no gateway":  apiservertest.Fail{Code: 502},
+		"cut later":   apiservertest.Cut{AfterBytes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(3)
 				i := r.spied(opts)
 				r.fault("watch", action)
@@ -123,7 +123,7 @@ func TestL17_UnansweredWatchesAreReplacedByListsInTheEnd(t *testing.T) {
 
 // After an outage, however long, the first answered request of each client is a watch.
 func TestL19_NoListFollowsAnOutage(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		i := r.spied(opts)
 		for _, down := range []time.Duration{45 * time.Second, 3 * time.Minute, 25 * time.Minute} {
@@ -131,7 +131,7 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 			settle(down)
 			i.source.heard()
 			r.put(pod("pa", "n="+down.String()))
-			refused := r.fault("watch", apiserver.Fail{Code: 403}) // as a server does whose rules are not loaded yet
+			refused := r.fault("watch", apiservertest.Fail{Code: 403}) // as a server does whose rules are not loaded yet
 			r.srv.Up()
 			settle(50 * time.Second)
 			r.srv.Faults().Remove(refused)
@@ -145,14 +145,14 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 // An outage behind a gateway, which answers 502 or 503 by itself, is an outage: watches, and no lists.
 func TestL19_NoListFollowsAnOutageBehindAGateway(t *testing.T) {
 	for _, code := range []int{502, 503, 504} {
-		inBubble(t, apiserver.Options{}, func(r *rig) {
+		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			r.fill(3)
 			lists, during := 0, 0
 			var all []spied
 			for range 10 {
 				all = append(all, r.spied(listing()))
 			}
-			w, l := r.fault("watch", apiserver.Fail{Code: code}), r.fault("list", apiserver.Fail{Code: code})
+			w, l := r.fault("watch", apiservertest.Fail{Code: code}), r.fault("list", apiservertest.Fail{Code: code})
 			r.srv.Restart()
 			settle(5 * time.Minute)
 			for _, i := range all {

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
@@ -25,7 +26,6 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -132,29 +132,29 @@ func (o *observed) recorded(r *rig, path string, seed uint64, initial reflector.
 // disturb breaks something, or nothing.
 func disturb(r *rig, rng *rand.Rand) {
 	verb := []string{"list", "watch", ""}[rng.IntN(3)]
-	fault := func(a ...apiserver.Action) {
-		r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "pods", Count: 1 + rng.IntN(3), Do: a})
+	fault := func(a ...apiservertest.Action) {
+		r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "pods", Count: 1 + rng.IntN(3), Do: a})
 	}
 	frame := rng.IntN(4)
 	switch rng.IntN(16) {
 	case 0:
-		fault(apiserver.Fail{Code: []int{429, 500, 503, 504, 403}[rng.IntN(5)]})
+		fault(apiservertest.Fail{Code: []int{429, 500, 503, 504, 403}[rng.IntN(5)]})
 	case 1:
-		fault(apiserver.Fail{Code: 429, RetryAfter: "3"})
+		fault(apiservertest.Fail{Code: 429, RetryAfter: "3"})
 	case 2:
-		fault(apiserver.Cut{AfterBytes: rng.Int64N(3000)})
+		fault(apiservertest.Cut{AfterBytes: rng.Int64N(3000)})
 	case 3:
-		fault(apiserver.Garble{Frame: frame})
+		fault(apiservertest.Garble{Frame: frame})
 	case 4:
-		fault(apiserver.Truncate{Frame: frame})
+		fault(apiservertest.Truncate{Frame: frame})
 	case 5:
-		fault(apiserver.Silence{AfterFrames: frame})
+		fault(apiservertest.Silence{AfterFrames: frame})
 	case 6:
-		fault(apiserver.ErrorEvent{AfterFrames: frame, Status: metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"}})
+		fault(apiservertest.ErrorEvent{AfterFrames: frame, Status: metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"}})
 	case 7:
-		fault(apiserver.WrongType{Frame: frame})
+		fault(apiservertest.WrongType{Frame: frame})
 	case 8:
-		fault(apiserver.WithholdEnd{})
+		fault(apiservertest.WithholdEnd{})
 	case 9:
 		r.srv.Compact()
 		r.srv.Restart()
@@ -165,9 +165,9 @@ func disturb(r *rig, rng *rand.Rand) {
 		time.Sleep(time.Duration(rng.Int64N(int64(time.Minute))))
 		r.srv.Up()
 	case 12:
-		fault(apiserver.Duplicate{Every: 2})
+		fault(apiservertest.Duplicate{Every: 2})
 	case 13:
-		fault(apiserver.Delay{For: time.Duration(rng.Int64N(int64(80 * time.Second)))})
+		fault(apiservertest.Delay{For: time.Duration(rng.Int64N(int64(80 * time.Second)))})
 	}
 }
 
@@ -235,7 +235,7 @@ func sameAgain(t *testing.T, seed uint64, namespaces ...string) {
 	t.Run(fmt.Sprint("seed ", seed, ", ", initial), func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "pods.recording")
 		var was, is observed
-		inBubble(t, apiserver.Options{Seed: seed}, func(r *rig) { was.recorded(r, path, seed, initial, namespaces) })
+		inBubble(t, apiservertest.Options{Seed: seed}, func(r *rig) { was.recorded(r, path, seed, initial, namespaces) })
 		is.replayed(t, path, initial, namespaces)
 		require.Greater(t, len(was.Failures), 3, "nothing was broken")
 		requireSame(t, was.Failures, is.Failures)
@@ -251,7 +251,7 @@ func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
 	for _, more := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Minute} {
 		path := filepath.Join(t.TempDir(), "pods.recording")
 		var was, is observed
-		inBubble(t, apiserver.Options{}, func(r *rig) {
+		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			recorder, err := recording.Create(path, recording.Options{})
 			require.NoError(r, err)
 			r.config.Recorder = recorder
@@ -282,7 +282,7 @@ func TestD02_AWatchThatWasDeaf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pods.recording")
 			var was observed
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				recorder, err := recording.Create(path, recording.Options{})
 				require.NoError(r, err)
 				r.config.Recorder = recorder

@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -52,7 +52,7 @@ func (r *rig) spied(opts sharedinformer.Options) spied {
 }
 
 // whichever runs a test with both ways to read the initial state.
-func whichever(t *testing.T, opts apiserver.Options, body func(r *rig, informer sharedinformer.Options)) {
+func whichever(t *testing.T, opts apiservertest.Options, body func(r *rig, informer sharedinformer.Options)) {
 	for name, informer := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, opts, func(r *rig) { body(r, informer) })
@@ -69,7 +69,7 @@ func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
 		"down, up": func(r *rig) { r.srv.Down(); r.srv.Up() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(3)
 				i := r.spied(opts)
 				last := r.put(pod("pa", "n=1"))
@@ -101,39 +101,39 @@ func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
 // Whatever the failure is, short of an expired version, no list follows before watches have failed
 // for a minute, if the server refuses them, or for ten.
 func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
-	for name, action := range map[string]apiserver.Action{
-		"cut":          apiserver.Cut{AfterBytes: 1},
-		"cut at once":  apiserver.Cut{},
-		"500":          apiserver.Fail{Code: 500},
-		"503":          apiserver.Fail{Code: 503},
-		"429":          apiserver.Fail{Code: 429, RetryAfter: "1"},
-		"403":          apiserver.Fail{Code: 403},
-		"401":          apiserver.Fail{Code: 401},
-		"404":          apiserver.Fail{Code: 404},
-		"504":          apiserver.Fail{Code: 504},
-		"error event":  apiserver.ErrorEvent{AfterFrames: 1, Status: serverError},
-		"garbled":      apiserver.Garble{},
-		"wrong type":   apiserver.WrongType{},
-		"early end":    apiserver.Truncate{},
-		"no bookmarks": apiserver.NoBookmarks{},
+	for name, action := range map[string]apiservertest.Action{
+		"cut":          apiservertest.Cut{AfterBytes: 1},
+		"cut at once":  apiservertest.Cut{},
+		"500":          apiservertest.Fail{Code: 500},
+		"503":          apiservertest.Fail{Code: 503},
+		"429":          apiservertest.Fail{Code: 429, RetryAfter: "1"},
+		"403":          apiservertest.Fail{Code: 403},
+		"401":          apiservertest.Fail{Code: 401},
+		"404":          apiservertest.Fail{Code: 404},
+		"504":          apiservertest.Fail{Code: 504},
+		"error event":  apiservertest.ErrorEvent{AfterFrames: 1, Status: serverError},
+		"garbled":      apiservertest.Garble{},
+		"wrong type":   apiservertest.WrongType{},
+		"early end":    apiservertest.Truncate{},
+		"no bookmarks": apiservertest.NoBookmarks{},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(3)
 				i := r.spied(opts)
 				id := r.fault("watch", action)
 				switch action.(type) {
-				case apiserver.Garble, apiserver.WrongType: // a third time in a row is another matter
+				case apiservertest.Garble, apiservertest.WrongType: // a third time in a row is another matter
 					r.srv.Faults().Remove(id)
-					id = r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Count: 2, Do: []apiserver.Action{action}})
+					id = r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Count: 2, Do: []apiservertest.Action{action}})
 				}
 				r.srv.Restart()
 				r.put(pod("pa", "n=1"))
 				lasts := 9 * time.Minute
 				switch action := action.(type) {
-				case apiserver.ErrorEvent:
+				case apiservertest.ErrorEvent:
 					lasts = 50 * time.Second
-				case apiserver.Fail:
+				case apiservertest.Fail:
 					if action.RetryAfter == "" {
 						lasts = 50 * time.Second
 					}
@@ -157,11 +157,11 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 // A change that cannot be read stays in the history after the object has been
 // mended: a list looks past it, after three watches and then ever more seldom.
 func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		i := r.spied(opts)
-		r.fault("watch", apiserver.WrongType{})
-		r.fault("list", apiserver.WrongType{})
+		r.fault("watch", apiservertest.WrongType{})
+		r.fault("list", apiservertest.WrongType{})
 		r.srv.Down() // or the watch that runs would bring it
 		r.put(pod("pa", "n=1"))
 		r.srv.Up()
@@ -186,7 +186,7 @@ func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
 // A watch that the server closes in good order is no failure and is followed
 // by the next at once.
 func TestL19_ANormalCloseIsFollowedByTheNextWatchAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(1)
 		i := r.spied(streaming())
 		settle(time.Hour)
@@ -217,20 +217,20 @@ func TestL19_AnExpiredVersionIsFollowedByOneConsistentRelist(t *testing.T) {
 			r.srv.Up()
 		},
 		"as an answer": func(r *rig) {
-			r.once("watch", apiserver.Fail{Code: 410})
+			r.once("watch", apiservertest.Fail{Code: 410})
 			r.srv.Restart()
 			r.delete("pa")
 			r.put(pod("pb", "n=1"))
 		},
 		"in the stream": func(r *rig) {
-			r.once("watch", apiserver.ErrorEvent{AfterFrames: 1, Status: gone})
+			r.once("watch", apiservertest.ErrorEvent{AfterFrames: 1, Status: gone})
 			r.srv.Restart()
 			r.delete("pa")
 			r.put(pod("pb", "n=1"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(3)
 				i := r.spied(opts)
 				expire(r)
@@ -261,7 +261,7 @@ func TestL19_AnExpiredVersionIsFollowedByOneConsistentRelist(t *testing.T) {
 // A long outage ends with an expired version: the list follows at once, not after the
 // wait that the outage has grown.
 func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		i := r.spied(opts)
 		r.srv.Down()
@@ -282,10 +282,10 @@ func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
 // The token of a page expires while the list is read: the whole list is read
 // again, at last in one response.
 func TestL19_AnExpiredPageIsFollowedByAWholeList(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(5)
 		source := &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}
-		r.srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "pods", Skip: 1, Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 410}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "list", Resource: "pods", Skip: 1, Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 410}}})
 		i := sharedinformer.New[*corev1.Pod](source, paged())
 		defer r.run(i)()
 		require.NoError(r, i.WaitForSync(r.ctx))
@@ -308,10 +308,10 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 		for _, code := range []int{429, 503} {
 			for _, verb := range []string{"watch", "list"} {
 				t.Run(strconv.Itoa(code)+" "+verb+" "+name, func(t *testing.T) {
-					inBubble(t, apiserver.Options{}, func(r *rig) {
+					inBubble(t, apiservertest.Options{}, func(r *rig) {
 						source := &spy[*corev1.Pod]{ListerWatcher: r.source().Source()}
 						i := sharedinformer.New[*corev1.Pod](source, listing())
-						r.once(verb, apiserver.Fail{Code: code, RetryAfter: retryAfter()})
+						r.once(verb, apiservertest.Fail{Code: code, RetryAfter: retryAfter()})
 						defer r.run(i)()
 						settle(time.Second)
 						status := i.Status().Reflector
@@ -332,11 +332,11 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 		}
 	}
 	t.Run("in the stream", func(t *testing.T) {
-		inBubble(t, apiserver.Options{}, func(r *rig) {
+		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			i := r.spied(listing())
 			busy := metav1.Status{Status: metav1.StatusFailure, Code: 429, Reason: metav1.StatusReasonTooManyRequests,
 				Details: &metav1.StatusDetails{RetryAfterSeconds: int32(asked.Seconds())}}
-			r.once("watch", apiserver.ErrorEvent{AfterFrames: 1, Status: busy})
+			r.once("watch", apiservertest.ErrorEvent{AfterFrames: 1, Status: busy})
 			r.srv.Restart()
 			settle(2 * time.Second)
 			r.put(pod("a"))
@@ -352,13 +352,13 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 // the same for everybody. Only quiet makes it short again.
 func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 	backoff := reflector.Backoff{Initial: time.Second, Max: 20 * time.Second, Reset: time.Minute}
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		opts := listing()
 		opts.Timing.Backoff = backoff
 		i := r.spied(opts)
 		fail := func(n int) (waits []time.Duration) {
 			r.Helper()
-			id := r.fault("watch", apiserver.Fail{Code: 500})
+			id := r.fault("watch", apiservertest.Fail{Code: 500})
 			r.srv.Restart()
 			for len(waits) < n {
 				settle(0)
@@ -395,12 +395,12 @@ func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 // A history that is always gone costs a relist per back-off, and no more.
 func TestL19_ContinualCompactionMakesNoRelistStorm(t *testing.T) {
 	gone := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
-	for name, action := range map[string]apiserver.Action{
-		"on opening":    apiserver.Fail{Code: 410},
-		"in the stream": apiserver.ErrorEvent{AfterFrames: 2, Status: gone},
+	for name, action := range map[string]apiservertest.Action{
+		"on opening":    apiservertest.Fail{Code: 410},
+		"in the stream": apiservertest.ErrorEvent{AfterFrames: 2, Status: gone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				i := r.spied(listing())
 				id := r.fault("watch", action)
 				r.srv.Restart()

@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -28,22 +28,22 @@ import (
 // fails the test.
 type rig struct {
 	*testing.T
-	srv    *apiserver.Server
+	srv    *apiservertest.Server
 	config config.Config
 	client *rest.Client
 	pool   *wire.Pool
 	ctx    context.Context // ends with the test, before the server
 	runs   *sync.WaitGroup // what run started
-	backup *apiserver.Snapshot
+	backup *apiservertest.Snapshot
 }
 
 var pods = object.GVR{Version: "v1", Resource: "pods"}
 
 // inBubble runs body with a rig.
-func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
+func inBubble(t *testing.T, opts apiservertest.Options, body func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(opts)
+		srv := apiservertest.New(opts)
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		r := &rig{T: t, srv: srv, pool: wire.NewPool(), runs: new(sync.WaitGroup)}

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -51,7 +51,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
 		for _, transformed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, transformed %v", name, transformed), func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					r.alike(5)
 					f := newFactory(r.client, factory.Options{Initial: opts.Initial, PageSize: opts.PageSize})
 					var of forPods
@@ -107,7 +107,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 // is given, and must not change what others hold.
 func TestW03_WhatAFactoryShares(t *testing.T) {
 	wholeAlone(t)
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(5)
 		shares := func(opts factory.Options, one, other forPods) bool {
 			f, stop := r.started(opts)
@@ -153,7 +153,7 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 // Objects that packed caches open share parts where the factory lets whole ones do so, and
 // no further.
 func TestW03_WhatOpenedObjectsShare(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(6)
 		across := func(opts factory.Options) (within, between bool) {
 			opts.Store = sharedinformer.Packed
@@ -197,7 +197,7 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 		"replaced number": {func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64) }, ".Spec.TerminationGracePeriodSeconds", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.alike(4)
 				reported := &failures{}
 				opts := streaming()
@@ -256,7 +256,7 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 		"small number": func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.alike(4)
 				reported := &failures{}
 				opts := streaming()
@@ -295,7 +295,7 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 // are called later are not blamed.
 func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {
 	wholeAlone(t)
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(4)
 		reported := &failures{}
 		opts := streaming()

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // firstBackOff is the longest first wait after a failure.
@@ -28,19 +28,19 @@ const firstBackOff = 1200 * time.Millisecond
 // after StreamTimeout where it is not silent, and a list takes its place.
 func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 	for name, tc := range map[string]struct {
-		server   apiserver.Options
+		server   apiservertest.Options
 		idle     time.Duration
 		timeout  time.Duration
-		do       apiserver.Action
+		do       apiservertest.Action
 		from, to time.Duration
 		cause    error // ErrNoEnd by default
 	}{
-		"end withheld":               {do: apiserver.WithholdEnd{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
-		"option overlooked":          {server: apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored}, do: apiserver.Delay{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
-		"silent half-way":            {do: apiserver.Silence{AfterFrames: 2}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
-		"silent from the first byte": {do: apiserver.Silence{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff, cause: reflector.ErrNoAnswer},
-		"bookmarks, but not the end": {idle: 90 * time.Second, timeout: 150 * time.Second, do: apiserver.WithholdEnd{}, from: 150 * time.Second, to: 150*time.Second + firstBackOff},
-		"timeout below idle":         {timeout: 4 * time.Second, do: apiserver.Silence{}, from: 4 * time.Second, to: 4*time.Second + firstBackOff, cause: reflector.ErrNoAnswer},
+		"end withheld":               {do: apiservertest.WithholdEnd{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"option overlooked":          {server: apiservertest.Options{StreamingLists: apiservertest.StreamingListsIgnored}, do: apiservertest.Delay{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"silent half-way":            {do: apiservertest.Silence{AfterFrames: 2}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"silent from the first byte": {do: apiservertest.Silence{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff, cause: reflector.ErrNoAnswer},
+		"bookmarks, but not the end": {idle: 90 * time.Second, timeout: 150 * time.Second, do: apiservertest.WithholdEnd{}, from: 150 * time.Second, to: 150*time.Second + firstBackOff},
+		"timeout below idle":         {timeout: 4 * time.Second, do: apiservertest.Silence{}, from: 4 * time.Second, to: 4*time.Second + firstBackOff, cause: reflector.ErrNoAnswer},
 	} {
 		for _, initial := range []reflector.Initial{reflector.Auto, reflector.WatchList} {
 			t.Run(name+" "+initial.String(), func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 
 // Changes that keep coming in the place of the end do not put it off for ever.
 func TestL20_ABusyStreamWithoutEndFallsBackToo(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
-		r.fault("watch", apiserver.WithholdEnd{})
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
+		r.fault("watch", apiservertest.WithholdEnd{})
 		i := r.informer(streaming())
 		began := time.Now()
 		defer r.run(i)()
@@ -86,7 +86,7 @@ func TestL20_ABusyStreamWithoutEndFallsBackToo(t *testing.T) {
 
 // Where the server refuses to stream, that is no failure: it is listed at once.
 func TestL20_ARefusedStreamIsListedAtOnce(t *testing.T) {
-	inBubble(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused}, func(r *rig) {
+	inBubble(t, apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused}, func(r *rig) {
 		r.fill(3)
 		i := r.informer(streaming())
 		began := time.Now()
@@ -101,9 +101,9 @@ func TestL20_ARefusedStreamIsListedAtOnce(t *testing.T) {
 func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
 	for name, after := range map[string]int{"from the first byte": 0, "half-way": 2} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(3)
-				r.once("list", apiserver.Silence{AfterFrames: after})
+				r.once("list", apiservertest.Silence{AfterFrames: after})
 				reported := &failures{}
 				opts := listing()
 				opts.OnError = reported.handle
@@ -124,10 +124,10 @@ func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
 
 // Finding out where a kind is served is part of the first request.
 func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
-	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
-		r.once("", apiserver.Fail{Code: 404}) // the built-in place is not believed any more
-		r.srv.Faults().Add(apiserver.Fault{Verb: "get", Count: 1, Do: []apiserver.Action{apiserver.Silence{}}})
+		r.once("", apiservertest.Fail{Code: 404}) // the built-in place is not believed any more
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "get", Count: 1, Do: []apiservertest.Action{apiservertest.Silence{}}})
 		i := r.informer(opts)
 		began := time.Now()
 		defer r.run(i)()
@@ -143,10 +143,10 @@ func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
 func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 	for name, after := range map[string]int{"not answered": 0, "after one event": 1} {
 		t.Run(name, func(t *testing.T) {
-			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+			whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 				r.fill(1)
 				i := r.spied(opts)
-				r.once("watch", apiserver.Silence{AfterFrames: after})
+				r.once("watch", apiservertest.Silence{AfterFrames: after})
 				r.srv.Restart()
 				settle(2 * time.Second)
 				r.put(pod("first"))
@@ -226,7 +226,7 @@ func (c *deafConn) Close() error {
 }
 
 func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		endpoint, err := r.srv.Pipe()
 		require.NoError(r, err)
 		connections := &halfOpen{dial: endpoint.DialContext}
@@ -251,9 +251,9 @@ func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
 
 // A server that was late once would be late at every relist.
 func TestL20_AStreamThatWasLateIsNotTriedAgain(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
-		r.fault("watch", apiserver.WithholdEnd{})
+		r.fault("watch", apiservertest.WithholdEnd{})
 		i := r.spied(streaming())
 		r.srv.Down()
 		r.delete("pa")

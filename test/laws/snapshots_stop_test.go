@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // silent has the server answer nothing any more, to anybody.
 func (r *rig) silent() {
 	for _, verb := range []string{"get", "list", "watch"} {
-		r.srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{apiserver.Silence{}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Do: []apiservertest.Action{apiservertest.Silence{}}})
 	}
 }
 
@@ -34,7 +34,7 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 	} {
 		for _, namespaces := range [][]string{nil, {"shop", "bank", "farm"}} {
 			t.Run(fmt.Sprint(name, len(namespaces)), func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					r.fill(3)
 					i := r.begin(t.TempDir(), sharedinformer.Options{Namespaces: namespaces})
 					r.untilSynced(i)
@@ -47,7 +47,7 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 			})
 		}
 		t.Run(name+", a factory", func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(3)
 				f := factory.New(r.client, factory.Options{Snapshot: snapshot.In(t.TempDir(), snapshot.Options{}), Logger: slog.New(slog.DiscardHandler)})
 				factory.Informer[*corev1.Pod](f)
@@ -69,14 +69,14 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 // Where the server says nothing when it is asked which one it is, all is listed.
 func TestL20_AServerThatDoesNotSayWhichOneItIs(t *testing.T) {
 	dir := t.TempDir()
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		first := r.begin(dir, sharedinformer.Options{})
 		r.untilSynced(first)
 		settle(time.Hour)
 		first.stop()
 		r.connect() // a client that has not been told yet
-		r.srv.Faults().Add(apiserver.Fault{Verb: "get", Do: []apiserver.Action{apiserver.Silence{}}})
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "get", Do: []apiservertest.Action{apiservertest.Silence{}}})
 		began := time.Now()
 		second := r.begin(dir, sharedinformer.Options{SyncPatience: -1})
 		r.untilSynced(second)

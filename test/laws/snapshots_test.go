@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -27,7 +28,6 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -126,7 +126,7 @@ func TestC02_AnInformerBeginsWithItsSnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.put(pod("a"))
 				r.put(pod("b"))
 				r.backup = r.srv.Snapshot()
@@ -177,7 +177,7 @@ func (r *rig) unreachable(d time.Duration) {
 // handler hears of it; who asks for it sees it.
 func TestC02_ASnapshotIsNotBelieved(t *testing.T) {
 	dir := t.TempDir()
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		first := r.begin(dir, sharedinformer.Options{})
 		r.untilSynced(first)
@@ -257,7 +257,7 @@ func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			inBubble(t, apiserver.Options{NamespaceLifecycle: true}, func(r *rig) {
+			inBubble(t, apiservertest.Options{NamespaceLifecycle: true}, func(r *rig) {
 				r.namespace("shop")
 				r.put(pod("a"))
 				first := c.first(r, dir)
@@ -309,7 +309,7 @@ func TestC02_AnyNumberOfRestarts(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dir := t.TempDir()
 			random := rand.New(rand.NewPCG(seed, 7))
-			inBubble(t, apiserver.Options{Seed: seed, History: 20}, func(r *rig) {
+			inBubble(t, apiservertest.Options{Seed: seed, History: 20}, func(r *rig) {
 				change := func() {
 					name := string(rune('a' + random.IntN(8)))
 					if _, ok := r.truth()["shop/"+name]; ok && random.IntN(3) == 0 {
@@ -325,8 +325,8 @@ func TestC02_AnyNumberOfRestarts(t *testing.T) {
 						opts.Store = sharedinformer.Packed // files are the same
 					}
 					if random.IntN(3) == 0 {
-						r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Count: 1 + random.IntN(2), Do: []apiserver.Action{
-							[]apiserver.Action{apiserver.Cut{AfterBytes: 300}, apiserver.Duplicate{Every: 2}, apiserver.Fail{Code: 500}, apiserver.NoBookmarks{}, apiserver.Silence{}}[random.IntN(5)],
+						r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Count: 1 + random.IntN(2), Do: []apiservertest.Action{
+							[]apiservertest.Action{apiservertest.Cut{AfterBytes: 300}, apiservertest.Duplicate{Every: 2}, apiservertest.Fail{Code: 500}, apiservertest.NoBookmarks{}, apiservertest.Silence{}}[random.IntN(5)],
 						}})
 					}
 					i := r.begin(dir, opts)
@@ -368,7 +368,7 @@ func TestC02_SnapshotsOfEveryForm(t *testing.T) {
 	for _, format := range []string{"protobuf and JSON", "CBOR"} {
 		for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 			t.Run(format+" "+store.String(), func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					if format == "CBOR" {
 						r.speakCBOR()
 					}
@@ -414,7 +414,7 @@ func restarted[T object.Object](r *rig, from source.ListerWatcher, store sharedi
 // Each namespace has a file of its own.
 func TestC02_SnapshotsOfSeveralNamespaces(t *testing.T) {
 	dir := t.TempDir()
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(podIn("shop", "a"))
 		r.put(podIn("bank", "b"))
 		r.put(podIn("post", "c"))
@@ -445,7 +445,7 @@ func sorted(s []string) []string {
 // While an informer runs, its file is written now and then: so often and no more often.
 func TestC02_SnapshotsAreWrittenNowAndThen(t *testing.T) {
 	dir := t.TempDir()
-	inBubble(t, apiserver.Options{BookmarkPeriod: 24 * time.Hour}, func(r *rig) {
+	inBubble(t, apiservertest.Options{BookmarkPeriod: 24 * time.Hour}, func(r *rig) {
 		r.put(pod("a"))
 		i := r.begin(dir, sharedinformer.Options{Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Hour})})
 		r.untilSynced(i)
@@ -499,7 +499,7 @@ func TestC02_AnInformerWorksWithoutItsSnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := c.dir(t)
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.put(pod("a"))
 				var failures []*failure.Failure
 				i := r.begin(dir, sharedinformer.Options{OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
@@ -535,7 +535,7 @@ func TestC02_SecretsAreNotWritten(t *testing.T) {
 	for name, allowed := range map[string]bool{"by default": false, "if asked for": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				_, err := r.srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"k": []byte("hunter2")}})
 				require.NoError(t, err)
 				in := snapshot.In(dir, snapshot.Options{Secrets: allowed})

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // A file that the server contradicted is gone at once: who begins with it later might meet a
@@ -39,7 +39,7 @@ func TestC02_AContradictedSnapshotGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.put(pod("a"))
 				r.put(pod("b"))
 				r.backup = r.srv.Snapshot()
@@ -114,7 +114,7 @@ func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 	for name, do := range map[string]func(){"panicked": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {
 		for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 			t.Run(name+", "+store.String(), func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					r.fill(20)
 					defer hostilePods.read.Store(nil)
 					defer hostilePods.write.Store(nil)

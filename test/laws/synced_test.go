@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -38,27 +38,27 @@ func paged() sharedinformer.Options {
 
 var unsyncable = map[string]struct {
 	opts  sharedinformer.Options
-	fault apiserver.Fault
+	fault apiservertest.Fault
 	phase failure.Phase
 }{
-	"list cut":            {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, failure.PhaseList},
-	"list truncated":      {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, failure.PhaseDecode},
-	"list garbled":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, failure.PhaseDecode},
-	"list refused":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, failure.PhaseList},
-	"list silent":         {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Silence{AfterFrames: 3}}}, failure.PhaseList},
-	"second page refused": {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, failure.PhaseList},
-	"second page cut":     {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Truncate{Frame: 1}}}, failure.PhaseDecode},
-	"stream cut":          {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, failure.PhaseWatch},
-	"stream truncated":    {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, failure.PhaseDecode},
-	"stream garbled":      {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, failure.PhaseDecode},
-	"stream that fails before its end": {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{
-		apiserver.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, failure.PhaseWatch},
+	"list cut":            {listing(), apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 500}}}, failure.PhaseList},
+	"list truncated":      {listing(), apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Truncate{Frame: 3}}}, failure.PhaseDecode},
+	"list garbled":        {listing(), apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Garble{Frame: 4}}}, failure.PhaseDecode},
+	"list refused":        {listing(), apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}}, failure.PhaseList},
+	"list silent":         {listing(), apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Silence{AfterFrames: 3}}}, failure.PhaseList},
+	"second page refused": {paged(), apiservertest.Fault{Verb: "list", Every: 2, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}}, failure.PhaseList},
+	"second page cut":     {paged(), apiservertest.Fault{Verb: "list", Every: 2, Do: []apiservertest.Action{apiservertest.Truncate{Frame: 1}}}, failure.PhaseDecode},
+	"stream cut":          {neverEnding(), apiservertest.Fault{Verb: "watch", Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 500}}}, failure.PhaseWatch},
+	"stream truncated":    {neverEnding(), apiservertest.Fault{Verb: "watch", Do: []apiservertest.Action{apiservertest.Truncate{Frame: 3}}}, failure.PhaseDecode},
+	"stream garbled":      {neverEnding(), apiservertest.Fault{Verb: "watch", Do: []apiservertest.Action{apiservertest.Garble{Frame: 4}}}, failure.PhaseDecode},
+	"stream that fails before its end": {neverEnding(), apiservertest.Fault{Verb: "watch", Do: []apiservertest.Action{
+		apiservertest.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, failure.PhaseWatch},
 }
 
 func TestL18_NothingButAWholeInitialListSyncs(t *testing.T) {
 	for name, tc := range unsyncable {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(5)
 				tc.fault.Resource = "pods"
 				r.srv.Faults().Add(tc.fault)
@@ -98,9 +98,9 @@ func TestL18_ACancelledListDoesNotSync(t *testing.T) {
 		verb string
 	}{"list": {listing(), "list"}, "stream": {streaming(), "watch"}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				r.fill(5)
-				r.once(tc.verb, apiserver.Silence{AfterFrames: 3})
+				r.once(tc.verb, apiservertest.Silence{AfterFrames: 3})
 				i := r.informer(tc.opts)
 				h := record(r, i)
 				registration := i.AddHandler(h)
@@ -132,7 +132,7 @@ func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		for when, late := range map[string]bool{"early": false, "late": true} {
 			t.Run(name+" "+when, func(t *testing.T) {
-				inBubble(t, apiserver.Options{}, func(r *rig) {
+				inBubble(t, apiservertest.Options{}, func(r *rig) {
 					r.fill(3)
 					i := r.informer(streaming())
 					if late {
@@ -172,7 +172,7 @@ func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 func TestL18_AnEmptySetSyncs(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, apiserver.Options{}, func(r *rig) {
+			inBubble(t, apiservertest.Options{}, func(r *rig) {
 				i := r.informer(opts)
 				early := i.AddHandler(record(r, i))
 				require.False(r, early.HasSynced())
@@ -234,7 +234,7 @@ func TestL18_ChangesWithinAStreamingListCount(t *testing.T) {
 // OnSync is called once, when the last initial Add has returned, and for a
 // handler without any too.
 func TestL18_OnSyncIsCalledAfterTheLastInitialAdd(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := r.informer(sharedinformer.Options{})
 		var log []string
 		join := func() *sharedinformer.Registration {
@@ -264,7 +264,7 @@ func TestL18_OnSyncIsCalledAfterTheLastInitialAdd(t *testing.T) {
 }
 
 func TestL14_WaitUntil(t *testing.T) {
-	inBubble(t, apiserver.Options{}, func(r *rig) {
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := r.informer(sharedinformer.Options{})
 		gone := func() bool { return i.HasSynced() && i.Cache().Len() == 0 }
 		r.put(pod("a"))

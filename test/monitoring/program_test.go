@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
@@ -27,7 +28,6 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -42,8 +42,8 @@ var answered = []string{"success", "requeue", "requeue_after", "error"}
 const patience = 3 * time.Minute
 
 // cluster is a simulated server with a Pod for each case.
-func cluster() (*apiserver.Server, *apiserver.Endpoint, error) {
-	srv := apiserver.New(apiserver.Options{})
+func cluster() (*apiservertest.Server, *apiservertest.Endpoint, error) {
+	srv := apiservertest.New(apiservertest.Options{})
 	for _, name := range cases {
 		if _, err := srv.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}); err != nil {
 			return nil, nil, err

@@ -1,5 +1,5 @@
 // Package protocol says how an API server answers, by tests that run against
-// two of them: the simulated one of test/apiserver and a real kube-apiserver.
+// two of them: the simulated one of apiservertest and a real kube-apiserver.
 // Where they differ the simulation is wrong.
 //
 // # Usage

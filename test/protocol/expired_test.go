@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/envtest"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // forEachForgetful runs a test against servers of its own that forget their
@@ -18,9 +18,9 @@ import (
 func forEachForgetful(t *testing.T, test func(s *session, forget func())) {
 	t.Run("simulated", func(t *testing.T) {
 		t.Parallel()
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
-		endpoint, err := srv.Listen(apiserver.ListenOptions{TLS: true})
+		endpoint, err := srv.Listen(apiservertest.ListenOptions{TLS: true})
 		require.NoError(t, err)
 		s := newSession(t, &target{url: endpoint.URL, client: trusting(endpoint.CA)})
 		test(s, srv.Compact)

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/envtest"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // target is a server under test.
@@ -62,20 +62,20 @@ func run(m *testing.M) int {
 }
 
 func startSimulated() (*target, func(), error) {
-	widgets, err := apiserver.ReadDefinition([]byte(widgetDefinition))
+	widgets, err := apiservertest.ReadDefinition([]byte(widgetDefinition))
 	if err != nil {
 		return nil, nil, err
 	}
-	srv := apiserver.New(apiserver.Options{
+	srv := apiservertest.New(apiservertest.Options{
 		NamespaceLifecycle: true,
 		ShardSelectors:     true,
 		Tokens:             map[string]string{"a": "admin", "n": "nobody"},
-		Authorize: func(a apiserver.Attributes) bool {
+		Authorize: func(a apiservertest.Attributes) bool {
 			return a.User == "admin" || a.User == "nobody" && a.Resource == "" && a.Path != "/metrics"
 		},
-		Resources: []apiserver.Resource{widgets},
+		Resources: []apiservertest.Resource{widgets},
 	})
-	endpoint, err := srv.Listen(apiserver.ListenOptions{TLS: true})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{TLS: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,8 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
@@ -37,7 +38,6 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/webhook"
 	"github.com/millrace-dev/millrace/wire"
 	"github.com/millrace-dev/millrace/workqueue"
@@ -403,7 +403,7 @@ func testingOne(t *testing.T, addControllers func(*manager.Manager) error) {
 }
 
 func failing(e *controllertest.Env) {
-	e.Server.Faults().Add(apiserver.Fault{Verb: "update", Count: 3, Do: []apiserver.Action{apiserver.Fail{Code: http.StatusConflict}}})
+	e.Server.Faults().Add(apiservertest.Fault{Verb: "update", Count: 3, Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusConflict}}})
 }
 
 type (

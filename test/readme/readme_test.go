@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 const example = "../../examples/informer"
@@ -98,9 +98,9 @@ func statements(source string) string {
 }
 
 func TestTheExampleRuns(t *testing.T) {
-	srv := apiserver.New(apiserver.Options{})
+	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(t, err)
 	_, err = srv.Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},

@@ -5,20 +5,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // backup is what the cluster can go back to.
 type backup struct {
-	snapshot    *apiserver.Snapshot
+	snapshot    *apiservertest.Snapshot
 	at          time.Time
 	pods, other int // the moments of it
 	served      bool
 }
 
 // frontOf is the server that a step is about.
-func (p *play) frontOf(s Step) *apiserver.Server { return p.fronts[s.Who%len(p.fronts)] }
+func (p *play) frontOf(s Step) *apiservertest.Server { return p.fronts[s.Who%len(p.fronts)] }
 
 // lag has a server see changes later than they are made, or not at all.
 func (p *play) lag(s Step) {
@@ -75,9 +75,9 @@ func (p *play) upgrade(s Step) {
 func (p *play) access(s Step) {
 	switch s.N % 4 {
 	case 0:
-		p.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		p.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 	case 1:
-		p.srv.SetAuthorizer(apiserver.Deny("", "pods", "watch"))
+		p.srv.SetAuthorizer(apiservertest.Deny("", "pods", "watch"))
 	default:
 		p.srv.SetAuthorizer(nil)
 	}

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/apiservertest"
 )
 
 // deeds are all that can happen.
@@ -150,44 +150,44 @@ func (p *play) fault(s Step) {
 	frame := random.IntN(8)
 	internal := metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Message: "planned"}
 	expired := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "planned"}
-	actions := []apiserver.Action{
-		apiserver.Delay{For: s.For},
-		apiserver.Cut{AfterBytes: int64(random.IntN(6000))},
-		apiserver.Fail{Code: []int{429, 500, 503, 504}[random.IntN(4)], RetryAfter: []string{"", "3", "1", "40"}[random.IntN(4)]},
-		apiserver.Fail{Code: []int{401, 403, 404}[random.IntN(3)]},
-		apiserver.Fail{Code: 410},
-		apiserver.Compacted{},
-		apiserver.Garble{Frame: frame},
-		apiserver.Truncate{Frame: frame},
-		apiserver.Oversize{Frame: frame, Size: 1 << 20},
-		apiserver.WrongType{Frame: frame},
-		apiserver.NoBookmarks{},
-		apiserver.RepeatBookmarks{Times: 3},
-		apiserver.BareBookmarks{},
-		apiserver.Duplicate{Every: 1 + random.IntN(4)},
-		apiserver.Silence{AfterFrames: frame},
-		apiserver.WithholdEnd{},
-		apiserver.ErrorEvent{AfterFrames: frame, Status: internal},
-		apiserver.ErrorEvent{AfterFrames: frame, Status: expired},
+	actions := []apiservertest.Action{
+		apiservertest.Delay{For: s.For},
+		apiservertest.Cut{AfterBytes: int64(random.IntN(6000))},
+		apiservertest.Fail{Code: []int{429, 500, 503, 504}[random.IntN(4)], RetryAfter: []string{"", "3", "1", "40"}[random.IntN(4)]},
+		apiservertest.Fail{Code: []int{401, 403, 404}[random.IntN(3)]},
+		apiservertest.Fail{Code: 410},
+		apiservertest.Compacted{},
+		apiservertest.Garble{Frame: frame},
+		apiservertest.Truncate{Frame: frame},
+		apiservertest.Oversize{Frame: frame, Size: 1 << 20},
+		apiservertest.WrongType{Frame: frame},
+		apiservertest.NoBookmarks{},
+		apiservertest.RepeatBookmarks{Times: 3},
+		apiservertest.BareBookmarks{},
+		apiservertest.Duplicate{Every: 1 + random.IntN(4)},
+		apiservertest.Silence{AfterFrames: frame},
+		apiservertest.WithholdEnd{},
+		apiservertest.ErrorEvent{AfterFrames: frame, Status: internal},
+		apiservertest.ErrorEvent{AfterFrames: frame, Status: expired},
 	}
 	if p.World.Garbled {
 		actions = append(actions,
-			apiserver.Alter{At: random.Int64N(3000), Flip: byte(1 + random.IntN(255))},
-			apiserver.Alter{At: random.Int64N(3000), Cut: 1 + random.Int64N(200)},
-			apiserver.Alter{At: random.Int64N(3000), Insert: []byte("\x00{}[1e9\xff")},
+			apiservertest.Alter{At: random.Int64N(3000), Flip: byte(1 + random.IntN(255))},
+			apiservertest.Alter{At: random.Int64N(3000), Cut: 1 + random.Int64N(200)},
+			apiservertest.Alter{At: random.Int64N(3000), Insert: []byte("\x00{}[1e9\xff")},
 		)
 	}
 	action := actions[s.Who%len(actions)]
 	p.say("play", "fault %T %+v", action, action)
 	verbs := []string{"list", "watch", ""}
-	if f, ok := action.(apiserver.Fail); ok && f.Code < 410 {
+	if f, ok := action.(apiservertest.Fail); ok && f.Code < 410 {
 		verbs = verbs[:2] // who is told that what it writes to is not there believes it
 	}
-	p.fronts[random.IntN(len(p.fronts))].Faults().Add(apiserver.Fault{
+	p.fronts[random.IntN(len(p.fronts))].Faults().Add(apiservertest.Fault{
 		Verb:  verbs[random.IntN(len(verbs))],
 		Skip:  random.IntN(2),
 		Count: 1 + random.IntN(3),
-		Do:    []apiserver.Action{action},
+		Do:    []apiservertest.Action{action},
 	})
 }
 

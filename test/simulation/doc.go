@@ -3,7 +3,7 @@
 //
 // A seed makes a Schedule, which is plain data: a world (server, informers of all forms,
 // a controller, candidates for a lease, a factory, a bare work queue) and steps. Play plays
-// it in a bubble of testing/synctest, against the simulated API server of test/apiserver,
+// it in a bubble of testing/synctest, against the simulated API server of apiservertest,
 // and says what was seen to be wrong:
 //
 //   - at every call of a handler: pairing, order, identity, the final state, the cache ahead

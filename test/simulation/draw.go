@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // lot is how often a deed is drawn, and for how long it lasts at most.
@@ -105,7 +105,7 @@ func drawWorld(random *rand.Rand) World {
 		Objects:    random.IntN(names),
 		History:    5 + random.IntN(100),
 		Bookmarks:  time.Duration(1+random.IntN(60)) * time.Second,
-		Streams:    apiserver.StreamingLists(random.IntN(3)),
+		Streams:    apiservertest.StreamingLists(random.IntN(3)),
 		Reconciles: random.IntN(4) == 0,
 	}
 	if random.IntN(3) == 0 {
@@ -145,7 +145,7 @@ func drawForm(random *rand.Rand, w World) Form {
 	if f.Initial != reflector.WatchList && random.IntN(2) == 0 {
 		f.PageSize = int64(1 + random.IntN(9))
 	}
-	if f.Initial == reflector.WatchList && w.Streams == apiserver.StreamingListsRefused {
+	if f.Initial == reflector.WatchList && w.Streams == apiservertest.StreamingListsRefused {
 		f.Initial = reflector.Auto // it would be refused for ever, as it should
 	}
 	if random.IntN(2) == 0 {

@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 )
 
 // Episodes are deeds that take several things in one order to harm, which would hardly be
@@ -103,7 +103,7 @@ func (p *play) rewind(s Step) {
 		p.srv.Compact()
 	} else if s.N%3 == 0 {
 		for _, f := range p.fronts {
-			f.Faults().Add(apiserver.Fault{Verb: "watch", Count: 1 + len(p.members), Do: []apiserver.Action{apiserver.Fail{Code: 410}}})
+			f.Faults().Add(apiservertest.Fault{Verb: "watch", Count: 1 + len(p.members), Do: []apiservertest.Action{apiservertest.Fail{Code: 410}}})
 		}
 	}
 	time.Sleep(20 * time.Second)
@@ -117,10 +117,10 @@ func (p *play) refuse(s Step) {
 		return
 	}
 	p.ended = true
-	p.unwatched = &apiserver.Fault{Verb: "watch", Do: []apiserver.Action{
-		[]apiserver.Action{
-			apiserver.Fail{Code: 400}, apiserver.Fail{Code: 403}, apiserver.Fail{Code: 405}, apiserver.Fail{Code: 500},
-			apiserver.ErrorEvent{Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}},
+	p.unwatched = &apiservertest.Fault{Verb: "watch", Do: []apiservertest.Action{
+		[]apiservertest.Action{
+			apiservertest.Fail{Code: 400}, apiservertest.Fail{Code: 403}, apiservertest.Fail{Code: 405}, apiservertest.Fail{Code: 500},
+			apiservertest.ErrorEvent{Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}},
 		}[s.N%5],
 	}}
 	p.heal()
@@ -146,7 +146,7 @@ func (p *play) freeze(s Step) {
 	p.say("play", "%q is frozen with %d", frozen, code)
 	for _, f := range p.fronts {
 		for _, verb := range []string{"list", "watch"} {
-			f.Faults().Add(apiserver.Fault{Verb: verb, Resource: frozen, Do: []apiserver.Action{apiserver.Fail{Code: code}}})
+			f.Faults().Add(apiservertest.Fault{Verb: verb, Resource: frozen, Do: []apiservertest.Action{apiservertest.Fail{Code: code}}})
 		}
 		f.Restart()
 	}

@@ -18,12 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/snapshot"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -42,8 +42,8 @@ type play struct {
 	Schedule
 	rand   *rand.Rand
 	net    *network.Network
-	srv    *apiserver.Server   // the first of fronts
-	fronts []*apiserver.Server // of one cluster
+	srv    *apiservertest.Server   // the first of fronts
+	fronts []*apiservertest.Server // of one cluster
 	ctx    context.Context
 	runs   sync.WaitGroup // what the play started
 
@@ -59,12 +59,12 @@ type play struct {
 	backlog   *backlog // nil if there is none
 
 	backup *backup
-	served bool               // widgets are
-	shape  apiserver.Resource // of widgets
-	ended  bool               // no more steps
+	served bool                   // widgets are
+	shape  apiservertest.Resource // of widgets
+	ended  bool                   // no more steps
 
-	unwatched *apiserver.Fault // that is planned also when all else heals; nil for none
-	goal      uint64           // what caches have to reach in the end
+	unwatched *apiservertest.Fault // that is planned also when all else heals; nil for none
+	goal      uint64               // what caches have to reach in the end
 
 	restored atomic.Int32 // how often the server's data went back
 	healed   atomic.Bool  // nothing goes wrong any more
@@ -121,13 +121,13 @@ func (p *play) open() {
 	w := p.World
 	p.net = network.New(p.Seed)
 	p.served, p.shape = true, usual
-	p.srv = apiserver.New(apiserver.Options{
+	p.srv = apiservertest.New(apiservertest.Options{
 		Seed: p.Seed, FirstRV: w.FirstRV, History: w.History, BookmarkPeriod: w.Bookmarks, StreamingLists: w.Streams,
-		Resources: []apiserver.Resource{usual},
+		Resources: []apiservertest.Resource{usual},
 	})
-	p.fronts = []*apiserver.Server{p.srv}
+	p.fronts = []*apiservertest.Server{p.srv}
 	for range w.Fronts {
-		p.fronts = append(p.fronts, p.srv.Front(apiserver.FrontOptions{Lag: w.Lag}))
+		p.fronts = append(p.fronts, p.srv.Front(apiservertest.FrontOptions{Lag: w.Lag}))
 	}
 	p.ctx = context.Background()
 	for n := range w.Objects {

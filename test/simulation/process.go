@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 )
 
 // process is a client program: a link to the cluster, by which it comes to one of the
@@ -34,7 +34,7 @@ func (p *play) process(cbor bool) *process {
 	}
 	c.front.Store(int64(n % len(p.fronts)))
 	c.heal()
-	endpoints := make([]*apiserver.Endpoint, len(p.fronts))
+	endpoints := make([]*apiservertest.Endpoint, len(p.fronts))
 	for i, f := range p.fronts {
 		endpoint, err := f.Pipe()
 		if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // Schedule is one play: a world, and what happens in it. It is plain data, so that it can
@@ -25,7 +25,7 @@ type World struct {
 	FirstRV   uint64        // resource version of the empty server; 0 is 100
 	History   int           // changes that the server keeps for watches
 	Bookmarks time.Duration // between two bookmarks
-	Streams   apiserver.StreamingLists
+	Streams   apiservertest.StreamingLists
 	Fronts    int           // servers beside the first
 	Lag       time.Duration // by which they see changes later
 

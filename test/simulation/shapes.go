@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // The shapes that the kind of widgets may have. Between two steps it has the usual one.
@@ -17,8 +17,8 @@ var (
 	versioned = shape("v2", true)
 )
 
-func shape(version string, namespaced bool) apiserver.Resource {
-	return apiserver.Resource{
+func shape(version string, namespaced bool) apiservertest.Resource {
+	return apiservertest.Resource{
 		GVR:  object.GVR{Group: "sim.millrace.dev", Version: version, Resource: "widgets"},
 		Kind: "Widget", Namespaced: namespaced,
 	}
@@ -63,7 +63,7 @@ func (p *play) unserve() {
 }
 
 // serve brings the kind of widgets back.
-func (p *play) serve(as apiserver.Resource) {
+func (p *play) serve(as apiservertest.Resource) {
 	if p.served {
 		return
 	}
@@ -111,7 +111,7 @@ func (p *play) reshape(s Step) {
 }
 
 // replaceShape gives the widgets that there are another version.
-func (p *play) replaceShape(by apiserver.Resource) {
+func (p *play) replaceShape(by apiservertest.Resource) {
 	p.say("play", "widgets become %v", by.GVR)
 	if err := p.srv.ReplaceResource(p.shape.GVR, by); err != nil {
 		p.breaks("replace widgets: %v", err)

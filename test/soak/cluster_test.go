@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 )
 
 var (
@@ -28,8 +28,8 @@ var (
 // seed and done by one goroutine.
 type cluster struct {
 	t        *testing.T
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	replicas []*program
 	random   *rand.Rand
 	keys     []object.Key // of the Pods
@@ -41,7 +41,7 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, pods int) *cluster {
-	c := &cluster{t: t, srv: apiserver.New(apiserver.Options{Seed: 1, History: 500}), random: rand.New(rand.NewPCG(1, 2))}
+	c := &cluster{t: t, srv: apiservertest.New(apiservertest.Options{Seed: 1, History: 500}), random: rand.New(rand.NewPCG(1, 2))}
 	endpoint, err := c.srv.Pipe()
 	require.NoError(t, err)
 	c.endpoint = endpoint
@@ -128,18 +128,18 @@ var troubles = []func(*cluster){
 		link.Set(network.Conditions{Latency: 2 * time.Millisecond})
 	},
 	func(c *cluster) {
-		c.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		c.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		c.srv.Restart()
 		time.Sleep(10 * time.Minute)
 		c.srv.SetAuthorizer(nil)
 	},
-	func(c *cluster) { c.fault(apiserver.Fail{Code: 429, RetryAfter: "2"}) },
-	func(c *cluster) { c.fault(apiserver.Fail{Code: 500}) },
-	func(c *cluster) { c.fault(apiserver.Garble{Frame: 1}) },
-	func(c *cluster) { c.fault(apiserver.Truncate{Frame: 2}) },
-	func(c *cluster) { c.fault(apiserver.WrongType{Frame: 0}) },
-	func(c *cluster) { c.fault(apiserver.Cut{AfterBytes: 900}) },
-	func(c *cluster) { c.fault(apiserver.Duplicate{Every: 2}); c.srv.Restart() },
+	func(c *cluster) { c.fault(apiservertest.Fail{Code: 429, RetryAfter: "2"}) },
+	func(c *cluster) { c.fault(apiservertest.Fail{Code: 500}) },
+	func(c *cluster) { c.fault(apiservertest.Garble{Frame: 1}) },
+	func(c *cluster) { c.fault(apiservertest.Truncate{Frame: 2}) },
+	func(c *cluster) { c.fault(apiservertest.WrongType{Frame: 0}) },
+	func(c *cluster) { c.fault(apiservertest.Cut{AfterBytes: 900}) },
+	func(c *cluster) { c.fault(apiservertest.Duplicate{Every: 2}); c.srv.Restart() },
 	func(c *cluster) {
 		p := c.anyone()
 		p.stop()
@@ -151,8 +151,8 @@ var troubles = []func(*cluster){
 func (c *cluster) anyone() *program { return c.replicas[c.random.IntN(len(c.replicas))] }
 
 // fault spoils the next requests of any kind.
-func (c *cluster) fault(do apiserver.Action) {
-	c.srv.Faults().Add(apiserver.Fault{Count: 20, Do: []apiserver.Action{do}})
+func (c *cluster) fault(do apiservertest.Action) {
+	c.srv.Faults().Add(apiservertest.Fault{Count: 20, Do: []apiservertest.Action{do}})
 }
 
 // heal ends all troubles, and the Events that a real server would forget.

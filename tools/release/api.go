@@ -147,6 +147,6 @@ func load(ctx context.Context, t *tree, m *member) (*apidiff.Module, error) {
 // business, except that of the simulated server and its network.
 func inTests(m *member, p *types.Package) bool {
 	below := strings.TrimPrefix(p.Path(), m.path+"/")
-	return strings.HasPrefix(below, "test/") && !strings.HasPrefix(below, "test/apiserver") && below != "test/network" ||
+	return strings.HasPrefix(below, "test/") && !strings.HasPrefix(below, "apiservertest") && below != "apiservertest/network" ||
 		strings.HasPrefix(below, "bench/") || strings.HasPrefix(below, "examples/")
 }

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/scenario"
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
 
 // starter is what both kinds of factory have.

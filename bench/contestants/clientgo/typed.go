@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 	"github.com/millrace-dev/millrace/bench/scenario"
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
 
 // newTypedInformer returns an informer of custom resources with a Go type, made

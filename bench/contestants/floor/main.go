@@ -12,9 +12,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/scenario"
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
 
 func main() {

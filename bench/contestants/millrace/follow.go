@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/scenario"
 	"github.com/millrace-dev/millrace/factory"
@@ -17,7 +18,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
 
 // follow keeps a cache of the server's objects.

@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/examples/controller-manager/controllers"
 	"github.com/millrace-dev/millrace/examples/controller-manager/life"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // readyAfter is how long Pods take.
@@ -204,7 +204,7 @@ func TestNameIsTaken(t *testing.T) {
 // What keeps a ReplicaSet from its Pods stands in its status, as long as it does.
 func TestReplicaFailure(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "pods", Count: 6, Do: []apiserver.Action{apiserver.Fail{Code: 403, Message: "exceeded quota"}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "pods", Count: 6, Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Message: "exceeded quota"}}})
 		start(e)
 		controllertest.Put(e, deployment(2))
 		set := controllertest.All[*appsv1.ReplicaSet](e)[0]

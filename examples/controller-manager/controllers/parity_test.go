@@ -12,11 +12,11 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/examples/controller-manager/life"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // What users of kube-controller-manager know, beyond the life of a Deployment.
@@ -107,7 +107,7 @@ func TestDeletionCost(t *testing.T) {
 // Where no Pod can be created, each attempt costs one call, however many are wanted.
 func TestSlowStart(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		quota := e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Message: "exceeded quota"}}})
+		quota := e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Message: "exceeded quota"}}})
 		start(e)
 		controllertest.Put(e, deployment(50))
 		e.Settle(10 * time.Second)
@@ -121,7 +121,7 @@ func TestSlowStart(t *testing.T) {
 // What the controllers do stands in events, under the names that kubectl's users know.
 func TestEvents(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "pods", Count: 3, Do: []apiserver.Action{apiserver.Fail{Code: 403, Message: "exceeded quota"}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "pods", Count: 3, Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Message: "exceeded quota"}}})
 		start(e)
 		controllertest.Put(e, deployment(2))
 		e.Settle(time.Minute)

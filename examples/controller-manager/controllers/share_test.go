@@ -15,6 +15,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/controllermanager"
 	"github.com/millrace-dev/millrace/examples/controller-manager/controllers"
 	"github.com/millrace-dev/millrace/examples/controller-manager/life"
@@ -25,8 +27,6 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/network"
 )
 
 // sharedSlots is how many slots there are.
@@ -93,8 +93,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // company is programs that share the controllers, and one that is the kubelet.
 type company struct {
 	*ledger
-	srv      *apiserver.Server
-	endpoint *apiserver.Endpoint
+	srv      *apiservertest.Server
+	endpoint *apiservertest.Endpoint
 	net      *network.Network
 	ctx      context.Context
 	runs     sync.WaitGroup
@@ -200,7 +200,7 @@ var (
 // one leaves, and no two of them write in one slot.
 func TestS01_ControllersThatShareWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 )
 
 func pod(t testing.TB, i int, hostile bool) (group string, raw []byte) {

@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
 // churned is what churn says of types of a server, while a function changes it. The function
 // is called when churn has what was there before.
-func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags, change func(ctx context.Context, end func(), client *rest.Client)) ([]churned, string, error) {
+func churnOf(t *testing.T, srv *apiservertest.Server, types string, flags churnFlags, change func(ctx context.Context, end func(), client *rest.Client)) ([]churned, string, error) {
 	t.Helper()
 	endpoint, err := srv.Pipe()
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func deployment(name string) *appsv1.Deployment {
 // One manager changes one field so many times, another one the status, and each is told.
 func TestChurnTellsWhoChangesWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		t.Cleanup(srv.Close)
 		_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 		require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestChurnHoldsNoMoreThanItMay(t *testing.T) {
 // The server loses its history in the middle, forbids, loses the type, and ends; churn says so.
 func TestChurnOutlivesTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		t.Cleanup(srv.Close)
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodPending)
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
@@ -211,7 +211,7 @@ func TestChurnOutlivesTrouble(t *testing.T) {
 			srv.Compact()
 			srv.Up()
 			time.Sleep(30 * time.Second)
-			srv.SetAuthorizer(apiserver.Deny("", "pods"))
+			srv.SetAuthorizer(apiservertest.Deny("", "pods"))
 			srv.Restart()
 		})
 		require.NoError(t, err)
@@ -226,7 +226,7 @@ func TestChurnOutlivesTrouble(t *testing.T) {
 
 func TestChurnEndsEarlyWithWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		t.Cleanup(srv.Close)
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodPending)
 		began := time.Now()
@@ -251,7 +251,7 @@ func TestChurnShowsNamesAndNoValues(t *testing.T) {
 		require.NotContains(t, b.String(), bad)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		t.Cleanup(srv.Close)
 		_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, StringData: map[string]string{}, Data: map[string][]byte{"password": []byte("hidden")}})
 		require.NoError(t, err)

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/apiservertest/objects"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -23,8 +25,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/apiserver/objects"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -40,7 +40,7 @@ func costOf(t *testing.T, args ...string) (costs, debugtest.Result) {
 }
 
 // putPods puts so many pods of the size of real ones on a server.
-func putPods(t *testing.T, srv *apiserver.Server, n int) {
+func putPods(t *testing.T, srv *apiservertest.Server, n int) {
 	t.Helper()
 	for i := range n {
 		_, err := srv.Put(objects.Pod(1, i, objects.Options{}))
@@ -71,7 +71,7 @@ func held[T object.Object](t *testing.T, server string, store sharedinformer.Sto
 
 // A sample of a fifth says what informers of all objects take.
 func TestCostIsWhatInformersHold(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, name := range []string{"web-1", "cart-1"} {
 		require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
 	}
@@ -123,7 +123,7 @@ func referenced(t *testing.T, server string) float64 {
 
 // The sample is spread over the whole list, and the server is asked no more than need be.
 func TestCostSpreadsItsSample(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for i := range 1000 {
 		_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%04d", i)}, Data: map[string]string{"a": strings.Repeat("x", i)}})
 		require.NoError(t, err)
@@ -151,10 +151,10 @@ func TestCostSpreadsItsSample(t *testing.T) {
 
 // What cannot be read is shown with its cause, and stops nothing else.
 func TestCostGoesOn(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
-	srv.SetAuthorizer(apiserver.Deny("", "nodes"))
+	srv.SetAuthorizer(apiservertest.Deny("", "nodes"))
 	r := debugtest.Invoke(t, Command, "cost", "--qps=10000", "--keep=spec.nodeName", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "nodes: could not be read: nodes is forbidden")
@@ -173,21 +173,21 @@ func TestCostGoesOn(t *testing.T) {
 
 // A list that ends in the middle gives a smaller sample, and the reason.
 func TestCostOutlivesTrouble(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for i := range 200 {
 		_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%04d", i)}})
 		require.NoError(t, err)
 	}
 	for name, c := range map[string]struct {
-		do   apiserver.Action
+		do   apiservertest.Action
 		want string
 	}{
-		"expired": {apiserver.Fail{Code: 410}, "10 of the objects were passed: fault: 4"},
-		"gone":    {apiserver.Fail{Code: 404}, "10 of the objects were passed: fault: 4"},
-		"cut":     {apiserver.Cut{AfterBytes: 100}, "10 of the objects were passed: "},
-		"garbled": {apiserver.Garble{}, "10 of the objects were passed: "},
+		"expired": {apiservertest.Fail{Code: 410}, "10 of the objects were passed: fault: 4"},
+		"gone":    {apiservertest.Fail{Code: 404}, "10 of the objects were passed: fault: 4"},
+		"cut":     {apiservertest.Cut{AfterBytes: 100}, "10 of the objects were passed: "},
+		"garbled": {apiservertest.Garble{}, "10 of the objects were passed: "},
 	} {
-		srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "configmaps", Skip: 1, Do: []apiserver.Action{c.do}})
+		srv.Faults().Add(apiservertest.Fault{Verb: "list", Resource: "configmaps", Skip: 1, Do: []apiservertest.Action{c.do}})
 		costs, r := costOf(t, "configmaps", "--sample=200", server)
 		srv.Faults().Clear()
 		require.Equal(t, exit.CodeOK, r.Code, "%s: %s", name, r.ErrOut)
@@ -199,7 +199,7 @@ func TestCostOutlivesTrouble(t *testing.T) {
 }
 
 func TestCostSaysWhatIsWrong(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	page := httptest.NewServer(debugtest.LoginPage{})
 	defer page.Close()
 	for _, c := range []struct {

@@ -8,17 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // Cluster is a simulated API server on loopback with three pods, and the flag that names it.
-func Cluster(t *testing.T, opts apiserver.Options) (srv *apiserver.Server, server string) {
+func Cluster(t *testing.T, opts apiservertest.Options) (srv *apiservertest.Server, server string) {
 	t.Helper()
-	srv = apiserver.New(opts)
+	srv = apiservertest.New(opts)
 	t.Cleanup(srv.Close)
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func Cluster(t *testing.T, opts apiserver.Options) (srv *apiserver.Server, serve
 }
 
 // Put writes a pod of that phase, with the label app.
-func Put(t *testing.T, srv *apiserver.Server, key object.Key, phase corev1.PodPhase) {
+func Put(t *testing.T, srv *apiservertest.Server, key object.Key, phase corev1.PodPhase) {
 	t.Helper()
 	app, _, _ := strings.Cut(key.Name, "-")
 	_, err := srv.Put(&corev1.Pod{
@@ -43,9 +43,9 @@ func Put(t *testing.T, srv *apiserver.Server, key object.Key, phase corev1.PodPh
 }
 
 // Bubbled is a server with one pod, for a bubble of package synctest: connections are in memory.
-func Bubbled(t *testing.T) (*apiserver.Server, *config.Config) {
+func Bubbled(t *testing.T) (*apiservertest.Server, *config.Config) {
 	t.Helper()
-	srv := apiserver.New(apiserver.Options{})
+	srv := apiservertest.New(apiservertest.Options{})
 	t.Cleanup(srv.Close)
 	endpoint, err := srv.Pipe()
 	if err != nil {

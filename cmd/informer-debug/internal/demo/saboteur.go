@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // FaultInterval is the time from one fault to the next.
@@ -19,15 +19,15 @@ const (
 
 // Saboteur breaks something now and then.
 type Saboteur struct {
-	Server  *apiserver.Server // in which it breaks something
-	Console *terminal.Console // where it says what
+	Server  *apiservertest.Server // in which it breaks something
+	Console *terminal.Console     // where it says what
 }
 
 // sabotage is one way to break something. Most cut the connections first, so
 // that the next request comes at once.
 type sabotage struct {
 	what string
-	do   func(ctx context.Context, srv *apiserver.Server)
+	do   func(ctx context.Context, srv *apiservertest.Server)
 }
 
 // Run breaks one thing after the other until ctx is done.
@@ -45,28 +45,28 @@ func (s *Saboteur) Run(ctx context.Context) {
 
 func sabotages() []sabotage {
 	// failing gives the next watches a fault and makes the client open them.
-	failing := func(faults ...apiserver.Fault) func(context.Context, *apiserver.Server) {
-		return func(_ context.Context, srv *apiserver.Server) {
+	failing := func(faults ...apiservertest.Fault) func(context.Context, *apiservertest.Server) {
+		return func(_ context.Context, srv *apiservertest.Server) {
 			for _, f := range faults {
 				srv.Faults().Add(f)
 			}
 			srv.Restart()
 		}
 	}
-	watches := func(count int, do apiserver.Action) apiserver.Fault {
-		return apiserver.Fault{Verb: "watch", Count: count, Do: []apiserver.Action{do}}
+	watches := func(count int, do apiservertest.Action) apiservertest.Fault {
+		return apiservertest.Fault{Verb: "watch", Count: count, Do: []apiservertest.Action{do}}
 	}
-	slow := apiserver.Delay{For: 2 * time.Second}
+	slow := apiservertest.Delay{For: 2 * time.Second}
 	return []sabotage{
 		{"the connection is cut", failing()},
-		{"the history is compacted while nobody watches: 410", failing(watches(1, apiserver.Compacted{}))},
-		{"two answers of 500", failing(watches(2, apiserver.Fail{Code: http.StatusInternalServerError}))},
-		{"a change is garbled on its way", failing(watches(1, apiserver.Garble{Frame: 1}))},
-		{"410 again, and the list is slow", failing(watches(1, apiserver.Compacted{}),
-			apiserver.Fault{Verb: "watch", Skip: 1, Count: 1, Do: []apiserver.Action{slow}},
-			apiserver.Fault{Verb: "list", Count: 1, Do: []apiserver.Action{slow}})},
-		{"too many requests, come back in 2 s", failing(watches(1, apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"}))},
-		{"the server is down for 3 s", func(ctx context.Context, srv *apiserver.Server) {
+		{"the history is compacted while nobody watches: 410", failing(watches(1, apiservertest.Compacted{}))},
+		{"two answers of 500", failing(watches(2, apiservertest.Fail{Code: http.StatusInternalServerError}))},
+		{"a change is garbled on its way", failing(watches(1, apiservertest.Garble{Frame: 1}))},
+		{"410 again, and the list is slow", failing(watches(1, apiservertest.Compacted{}),
+			apiservertest.Fault{Verb: "watch", Skip: 1, Count: 1, Do: []apiservertest.Action{slow}},
+			apiservertest.Fault{Verb: "list", Count: 1, Do: []apiservertest.Action{slow}})},
+		{"too many requests, come back in 2 s", failing(watches(1, apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"}))},
+		{"the server is down for 3 s", func(ctx context.Context, srv *apiservertest.Server) {
 			srv.Down()
 			pause(ctx, outage)
 			srv.Up()

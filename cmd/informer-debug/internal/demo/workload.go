@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 const (
@@ -32,7 +32,7 @@ const MaxRate = 10_000
 // created, scheduled, started, restarted and deleted, and nodes renew their
 // leases. It belongs to one goroutine.
 type Workload struct {
-	srv   *apiserver.Server
+	srv   *apiservertest.Server
 	rand  *rand.Rand
 	pods  []*corev1.Pod // those that exist, as they were written last
 	nodes []string
@@ -40,7 +40,7 @@ type Workload struct {
 }
 
 // NewWorkload returns a workload that is drawn from a seed: from the same one the same objects.
-func NewWorkload(srv *apiserver.Server, seed uint64) *Workload {
+func NewWorkload(srv *apiservertest.Server, seed uint64) *Workload {
 	return &Workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // TestWorkloadIsNotAlone writes to the server of the demonstration, as anybody
 // may who reads its address.
 func TestWorkloadIsNotAlone(t *testing.T) {
-	srv := apiserver.New(apiserver.Options{})
+	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()
 	w := NewWorkload(srv, 1)
 	require.NoError(t, w.Begin())

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -94,7 +94,7 @@ func Protobuf(file *recording.File, q *recording.Request) bool {
 // the plural are known of built-in types alone.
 func IsOf(gvr, arg object.GVR) bool {
 	called := gvr.Resource == arg.Resource
-	for _, r := range apiserver.Builtin() {
+	for _, r := range apiservertest.Builtin() {
 		if r.Group == gvr.Group && r.Resource == gvr.Resource {
 			kind := strings.ToLower(r.Kind)
 			called = called || arg.Resource == kind || slices.Contains(r.ShortNames, arg.Resource)

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -28,7 +29,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -36,7 +36,7 @@ import (
 type seen struct {
 	t      *testing.T
 	screen *shots
-	srv    *apiserver.Server
+	srv    *apiservertest.Server
 }
 
 // shots is a screen that keeps what it showed last.
@@ -74,7 +74,7 @@ func (s *shots) Show() {
 // controller that fails on pods called bad, while body looks at it.
 func look(t *testing.T, body func(s *seen)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := apiserver.New(apiserver.Options{})
+		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func look(t *testing.T, body func(s *seen)) {
 	})
 }
 
-func pod(t *testing.T, srv *apiserver.Server, name string) {
+func pod(t *testing.T, srv *apiservertest.Server, name string) {
 	t.Helper()
 	_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}})
 	require.NoError(t, err)

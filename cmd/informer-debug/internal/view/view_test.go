@@ -11,17 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // In these tests time is virtual and connections are in memory.
 
 // watching is a server with one pod and a job that watches it.
-func watching(t *testing.T, count int) (*apiserver.Server, *Job, *debugtest.Transcript, *debugtest.Transcript) {
+func watching(t *testing.T, count int) (*apiservertest.Server, *Job, *debugtest.Transcript, *debugtest.Transcript) {
 	t.Helper()
 	srv, cfg := debugtest.Bubbled(t)
 	var stdout, stderr debugtest.Transcript
@@ -40,7 +40,7 @@ func TestNothingEndsASyncedView(t *testing.T) {
 		go func() { ended <- j.Run(t.Context()) }()
 		synctest.Wait()
 
-		srv.SetAuthorizer(apiserver.Deny("", "pods"))
+		srv.SetAuthorizer(apiservertest.Deny("", "pods"))
 		srv.Restart()
 		time.Sleep(5 * time.Minute)
 		srv.Down()
@@ -66,7 +66,7 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv, j, _, stderr := watching(t, 0)
 			j.Flags.timeout, j.Flags.initial.Value = 9*time.Second, "list"
-			srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{apiserver.Silence{}}})
+			srv.Faults().Add(apiservertest.Fault{Verb: verb, Do: []apiservertest.Action{apiservertest.Silence{}}})
 			began := time.Now()
 			err := j.Run(t.Context())
 			require.Error(t, err)
@@ -93,17 +93,17 @@ func TestMissingNamespaceGetsAHint(t *testing.T) {
 
 func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault   apiserver.Fault
+		fault   apiservertest.Fault
 		code    int
 		want    string
 		atLeast time.Duration
 		atMost  time.Duration
 	}{
-		"silent discovery": {apiserver.Fault{Do: []apiserver.Action{apiserver.Silence{}}}, exit.CodeUnavailable, "no answer within 10s", 10 * time.Second, 10 * time.Second},
-		"cut discovery":    {apiserver.Fault{Do: []apiserver.Action{apiserver.Cut{}}}, exit.CodeUnavailable, "cannot reach http://apiserver.pipe", 2 * time.Second, 4 * time.Second},
-		"500 on lists":     {apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, exit.CodeUnavailable, "internalerror: ", time.Second, 4 * time.Second},
-		"garbled lists":    {apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Garble{}}}, exit.CodeRuntime, "decode", time.Second, 4 * time.Second},
-		"one bad moment":   {apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 503}}}, exit.CodeOK, "synced", time.Second, 4 * time.Second},
+		"silent discovery": {apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Silence{}}}, exit.CodeUnavailable, "no answer within 10s", 10 * time.Second, 10 * time.Second},
+		"cut discovery":    {apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Cut{}}}, exit.CodeUnavailable, "cannot reach http://apiserver.pipe", 2 * time.Second, 4 * time.Second},
+		"500 on lists":     {apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}}, exit.CodeUnavailable, "internalerror: ", time.Second, 4 * time.Second},
+		"garbled lists":    {apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Garble{}}}, exit.CodeRuntime, "decode", time.Second, 4 * time.Second},
+		"one bad moment":   {apiservertest.Fault{Resource: "pods", Count: 2, Do: []apiservertest.Action{apiservertest.Fail{Code: 503}}}, exit.CodeOK, "synced", time.Second, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

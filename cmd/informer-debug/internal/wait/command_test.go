@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // awaited runs wait on a bubbled server with one pod, shop/web-1, and changes that as then says.
-func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.Server)) (text string, took time.Duration, err error) {
+func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiservertest.Server)) (text string, took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv, cfg := debugtest.Bubbled(t)
@@ -55,7 +55,7 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 }
 
 // ready stores the pod web-1 with a condition.
-func ready(t *testing.T, srv *apiserver.Server, status corev1.ConditionStatus) {
+func ready(t *testing.T, srv *apiservertest.Server, status corev1.ConditionStatus) {
 	_, err := srv.Put(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
@@ -70,7 +70,7 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 		until string
 		args  []string
 		any   bool
-		then  func(*apiserver.Server)
+		then  func(*apiservertest.Server)
 		want  string
 	}{
 		"synced":      {until: "synced", args: []string{"pods"}, want: "pods: 1 objects are in the cache, complete up to version 101\n"},
@@ -79,19 +79,19 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 		"any":         {until: "create", args: []string{"pods/web-1", "pods/none"}, any: true, want: "pods/web-1: it is in the cache with version 101\n"},
 		"all there":   {until: "jsonpath={.status.phase}=Running", args: []string{"pods"}, want: "pods: jsonpath={.status.phase}=Running is true of 1 objects\n"},
 		"path is set": {until: "jsonpath=.status.phase", args: []string{"pods/web-1"}, want: "pods/web-1: it is Running\n"},
-		"created": {until: "create", args: []string{"pods/new"}, then: func(srv *apiserver.Server) {
+		"created": {until: "create", args: []string{"pods/new"}, then: func(srv *apiservertest.Server) {
 			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
 		}, want: "pods/new: it is in the cache with version 102\n"},
-		"deleted":     {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { assert.NoError(t, srv.Delete(debugtest.Pods(), web)) }, want: "pods/web-1: it is not in the cache\n"},
-		"all deleted": {until: "delete", args: []string{"pods"}, then: func(srv *apiserver.Server) { assert.NoError(t, srv.Delete(debugtest.Pods(), web)) }, want: "pods: 0 objects are in the cache\n"},
-		"made again": {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) {
+		"deleted":     {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { assert.NoError(t, srv.Delete(debugtest.Pods(), web)) }, want: "pods/web-1: it is not in the cache\n"},
+		"all deleted": {until: "delete", args: []string{"pods"}, then: func(srv *apiservertest.Server) { assert.NoError(t, srv.Delete(debugtest.Pods(), web)) }, want: "pods: 0 objects are in the cache\n"},
+		"made again": {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) {
 			_ = srv.Delete(debugtest.Pods(), web)
 			debugtest.Put(t, srv, web, corev1.PodRunning)
 		}, want: "pods/web-1: it was deleted, and another one made\n"},
-		"a condition": {until: "condition=ready", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { ready(t, srv, "True") }, want: "pods/web-1: condition ready is True\n"},
-		"other value": {until: "condition=Ready=False", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False\n"},
-		"other phase": {until: "jsonpath={.status.phase}=Failed", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { debugtest.Put(t, srv, web, corev1.PodFailed) }, want: "pods/web-1: it is Failed\n"},
-		"after a rest": {until: "create", args: []string{"pods/new"}, then: func(srv *apiserver.Server) {
+		"a condition": {until: "condition=ready", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "True") }, want: "pods/web-1: condition ready is True\n"},
+		"other value": {until: "condition=Ready=False", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False\n"},
+		"other phase": {until: "jsonpath={.status.phase}=Failed", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { debugtest.Put(t, srv, web, corev1.PodFailed) }, want: "pods/web-1: it is Failed\n"},
+		"after a rest": {until: "create", args: []string{"pods/new"}, then: func(srv *apiservertest.Server) {
 			srv.Restart()
 			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
 		}, want: "pods/new: it is in the cache with version 102\n"},
@@ -115,13 +115,13 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 func TestWaitSaysWhatIsMissing(t *testing.T) {
 	for until, c := range map[string]struct {
 		args []string
-		then func(*apiserver.Server)
+		then func(*apiservertest.Server)
 		want string
 	}{
 		"create":                          {args: []string{"pods/web-1", "pods/none"}, want: "--timeout of 8s is over: pods/none: it is not in the cache"},
 		"delete":                          {args: []string{"pods"}, want: "pods: 1 objects are in the cache"},
-		"rv=999":                          {args: []string{"pods"}, then: func(srv *apiserver.Server) { srv.Down() }, want: "pods: the cache is complete up to version 101, and no changes arrive: pods in namespace shop: "},
-		"condition=Ready":                 {args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False: ContainersNotReady: still pulling"},
+		"rv=999":                          {args: []string{"pods"}, then: func(srv *apiservertest.Server) { srv.Down() }, want: "pods: the cache is complete up to version 101, and no changes arrive: pods in namespace shop: "},
+		"condition=Ready":                 {args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False: ContainersNotReady: still pulling"},
 		"condition=Other":                 {args: []string{"pods/web-1"}, want: "pods/web-1: there is no condition Other"},
 		"jsonpath={.status.phase}=Failed": {args: []string{"pods"}, want: "pods: shop/web-1: it is Running"},
 		"jsonpath=.spec.nodeName":         {args: []string{"pods/web-1"}, want: "pods/web-1: there is nothing at that path"},

@@ -1,0 +1,231 @@
+package apiservertest
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/apiservertest/internal/ownership"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// version is one stored state of one object. It never changes once stored;
+// its encodings are made at most once, however many clients read them.
+type version struct {
+	res  *Resource
+	rv   uint64
+	path string // "namespace/name", the order of lists
+	obj  object.Object
+
+	encodings [formats]encoding
+	readings  readings
+}
+
+// event is one change: prev is nil for a creation, gone is set for a deletion.
+type event struct {
+	rv   uint64
+	prev *version
+	cur  *version // for a deletion: the last state, at the deletion's version
+	gone bool
+
+	leftOnce sync.Once
+	left     *version
+}
+
+// leaving gives the object as a watcher sees it whose selector it has just
+// left: the previous state at the version of the change.
+func (e *event) leaving() *version {
+	if e.gone {
+		return e.cur
+	}
+	e.leftOnce.Do(func() { e.left = e.prev.at(e.rv) })
+	return e.left
+}
+
+// seenBy says what a watcher with selector sel is told of e by a server that
+// reads objects as r says: the crossing rules of the API server's watch cache. Not
+// every event concerns every watcher.
+func (e *event) seenBy(sel *selector, r *reading) (watch.EventType, *version, bool) {
+	cur := e.cur.readAs(r)
+	was := e.prev != nil && sel.matches(e.prev.readAs(r))
+	is := !e.gone && sel.matches(cur)
+	switch {
+	case is && was:
+		return watch.Modified, cur, true
+	case is:
+		return watch.Added, cur, true
+	case was:
+		return watch.Deleted, e.leaving().readAs(r), true
+	}
+	return "", nil, false
+}
+
+func formatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }
+
+// at copies v with another resource version.
+func (v *version) at(rv uint64) *version {
+	obj := v.obj.DeepCopyObject().(object.Object)
+	obj.SetResourceVersion(formatRV(rv))
+	return &version{res: v.res, rv: rv, path: v.path, obj: obj}
+}
+
+// collection is everything stored of one resource:
+//
+//	objects  path -> newest version
+//	paths    the keys of objects, sorted
+//	log      the newest changes, oldest first; base have been dropped before them
+//
+// A state of the past is the present with the newer part of the log undone;
+// nothing older than floor is given out, which is what a compacted history
+// means. A compaction, or the bound of the history, raises floor only: the log stays
+// longer, for the watches that have not sent all of it and for servers that lag. All fields are guarded
+// by the cluster's mutex. The log's array is append-only, so that a slice of it
+// may be read without the mutex.
+type collection struct {
+	Resource
+	owners func() (*owners, error) // made when something is written
+
+	objects map[string]*version
+	paths   []string
+	log     []*event
+	base    int           // changes dropped from the front of log so far
+	floor   uint64        // oldest version that may be asked for; all changes after it are in log
+	last    uint64        // version of the newest change, or of the registration
+	born    uint64        // version of the registration: every server begins with the state of then
+	changed chan struct{} // closed, and replaced, with each change
+	gone    bool          // the resource is no longer served
+	removed chan struct{} // closed with gone
+}
+
+func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
+	return &collection{
+		Resource: r,
+		owners:   sync.OnceValues(func() (*owners, error) { return newOwners(types, &r) }),
+		objects:  map[string]*version{},
+		floor:    rv,
+		last:     rv,
+		born:     rv,
+		changed:  make(chan struct{}),
+		removed:  make(chan struct{}),
+	}
+}
+
+// end says that the resource is no longer served. A request that has found the
+// collection before is answered as one that comes after.
+func (c *collection) end() {
+	c.gone = true
+	close(c.removed)
+}
+
+// slowest is how many changes an open watch may be behind at least before it is
+// ended, whatever the history: about as many as a real server queues for one. It is
+// far more than happens at one instant, so that it is no matter of chance which of
+// the watches end that have had no chance to run meanwhile.
+const slowest = 1000
+
+// apply makes e the newest change. A watch may begin at any of the history changes
+// before it, and those after the version seen are kept.
+func (c *collection) apply(e *event, history int, seen uint64) {
+	path := e.cur.path
+	at, found := slices.BinarySearch(c.paths, path)
+	switch {
+	case e.gone:
+		delete(c.objects, path)
+		if found {
+			c.paths = slices.Delete(c.paths, at, at+1)
+		}
+	default:
+		c.objects[path] = e.cur
+		if !found {
+			c.paths = slices.Insert(c.paths, at, path)
+		}
+	}
+	c.log = append(c.log, e)
+	c.last = e.rv
+	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
+		c.floor = c.log[len(c.log)-history-1].rv
+	}
+	// Trimming that late makes its cost a constant per change.
+	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
+		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
+	}
+	c.wake()
+}
+
+// wake lets the watches look again.
+func (c *collection) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// forget drops the n oldest changes.
+func (c *collection) forget(n int) {
+	if n <= 0 {
+		return
+	}
+	c.base += n
+	c.log = slices.Clone(c.log[n:])
+}
+
+// position counts the changes up to rv, those dropped from the log included.
+func (c *collection) position(rv uint64) int {
+	at, _ := slices.BinarySearchFunc(c.log, rv+1, func(e *event, rv uint64) int {
+		return cmp.Compare(e.rv, rv)
+	})
+	return c.base + at
+}
+
+// since returns the changes from position at on; it fails where some of them
+// have been dropped.
+func (c *collection) since(at int) ([]*event, bool) {
+	if at < c.base {
+		return nil, false
+	}
+	return c.log[at-c.base : len(c.log) : len(c.log)], true
+}
+
+// now lists the present, sorted by path, from the path start on.
+func (c *collection) now(start, prefix string) []*version {
+	at, _ := slices.BinarySearch(c.paths, max(start, prefix))
+	list := make([]*version, 0, len(c.paths)-at)
+	for _, path := range c.paths[at:] {
+		if !strings.HasPrefix(path, prefix) {
+			break
+		}
+		list = append(list, c.objects[path])
+	}
+	return list
+}
+
+// past lists the state at rv, which must not be older than floor.
+func (c *collection) past(rv uint64, start, prefix string) []*version {
+	undo := map[string]*version{}
+	for _, e := range c.log[c.position(rv)-c.base:] {
+		if _, seen := undo[e.cur.path]; !seen {
+			undo[e.cur.path] = e.prev // the first change after rv knows the state at rv
+		}
+	}
+	list := slices.DeleteFunc(c.now(start, prefix), func(v *version) bool {
+		_, changed := undo[v.path]
+		return changed
+	})
+	for path, v := range undo {
+		if v != nil && path >= start && strings.HasPrefix(path, prefix) {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b *version) int { return strings.Compare(a.path, b.path) })
+	return list
+}
+
+// pathOf is an object's place in the order of lists.
+func (r *Resource) pathOf(k object.Key) string {
+	if !r.Namespaced {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}

@@ -1,0 +1,209 @@
+package apiservertest
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// Endpoint is one way to reach a Server: a loopback port, or connections in
+// memory. Server.Close closes it.
+type Endpoint struct {
+	// URL is the base of all addresses, without a slash at the end.
+	URL string
+
+	// CA is the certificate to trust, in PEM, for an endpoint with TLS.
+	CA []byte
+
+	server   *Server
+	http     *http.Server
+	listener net.Listener
+	dial     func(context.Context) (net.Conn, error)
+	connect  func(context.Context, net.Conn) error // nil for a port
+	served   chan struct{}                         // closed when Serve has returned
+
+	mu    sync.Mutex
+	came  int              // connections so far
+	conns map[net.Conn]int // those that are open, by the order in which they came
+	empty *sync.Cond       // on mu: conns has become empty
+}
+
+// ListenOptions say how Listen listens.
+type ListenOptions struct {
+	// TLS serves HTTPS, and HTTP/2 where the client asks for it, with a
+	// certificate for 127.0.0.1 and localhost made for this endpoint.
+	TLS bool
+}
+
+// Listen serves on a free port of 127.0.0.1.
+func (s *Server) Listen(opts ListenOptions) (*Endpoint, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen on loopback: %w", err)
+	}
+	e := s.newEndpoint("http://"+l.Addr().String(), l)
+	dialer := &net.Dialer{}
+	e.dial = func(ctx context.Context) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", l.Addr().String())
+	}
+	if opts.TLS {
+		cert, ca, err := selfSigned()
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("make a certificate: %w", err)
+		}
+		e.URL, e.CA = "https://"+l.Addr().String(), ca
+		e.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	}
+	return e, e.start(opts.TLS)
+}
+
+// Pipe serves connections in memory (HTTP/1.1), which only DialContext and
+// Connect reach. Nothing of it blocks on the operating system: a client and its
+// server can run inside one testing/synctest bubble.
+func (s *Server) Pipe() (*Endpoint, error) {
+	l := newPipeListener()
+	e := s.newEndpoint("http://apiserver.pipe", l)
+	e.dial, e.connect = l.dial, l.connect
+	return e, e.start(false)
+}
+
+func (s *Server) newEndpoint(url string, l net.Listener) *Endpoint {
+	e := &Endpoint{
+		URL:    url,
+		server: s,
+		served: make(chan struct{}),
+		conns:  map[net.Conn]int{},
+	}
+	e.empty = sync.NewCond(&e.mu)
+	e.listener = &gate{Listener: l, server: s}
+	e.http = &http.Server{
+		Handler:   s,
+		ConnState: e.track,
+		ErrorLog:  log.New(logWriter{s.opts.Logger}, "", 0),
+	}
+	return e
+}
+
+// start registers the endpoint and begins to serve; the goroutine ends with
+// the listener, in shutdown.
+func (e *Endpoint) start(secure bool) error {
+	s := e.server
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		e.listener.Close()
+		return fmt.Errorf("serve at %s: the server is closed", e.URL)
+	}
+	s.endpoints = append(s.endpoints, e)
+	go func() {
+		defer close(e.served)
+		var err error
+		if secure {
+			err = e.http.ServeTLS(e.listener, "", "")
+		} else {
+			err = e.http.Serve(e.listener)
+		}
+		if err != http.ErrServerClosed {
+			s.opts.Logger.Error("endpoint failed", "url", e.URL, "error", err)
+		}
+	}()
+	return nil
+}
+
+// DialContext connects to the endpoint, whatever the address: it is made for
+// http.Transport.DialContext. While the server is down it fails as a refused
+// connection does.
+func (e *Endpoint) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if e.server.refusing() {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	return e.dial(ctx)
+}
+
+// Connect hands the server its end of a connection that somebody else has made, as
+// a network.Link does, and waits until it is accepted. While the server is down it
+// fails as a refused connection does. It needs an endpoint that Pipe has made.
+func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
+	switch {
+	case e.connect == nil:
+		return fmt.Errorf("connect to %s: a port accepts its own connections only, use Pipe", e.URL)
+	case e.server.refusing():
+		return syscall.ECONNREFUSED
+	}
+	return e.connect(ctx, server)
+}
+
+// track keeps the set of open connections.
+func (e *Endpoint) track(conn net.Conn, state http.ConnState) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		e.came++
+		e.conns[conn] = e.came
+	case http.StateClosed, http.StateHijacked:
+		delete(e.conns, conn)
+		if len(e.conns) == 0 {
+			e.empty.Broadcast()
+		}
+	}
+}
+
+// cut closes every open connection, which ends blocked reads and writes.
+func (e *Endpoint) cut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	oldestFirst := func(a, b net.Conn) int { return cmp.Compare(e.conns[a], e.conns[b]) }
+	for _, conn := range slices.SortedFunc(maps.Keys(e.conns), oldestFirst) {
+		// The client sees the end of the connection; there is nobody else to
+		// tell that closing it failed.
+		_ = conn.Close()
+	}
+}
+
+// shutdown closes the endpoint and returns when its goroutines have ended.
+func (e *Endpoint) shutdown() {
+	if err := e.http.Close(); err != nil {
+		e.server.opts.Logger.Debug("close endpoint", "url", e.URL, "error", err)
+	}
+	<-e.served
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(e.conns) > 0 {
+		e.empty.Wait()
+	}
+}
+
+// gate drops the connections that come while the server is down.
+type gate struct {
+	net.Listener
+	server *Server
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil || !g.server.refusing() {
+			return conn, err
+		}
+		_ = conn.Close() // refusing it is the purpose
+	}
+}
+
+// logWriter hands net/http's log lines to slog.
+type logWriter struct{ to *slog.Logger }
+
+func (l logWriter) Write(line []byte) (int, error) {
+	l.to.Debug("net/http", "message", string(line))
+	return len(line), nil
+}

@@ -1,0 +1,304 @@
+package apiservertest
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault is one rule of what goes wrong: which requests it concerns, how
+// often, and what happens to them.
+//
+//	srv.Faults().Add(apiservertest.Fault{
+//		Verb: "list", Resource: "pods", Count: 3,
+//		Do: []apiservertest.Action{apiservertest.Fail{Code: 500}},
+//	})
+//
+// A request is given the actions of every rule that fires for it.
+type Fault struct {
+	// Name is under what the fault is counted in Stats; if empty, the types
+	// of its actions.
+	Name string
+
+	Verb     string // as in RBAC; empty for every verb
+	Resource string // plural name; empty for every resource and for requests without one
+
+	// Skip lets the first matching requests pass. Of the rest every Every-th
+	// one is concerned (all, if zero), each with Probability (certainly, if
+	// zero), until Count of them were hit (without end, if zero).
+	Skip        int
+	Every       int
+	Count       int
+	Probability float64
+
+	Do []Action
+}
+
+// Action is what a fault does to a request. Frames are the events of a watch
+// or the items of a list, counted from 0.
+type Action interface{ apply(*plan) }
+
+// Delay answers later.
+type Delay struct{ For time.Duration }
+
+// Cut breaks the connection after some bytes of the body; after none, without
+// any response. net/http tries a GET again by itself where a connection that
+// it has used before breaks without a response, so that its caller may not
+// even notice the latter.
+type Cut struct{ AfterBytes int64 }
+
+// Fail answers with an error. Reason and Message are made from the code where
+// they are empty. RetryAfter is sent as it is: seconds, or an HTTP date.
+type Fail struct {
+	Code       int
+	Reason     metav1.StatusReason
+	Message    string
+	RetryAfter string
+}
+
+// Answer answers with Body, as JSON unless a Header says otherwise. The server does not handle the request.
+type Answer struct {
+	Code int // http.StatusOK if zero
+	Body []byte
+}
+
+// Header sets a header field of the response to Values, whatever else the server or another fault sets. Without
+// Values the response has no such field.
+type Header struct {
+	Name   string
+	Values []string
+}
+
+// Compacted forgets the history before the request is served; see
+// Server.Compact.
+type Compacted struct{}
+
+// Garble flips bytes in a frame.
+type Garble struct{ Frame int }
+
+// Alter changes the response body from its At-th byte on, counted from 0 as the body would
+// be without it: Flip is XORed to that byte, then Cut bytes from there are left out, and
+// Insert stands in their place. The response still ends in good order, so that only who
+// reads the body can find out; what is altered may even be another valid object. Several
+// of them apply to one response in the order of At, and of those at one byte the first.
+type Alter struct {
+	At     int64
+	Flip   byte
+	Cut    int64
+	Insert []byte
+}
+
+// Truncate sends half of a frame and then ends the response in good order.
+type Truncate struct{ Frame int }
+
+// Oversize sends a frame of Size bytes instead of the right one.
+type Oversize struct {
+	Frame int
+	Size  int
+}
+
+// WrongType sends a ComponentStatus instead of the right object. In a
+// protobuf list, whose items do not carry their kind, it is an item that no
+// type can be decoded from.
+type WrongType struct{ Frame int }
+
+// NoBookmarks sends no periodic bookmarks.
+type NoBookmarks struct{}
+
+// RepeatBookmarks sends each periodic bookmark some more times.
+type RepeatBookmarks struct{ Times int }
+
+// BareBookmarks sends bookmarks without a resource version.
+type BareBookmarks struct{}
+
+// Duplicate sends every Every-th frame twice.
+type Duplicate struct{ Every int }
+
+// Silence sends nothing more after some frames and keeps the connection open;
+// after none, it does not even begin to answer.
+type Silence struct{ AfterFrames int }
+
+// WithholdEnd never sends the bookmark that ends a streaming list.
+type WithholdEnd struct{}
+
+// ErrorEvent ends a watch with an ERROR event after some frames; after none, at once.
+type ErrorEvent struct {
+	AfterFrames int
+	Status      metav1.Status
+}
+
+// Raw sends Bytes as they are after some frames of a watch; after none, at once. The watch goes on after them.
+type Raw struct {
+	AfterFrames int
+	Bytes       []byte
+}
+
+// plan is what the actions make of one request. Negative numbers are never.
+type plan struct {
+	delay           time.Duration
+	compact         bool
+	fail            *Fail
+	answer          *Answer
+	headers         []Header
+	raws            []Raw
+	cutAfter        int64
+	alters          []Alter
+	garbleAt        int
+	endAt           int
+	oversizeAt      int
+	oversize        int
+	wrongTypeAt     int
+	noBookmarks     bool
+	repeatBookmarks int
+	bareBookmarks   bool
+	duplicateEvery  int
+	silentAt        int
+	withholdEnd     bool
+	errorAt         int
+	errorStatus     metav1.Status
+}
+
+func (a Delay) apply(p *plan)           { p.delay += a.For }
+func (a Cut) apply(p *plan)             { p.cutAfter = a.AfterBytes }
+func (a Fail) apply(p *plan)            { p.fail = &a }
+func (a Answer) apply(p *plan)          { p.answer = &a }
+func (a Header) apply(p *plan)          { p.headers = append(p.headers, a) }
+func (a Raw) apply(p *plan)             { p.raws = append(p.raws, a) }
+func (a Compacted) apply(p *plan)       { p.compact = true }
+func (a Garble) apply(p *plan)          { p.garbleAt = a.Frame }
+func (a Alter) apply(p *plan)           { p.alters = append(p.alters, a) }
+func (a Truncate) apply(p *plan)        { p.endAt = a.Frame }
+func (a Oversize) apply(p *plan)        { p.oversizeAt, p.oversize = a.Frame, a.Size }
+func (a WrongType) apply(p *plan)       { p.wrongTypeAt = a.Frame }
+func (a NoBookmarks) apply(p *plan)     { p.noBookmarks = true }
+func (a RepeatBookmarks) apply(p *plan) { p.repeatBookmarks = a.Times }
+func (a BareBookmarks) apply(p *plan)   { p.bareBookmarks = true }
+func (a Duplicate) apply(p *plan)       { p.duplicateEvery = max(1, a.Every) }
+func (a Silence) apply(p *plan)         { p.silentAt = a.AfterFrames }
+func (a WithholdEnd) apply(p *plan)     { p.withholdEnd = true }
+func (a ErrorEvent) apply(p *plan)      { p.errorAt, p.errorStatus = a.AfterFrames, a.Status }
+
+// status is the body that goes with the failure.
+func (a Fail) status() metav1.Status {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
+		http.StatusForbidden:           metav1.StatusReasonForbidden,
+		http.StatusNotFound:            metav1.StatusReasonNotFound,
+		http.StatusConflict:            metav1.StatusReasonConflict,
+		http.StatusGone:                metav1.StatusReasonExpired,
+		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+		http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
+	}
+	return metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    int32(a.Code),
+		Reason:  cmp.Or(a.Reason, reasons[a.Code]),
+		Message: cmp.Or(a.Message, fmt.Sprintf("fault: %d %s", a.Code, http.StatusText(a.Code))),
+	}
+}
+
+// Faults is the plan of a server. It may be changed at any time; a request is
+// given its faults when it arrives. All methods may be called concurrently.
+//
+// Whether a Probability comes true depends on the seed, the rule, who asks for
+// what (User-Agent, verb and path), and the how many-th time that is. Skip, Every
+// and Count go by the order in which requests arrive; between clients that ask at
+// one instant it is the scheduler's.
+type Faults struct {
+	mu    sync.Mutex
+	rules []*rule
+	dice  *dice
+	next  FaultID
+}
+
+// FaultID names a rule of Faults.
+type FaultID int
+
+type rule struct {
+	Fault
+	id   FaultID
+	seen int
+	hit  int
+}
+
+func newFaults(seed uint64) *Faults {
+	return &Faults{dice: newDice(seed, "faults")}
+}
+
+// Add adds a rule.
+func (f *Faults) Add(fault Fault) FaultID {
+	if fault.Name == "" {
+		for i, action := range fault.Do {
+			if i > 0 {
+				fault.Name += "+"
+			}
+			fault.Name += reflect.TypeOf(action).Name()
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	f.rules = append(f.rules, &rule{Fault: fault, id: f.next})
+	return f.next
+}
+
+// Remove takes a rule away and returns how many requests it has hit.
+func (f *Faults) Remove(id FaultID) (hits int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = slices.DeleteFunc(f.rules, func(r *rule) bool {
+		if r.id == id {
+			hits = r.hit
+		}
+		return r.id == id
+	})
+	return hits
+}
+
+// Clear takes all rules away.
+func (f *Faults) Clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = nil
+}
+
+// plan works out what happens to one request.
+func (f *Faults) plan(c *call) *plan {
+	p := &plan{cutAfter: -1, garbleAt: -1, endAt: -1, oversizeAt: -1, wrongTypeAt: -1, silentAt: -1, errorAt: -1}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.rules {
+		if r.Verb != "" && r.Verb != c.verb || r.Resource != "" && r.Resource != c.resource || !f.fires(r, c) {
+			continue
+		}
+		r.hit++
+		c.server.stats.fault(r.Name)
+		for _, action := range r.Do {
+			action.apply(p)
+		}
+	}
+	return p
+}
+
+// fires counts a matching request and decides whether r hits it.
+func (f *Faults) fires(r *rule, c *call) bool {
+	r.seen++
+	if r.seen <= r.Skip || r.Count > 0 && r.hit >= r.Count {
+		return false
+	}
+	if r.Every > 1 && (r.seen-r.Skip)%r.Every != 0 {
+		return false
+	}
+	if r.Probability == 0 {
+		return true
+	}
+	return f.dice.of(fmt.Sprint(r.id, c.r.UserAgent(), c.verb, c.r.URL.Path)).Float64() < r.Probability
+}

@@ -1,0 +1,140 @@
+package apiservertest
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/millrace-dev/millrace/apiservertest/internal/ownership"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// directManager is the manager of the fields that Server.Update and Server.Put
+// change.
+const directManager = "test"
+
+// owners keep the managed fields of one resource.
+type owners struct {
+	main   *ownership.Manager // of the resource without its status
+	status *ownership.Manager // of the status subresource
+	scale  *ownership.Manager // of the scale subresource; nil where there is none
+	whole  *ownership.Manager // of both, for writes past HTTP
+}
+
+func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
+	opts := ownership.Options{Kind: r.GVK(), New: r.New, Schema: r.Schema, Default: r.defaults}
+	var o owners
+	var errs [4]error
+	o.whole, errs[0] = ownership.New(types, opts)
+	if r.Status {
+		opts.Reset = []fieldpath.Path{fieldpath.MakePathOrDie("status")}
+	}
+	o.main, errs[1] = ownership.New(types, opts)
+	opts.Subresource, opts.Default, opts.Reset = "status", nil, r.statusKeeps()
+	o.status, errs[2] = ownership.New(types, opts)
+	if r.Scale != nil {
+		opts.Subresource, opts.Reset = "scale", nil
+		o.scale, errs[3] = ownership.New(types, opts)
+	}
+	return &o, errors.Join(errs[:]...)
+}
+
+// statusKeeps are the fields that a write to the status leaves alone.
+func (r *Resource) statusKeeps() []fieldpath.Path {
+	if r.custom() {
+		return []fieldpath.Path{fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata")}
+	}
+	kept := []fieldpath.Path{fieldpath.MakePathOrDie("spec")}
+	for field, writable := range map[string]bool{
+		"labels": r.statusLabels, "annotations": r.statusAnnotations,
+		"finalizers": false, "ownerReferences": false, "deletionTimestamp": false,
+	} {
+		if !writable {
+			kept = append(kept, fieldpath.MakePathOrDie("metadata", field))
+		}
+	}
+	return kept
+}
+
+// owners are those of what the request writes to.
+func (c *call) owners() (*ownership.Manager, error) {
+	o, err := c.coll.owners()
+	switch {
+	case err != nil:
+		return nil, apierrors.NewInternalError(err)
+	case c.subresource == "status":
+		return o.status, nil
+	case c.subresource == "scale":
+		return o.scale, nil
+	}
+	return o.main, nil
+}
+
+// owned gives obj the managed fields that it has after the request has replaced
+// live, or created it where live is nil. As on a real server, an object that its
+// schema does not allow is not refused for that.
+func (c *call) owned(live, obj object.Object) (object.Object, error) {
+	o, err := c.owners()
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = o.Update(live, obj, c.manager()); err != nil {
+		c.server.opts.Logger.Warn("managed fields are not kept", "path", c.r.URL.Path, "error", err)
+	}
+	return obj, nil
+}
+
+// applied merges what the request applies into live, which is nil where it creates.
+func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (object.Object, error) {
+	o, err := c.owners()
+	if err != nil {
+		return nil, err
+	}
+	obj, err := o.Apply(live, patch, c.manager(), boolParam(c.r, "force"))
+	if _, status := errors.AsType[*apierrors.StatusError](err); err != nil && !status {
+		return nil, unclassified(err.Error())
+	}
+	return obj, err
+}
+
+// maxManager is how long the name of a manager may be.
+const maxManager = 128
+
+// manager is the one that writes: fieldManager, or else what the User-Agent says before
+// its first slash.
+func (c *call) manager() string {
+	if manager := c.r.URL.Query().Get("fieldManager"); manager != "" {
+		return manager
+	}
+	agent, _, _ := strings.Cut(c.r.UserAgent(), "/")
+	for i, r := range agent {
+		if i >= maxManager || !unicode.IsPrint(r) {
+			return agent[:i]
+		}
+	}
+	return agent
+}
+
+// sameButTimes reports whether two states of an object differ at most in when
+// their managers wrote.
+func sameButTimes(old, obj object.Object) bool {
+	entries := obj.GetManagedFields()
+	before := old.GetManagedFields()
+	if len(entries) != len(before) {
+		return false
+	}
+	for i, e := range entries {
+		e.Time = before[i].Time
+		if !equality.Semantic.DeepEqual(e, before[i]) {
+			return false
+		}
+	}
+	obj.SetManagedFields(before)
+	defer obj.SetManagedFields(entries)
+	return equality.Semantic.DeepEqual(old, obj)
+}

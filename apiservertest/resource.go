@@ -1,0 +1,325 @@
+package apiservertest
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Resource describes one served resource, as a CustomResourceDefinition or a
+// registration in the API server's code would. The zero values of Singular
+// and ListKind are derived from Kind.
+type Resource struct {
+	object.GVR
+
+	Kind       string
+	ListKind   string
+	Singular   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+
+	// Status: the resource has a status subresource, so that writes to the
+	// resource itself leave the status alone.
+	Status bool
+
+	// Scale: the resource has a scale subresource. Nil means that it has none.
+	Scale *Scale
+
+	// Generation: metadata.generation counts the changes of the spec.
+	Generation bool
+
+	// New makes an empty object of the Go type. A nil New makes a custom
+	// resource: unstructured objects, JSON only.
+	New func() object.Object
+
+	// Fields gives the fields that a field selector may name beside
+	// metadata.name and metadata.namespace. It is called with objects of the
+	// resource and, to learn the names, with an empty one.
+	Fields func(object.Object) fields.Set
+
+	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. It says
+	// how lists merge when an object is applied; nothing is validated, defaulted or
+	// pruned by it. Without it a list that is not in the metadata is one field.
+	Schema []byte
+
+	// What follows are the strategies of single built-in resources.
+
+	noDeleteCollection  bool // namespaces are deleted one by one
+	keepsStatusOnCreate bool // nodes register themselves with a status
+	createsOnUpdate     bool // PUT creates what does not exist
+	needsVersion        bool // PUT must carry a resourceVersion
+	marksDeletion       bool // DELETE first stores the deletion timestamp, then deletes
+	returnsDeleted      bool // DELETE answers with the object, not with a Status
+	statusLabels        bool // a status write may change labels
+	statusAnnotations   bool // a status write may change annotations
+	annotationsCount    bool // as changes of the spec: ReplicaSets have copies of them
+	pods                bool // binding, eviction and log
+	defaults            func(object.Object)
+	fieldNames          fields.Set
+	validName           validation.ValidateNameFunc // of new objects; nil for that of a DNS subdomain
+}
+
+// GVK returns the kind of the resource's objects.
+func (r *Resource) GVK() object.GVK {
+	return r.GroupVersion().WithKind(r.Kind)
+}
+
+// complete fills in what can be derived and checks the rest.
+func (r *Resource) complete() error {
+	if r.GVR.Resource == "" || r.Version == "" || r.Kind == "" {
+		return fmt.Errorf("resource %v: version, resource and kind must be set", r.GVR)
+	}
+	if r.ListKind == "" {
+		r.ListKind = r.Kind + "List"
+	}
+	if r.Singular == "" {
+		r.Singular = strings.ToLower(r.Kind)
+	}
+	if r.New == nil {
+		gvk := r.GVK()
+		r.New = func() object.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gvk)
+			return u
+		}
+	}
+	if r.Fields != nil {
+		r.fieldNames = r.Fields(r.New())
+	}
+	if r.Scale != nil {
+		if err := r.Scale.complete(); err != nil {
+			return fmt.Errorf("resource %v: %w", r.GVR, err)
+		}
+	}
+	r.needsVersion = r.needsVersion || r.custom()
+	if r.validName == nil {
+		r.validName = validation.NameIsDNSSubdomain
+	}
+	return nil
+}
+
+// custom reports whether objects are unstructured and therefore JSON only.
+func (r *Resource) custom() bool {
+	_, unstructured := r.New().(*unstructured.Unstructured)
+	return unstructured
+}
+
+func (r *Resource) goType() reflect.Type { return reflect.TypeOf(r.New()) }
+
+// fieldSet gives the values that field selectors look at.
+func (r *Resource) fieldSet(o object.Object) fields.Set {
+	set := fields.Set{}
+	if r.Fields != nil {
+		set = r.Fields(o)
+	}
+	set["metadata.name"] = o.GetName()
+	if r.Namespaced {
+		set["metadata.namespace"] = o.GetNamespace()
+	}
+	return set
+}
+
+// fieldLabel checks one term of a field selector and gives its canonical
+// form. The messages are those of the API server's conversion functions.
+func (r *Resource) fieldLabel(label, value string) (string, string, error) {
+	switch label {
+	case "metadata.name":
+		return label, value, nil
+	case "metadata.namespace":
+		if r.Namespaced || r.Fields == nil {
+			return label, value, nil
+		}
+	case "spec.host":
+		if r.Kind == "Pod" {
+			return "spec.nodeName", value, nil
+		}
+	case "name":
+		if r.Kind == "Namespace" {
+			return "metadata.name", value, nil
+		}
+	}
+	if _, known := r.fieldNames[label]; known {
+		return label, value, nil
+	}
+	switch {
+	case r.Fields == nil:
+		return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+	case r.Kind == "Job":
+		return "", "", fmt.Errorf("field label %q not supported for Job", label)
+	}
+	return "", "", fmt.Errorf("field label not supported: %s", label)
+}
+
+// Builtin returns the resources that every server has: pods, services, configmaps,
+// secrets, namespaces, nodes, events, leases, the workloads of apps and batch, and what
+// else many controllers make: service accounts, volume claims, quotas, limits, ingresses,
+// network policies, disruption budgets, roles and their bindings.
+func Builtin() []Resource {
+	core := func(resource, kind string, namespaced bool, new func() object.Object, short ...string) Resource {
+		return Resource{
+			GVR:  corev1.SchemeGroupVersion.WithResource(resource),
+			Kind: kind, Namespaced: namespaced, New: new, ShortNames: short,
+			statusLabels: true, statusAnnotations: true,
+		}
+	}
+	pods := core("pods", "Pod", true, func() object.Object { return &corev1.Pod{} }, "po")
+	pods.Status, pods.Generation = true, true
+	pods.marksDeletion, pods.returnsDeleted, pods.pods = true, true, true
+	pods.Categories = []string{"all"}
+	pods.Fields, pods.defaults = podFields, podDefaults
+
+	services := core("services", "Service", true, func() object.Object { return &corev1.Service{} }, "svc")
+	services.Status, services.createsOnUpdate, services.returnsDeleted = true, true, true
+	services.validName = validation.NameIsDNSLabel
+	services.Categories = []string{"all"}
+	services.Fields = func(o object.Object) fields.Set {
+		s := o.(*corev1.Service)
+		return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+	}
+
+	secrets := core("secrets", "Secret", true, func() object.Object { return &corev1.Secret{} })
+	secrets.Fields = func(o object.Object) fields.Set {
+		return fields.Set{"type": string(o.(*corev1.Secret).Type)}
+	}
+	secrets.defaults = func(o object.Object) {
+		if s := o.(*corev1.Secret); s.Type == "" {
+			s.Type = corev1.SecretTypeOpaque
+		}
+	}
+
+	namespaces := core("namespaces", "Namespace", false, func() object.Object { return &corev1.Namespace{} }, "ns")
+	namespaces.Status, namespaces.noDeleteCollection = true, true
+	namespaces.Fields = func(o object.Object) fields.Set {
+		return fields.Set{"status.phase": string(o.(*corev1.Namespace).Status.Phase)}
+	}
+	namespaces.defaults, namespaces.validName = namespaceDefaults, validation.ValidateNamespaceName
+
+	nodes := core("nodes", "Node", false, func() object.Object { return &corev1.Node{} }, "no")
+	nodes.Status, nodes.keepsStatusOnCreate = true, true
+	nodes.Fields = func(o object.Object) fields.Set {
+		return fields.Set{"spec.unschedulable": fmt.Sprint(o.(*corev1.Node).Spec.Unschedulable)}
+	}
+
+	events := core("events", "Event", true, func() object.Object { return &corev1.Event{} }, "ev")
+	events.Fields, events.createsOnUpdate, events.validName = eventFields, true, path.ValidatePathSegmentName
+
+	return append([]Resource{
+		pods, services, secrets, namespaces, nodes, events,
+		core("configmaps", "ConfigMap", true, func() object.Object { return &corev1.ConfigMap{} }, "cm"),
+	}, append(builtinGroups(), owned()...)...)
+}
+
+func builtinGroups() []Resource {
+	return []Resource{{
+		GVR:  eventsv1.SchemeGroupVersion.WithResource("events"),
+		Kind: "Event", Namespaced: true, createsOnUpdate: true,
+		ShortNames: []string{"ev"},
+		New:        func() object.Object { return &eventsv1.Event{} }, Fields: newEventFields,
+	}, {
+		GVR:  coordinationv1.SchemeGroupVersion.WithResource("leases"),
+		Kind: "Lease", Namespaced: true, createsOnUpdate: true, needsVersion: true,
+		New: func() object.Object { return &coordinationv1.Lease{} },
+	}, {
+		GVR:  appsv1.SchemeGroupVersion.WithResource("deployments"),
+		Kind: "Deployment", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true, annotationsCount: true,
+		ShortNames: []string{"deploy"}, Categories: []string{"all"},
+		New: func() object.Object { return &appsv1.Deployment{} },
+	}, {
+		GVR:  appsv1.SchemeGroupVersion.WithResource("replicasets"),
+		Kind: "ReplicaSet", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true,
+		ShortNames: []string{"rs"}, Categories: []string{"all"},
+		New: func() object.Object { return &appsv1.ReplicaSet{} },
+	}}
+}
+
+func podFields(o object.Object) fields.Set {
+	p := o.(*corev1.Pod)
+	return fields.Set{
+		"spec.nodeName":            p.Spec.NodeName,
+		"spec.restartPolicy":       string(p.Spec.RestartPolicy),
+		"spec.schedulerName":       p.Spec.SchedulerName,
+		"spec.serviceAccountName":  p.Spec.ServiceAccountName,
+		"spec.hostNetwork":         fmt.Sprint(p.Spec.HostNetwork),
+		"status.phase":             string(p.Status.Phase),
+		"status.podIP":             p.Status.PodIP,
+		"status.podIPs":            "", // the real server knows the name and no value
+		"status.nominatedNodeName": p.Status.NominatedNodeName,
+	}
+}
+
+func podDefaults(o object.Object) {
+	p := o.(*corev1.Pod)
+	if p.Spec.RestartPolicy == "" {
+		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	if p.Spec.SchedulerName == "" {
+		p.Spec.SchedulerName = corev1.DefaultSchedulerName
+	}
+	if p.Status.Phase == "" {
+		p.Status.Phase = corev1.PodPending
+	}
+}
+
+func namespaceDefaults(o object.Object) {
+	ns := o.(*corev1.Namespace)
+	if ns.Labels == nil {
+		ns.Labels = map[string]string{}
+	}
+	ns.Labels[corev1.LabelMetadataName] = ns.Name
+	if ns.Status.Phase == "" {
+		ns.Status.Phase = corev1.NamespaceActive
+	}
+}
+
+func eventFields(o object.Object) fields.Set {
+	e := o.(*corev1.Event)
+	source := cmp.Or(e.Source.Component, e.ReportingController)
+	return fields.Set{
+		"involvedObject.kind":            e.InvolvedObject.Kind,
+		"involvedObject.namespace":       e.InvolvedObject.Namespace,
+		"involvedObject.name":            e.InvolvedObject.Name,
+		"involvedObject.uid":             string(e.InvolvedObject.UID),
+		"involvedObject.apiVersion":      e.InvolvedObject.APIVersion,
+		"involvedObject.resourceVersion": e.InvolvedObject.ResourceVersion,
+		"involvedObject.fieldPath":       e.InvolvedObject.FieldPath,
+		"reason":                         e.Reason,
+		"reportingComponent":             e.ReportingController,
+		"source":                         source,
+		"type":                           e.Type,
+	}
+}
+
+// newEventFields are those of events.k8s.io.
+func newEventFields(o object.Object) fields.Set {
+	e := o.(*eventsv1.Event)
+	return fields.Set{
+		"regarding.kind":            e.Regarding.Kind,
+		"regarding.namespace":       e.Regarding.Namespace,
+		"regarding.name":            e.Regarding.Name,
+		"regarding.uid":             string(e.Regarding.UID),
+		"regarding.apiVersion":      e.Regarding.APIVersion,
+		"regarding.resourceVersion": e.Regarding.ResourceVersion,
+		"regarding.fieldPath":       e.Regarding.FieldPath,
+		"reason":                    e.Reason,
+		"reportingController":       e.ReportingController,
+		"type":                      e.Type,
+	}
+}
+
+func jobFields(o object.Object) fields.Set {
+	return fields.Set{"status.successful": fmt.Sprint(o.(*batchv1.Job).Status.Succeeded)}
+}

@@ -1,0 +1,95 @@
+package apiservertest
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// AddResource starts to serve r, as the creation of a
+// CustomResourceDefinition does.
+func (s *cluster) AddResource(r Resource) error {
+	if err := r.complete(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, exists := s.collections[r.GVR]; exists {
+		return fmt.Errorf("resource %v is served already", r.GVR)
+	}
+	c := newCollection(r, s.types, s.rv)
+	if len(r.Schema) > 0 {
+		if _, err := c.owners(); err != nil {
+			return fmt.Errorf("resource %v: %w", r.GVR, err)
+		}
+	}
+	s.collections[r.GVR] = c
+	if !r.custom() {
+		s.byType[r.goType()] = c
+	}
+	return nil
+}
+
+// RemoveResource stops serving a resource, as the deletion of a
+// CustomResourceDefinition does: its objects are deleted, its watches are told
+// so and end, and further requests are answered with 404.
+func (s *cluster) RemoveResource(gvr object.GVR) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, exists := s.collections[gvr]
+	if !exists {
+		return fmt.Errorf("resource %v is not served", gvr)
+	}
+	delete(s.collections, gvr)
+	delete(s.byType, c.goType())
+	for _, v := range c.now("", "") {
+		s.remove(c, v)
+	}
+	c.end()
+	return nil
+}
+
+// ReplaceResource serves r in the place of a custom resource and keeps its
+// objects with their UIDs and resource versions, as a CustomResourceDefinition
+// does whose version, kind or subresources change: only the kind of the objects
+// is another. Watches of what is replaced end, and those of r know no history.
+// The scope of r must be the same, as it must on a real server; for another
+// scope remove the resource and add it again, which deletes the objects.
+func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
+	if err := r.complete(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, exists := s.collections[gvr]
+	switch {
+	case !exists:
+		return fmt.Errorf("resource %v is not served", gvr)
+	case !old.custom() || !r.custom():
+		return fmt.Errorf("replace resource %v by %v: both must be custom resources", gvr, r.GVR)
+	case old.Namespaced != r.Namespaced:
+		return fmt.Errorf("replace resource %v by %v: one is namespaced and the other is not; use RemoveResource and AddResource", gvr, r.GVR)
+	}
+	if _, exists := s.collections[r.GVR]; exists && r.GVR != gvr {
+		return fmt.Errorf("resource %v is served already", r.GVR)
+	}
+	c := newCollection(r, s.types, s.rv)
+	if len(r.Schema) > 0 {
+		if _, err := c.owners(); err != nil {
+			return fmt.Errorf("resource %v: %w", r.GVR, err)
+		}
+	}
+	c.last, c.paths = old.last, slices.Clone(old.paths)
+	for path, v := range old.objects {
+		obj := clone(v.obj).(*unstructured.Unstructured)
+		obj.SetGroupVersionKind(r.GVK())
+		c.objects[path] = &version{res: &c.Resource, rv: v.rv, path: path, obj: obj}
+	}
+	delete(s.collections, gvr)
+	s.collections[r.GVR] = c
+	old.end()
+	return nil
+}

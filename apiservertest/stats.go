@@ -1,0 +1,141 @@
+package apiservertest
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Stats counts what a server was asked and what it did. All methods may be
+// called concurrently.
+type Stats struct {
+	mu       sync.Mutex
+	requests map[RequestKey]int
+	started  map[RequestKey]int
+	events   map[EventKey]int
+	faults   map[string]int
+}
+
+// RequestKey is by what requests are counted.
+type RequestKey struct {
+	Verb     string // as in RBAC
+	Resource string // plural name; empty for discovery, health and the like
+	Code     int    // HTTP status; 0 where the connection broke before there was one
+}
+
+// EventKey is by what watch events are counted.
+type EventKey struct {
+	Resource string
+	Type     watch.EventType
+}
+
+func newStats() *Stats {
+	return &Stats{
+		requests: map[RequestKey]int{},
+		started:  map[RequestKey]int{},
+		events:   map[EventKey]int{},
+		faults:   map[string]int{},
+	}
+}
+
+// Requests counts the requests that have arrived for a verb and resource,
+// those in progress included. An empty verb or resource stands for all.
+func (s *Stats) Requests(verb, resource string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sum(s.started, func(k RequestKey) bool { return k.is(verb, resource) })
+}
+
+// Answers counts the requests of a verb and resource that have ended with an
+// HTTP status; 0 is a connection that broke before there was one. An empty
+// verb or resource stands for all.
+func (s *Stats) Answers(verb, resource string, code int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sum(s.requests, func(k RequestKey) bool { return k.is(verb, resource) && k.Code == code })
+}
+
+// AllAnswers gives all counts of ended requests.
+func (s *Stats) AllAnswers() map[RequestKey]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.requests)
+}
+
+// Open counts the requests in progress of a verb and resource; for "watch",
+// the open watches.
+func (s *Stats) Open(verb, resource string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	match := func(k RequestKey) bool { return k.is(verb, resource) }
+	return sum(s.started, match) - sum(s.requests, match)
+}
+
+// Events counts the watch events sent of a resource and type; empty stands
+// for all.
+func (s *Stats) Events(resource string, kind watch.EventType) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sum(s.events, func(k EventKey) bool {
+		return (resource == "" || k.Resource == resource) && (kind == "" || k.Type == kind)
+	})
+}
+
+// Faults counts by name how many requests each fault has hit.
+func (s *Stats) Faults() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.faults)
+}
+
+// Reset sets every counter to zero. Requests in progress stay counted as
+// arrived, so that Open remains right.
+func (s *Stats) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, n := range s.requests {
+		s.started[RequestKey{Verb: k.Verb, Resource: k.Resource}] -= n
+	}
+	clear(s.requests)
+	clear(s.events)
+	clear(s.faults)
+}
+
+func (k RequestKey) is(verb, resource string) bool {
+	return (verb == "" || k.Verb == verb) && (resource == "" || k.Resource == resource)
+}
+
+func sum[K comparable](counts map[K]int, match func(K) bool) int {
+	total := 0
+	for k, n := range counts {
+		if match(k) {
+			total += n
+		}
+	}
+	return total
+}
+
+func (s *Stats) arrived(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started[RequestKey{Verb: c.verb, Resource: c.resource}]++
+}
+
+func (s *Stats) request(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests[RequestKey{Verb: c.verb, Resource: c.resource, Code: c.w.code}]++
+}
+
+func (s *Stats) event(c *call, kind watch.EventType) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events[EventKey{Resource: c.resource, Type: kind}]++
+}
+
+func (s *Stats) fault(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults[name]++
+}

@@ -1,0 +1,380 @@
+package apiservertest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+func (c *call) key() object.Key { return object.Key{Namespace: c.namespace, Name: c.name} }
+
+// get answers with one object: the stored one, or with a version in the query
+// the one that the watch cache shows, once it has come to that version.
+func (c *call) get() error {
+	fromCache := c.r.URL.Query().Get("resourceVersion")
+	rv, err := parseRV(fromCache)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	if err := c.waitFresh(rv); err != nil {
+		return err
+	}
+	c.server.mu.Lock()
+	v, err := c.coll.stored(c.key())
+	if fromCache != "" {
+		v, err = c.server.shown(c.coll, c.key())
+	}
+	c.server.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusOK, v)
+}
+
+// dryRun reports whether a request with valid options may store nothing.
+func (c *call) dryRun() bool { return c.r.URL.Query().Has("dryRun") }
+
+func (c *call) create() error {
+	obj, err := c.bodyObject()
+	if err != nil {
+		return err
+	}
+	if err := c.placeInNamespace(obj); err != nil {
+		return err
+	}
+	if rv, err := parseRV(obj.GetResourceVersion()); err == nil && rv != 0 {
+		return unclassified("resourceVersion should not be set on objects to be created")
+	}
+	return c.createNew(obj)
+}
+
+// createNew stores an object that a request creates.
+func (c *call) createNew(obj object.Object) error {
+	c.dropDecided(obj)
+	if c.coll.defaults != nil {
+		c.coll.defaults(obj) // the creator of an object owns its defaults
+	}
+	c.reading.applyDefaults(obj)
+	obj, err := c.owned(nil, obj)
+	if err != nil {
+		return err
+	}
+	return c.sendNew(obj)
+}
+
+// dropDecided takes from a new object what the server decides.
+func (c *call) dropDecided(obj object.Object) {
+	obj.SetUID("")
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetDeletionTimestamp(nil)
+	if c.coll.Generation {
+		obj.SetGeneration(0)
+	}
+	if c.coll.Status && !c.coll.keepsStatusOnCreate {
+		copyStatus(obj, c.coll.New())
+	}
+}
+
+// sendNew stores a new object and answers with it.
+func (c *call) sendNew(obj object.Object) error {
+	v, err := c.storeNew(obj)
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusCreated, v)
+}
+
+// storeNew checks and stores a new object that came by HTTP.
+func (c *call) storeNew(obj object.Object) (*version, error) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.NamespaceLifecycle && c.coll.Namespaced {
+		if err := s.namespaceExists(obj.GetNamespace()); err != nil {
+			return nil, err
+		}
+	}
+	if prefix := obj.GetGenerateName(); obj.GetName() == "" && prefix != "" {
+		obj.SetName(s.generateName(prefix))
+	}
+	errs := validation.ValidateObjectMetaAccessor(obj, c.coll.Namespaced, c.coll.validName, field.NewPath("metadata"))
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(c.coll.GVK().GroupKind(), obj.GetName(), errs)
+	}
+	if c.dryRun() {
+		if _, exists := c.coll.objects[c.coll.pathOf(object.KeyOf(obj))]; exists {
+			return nil, apierrors.NewAlreadyExists(c.coll.GroupResource(), obj.GetName())
+		}
+		return &version{res: &c.coll.Resource, obj: s.prepareNew(c.coll, obj)}, nil
+	}
+	return s.insert(c.coll, obj)
+}
+
+// placeInNamespace gives the object the namespace of the path.
+func (c *call) placeInNamespace(obj object.Object) error {
+	if c.coll.Namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(c.namespace)
+	}
+	if obj.GetNamespace() != c.namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// checkPlace checks that the object is the one that the path names.
+func (c *call) checkPlace(obj object.Object) error {
+	if obj.GetName() == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+	}
+	if obj.GetName() != c.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+	}
+	return c.placeInNamespace(obj)
+}
+
+// versionMissing refuses an update that would overwrite whatever is there.
+func (c *call) versionMissing() error {
+	path := field.NewPath("metadata").Child("resourceVersion")
+	return apierrors.NewInvalid(schema.GroupKind{Group: c.group, Kind: c.resource}, c.name,
+		field.ErrorList{field.Invalid(path, 0, "must be specified for an update")})
+}
+
+func (c *call) update() error {
+	obj, err := c.bodyObject()
+	if err != nil {
+		return err
+	}
+	if err := c.checkPlace(obj); err != nil {
+		return err
+	}
+	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
+		return c.owned(cur, clone(obj))
+	})
+	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
+		if obj.GetUID() != "" {
+			return c.otherUID(obj.GetUID(), "")
+		}
+		return c.createNew(obj)
+	}
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusOK, v)
+}
+
+// storeUpdate replaces the stored object with what change makes of a copy of it.
+func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
+	var dry *version
+	v, err := c.server.swap(c.coll, c.key(), c.subresource, func(cur *version) (object.Object, error) {
+		obj, err := change(clone(cur.readAs(c.reading).obj))
+		if err != nil {
+			return nil, err
+		}
+		if obj, err = c.permitted(cur.readAs(c.reading).obj, obj); err != nil || !c.dryRun() {
+			return obj, err
+		}
+		c.coll.prepareNext(cur.obj, c.subresource, obj)
+		dry = &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}
+		return nil, nil
+	})
+	if dry != nil {
+		return dry, nil
+	}
+	return v, err
+}
+
+// otherUID refuses an update of an object by another one, which may be gone.
+func (c *call) otherUID(want, have types.UID) error {
+	return apierrors.NewConflict(c.coll.GroupResource(), c.name,
+		//lint:ignore ST1005 the words of the real server
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have))
+}
+
+// permitted checks that obj may replace cur, and takes what the request may
+// not write from cur: the status, or on the status subresource all else.
+func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
+	if err := c.checkIdentity(cur, obj); err != nil {
+		return nil, err
+	}
+	if err := c.checkFinalizers(cur, obj); err != nil {
+		return nil, err
+	}
+	if err := c.checkOwners(obj); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.subresource == "status":
+		return c.withStatus(cur, obj), nil
+	case c.subresource == "binding": // writes the node and a condition
+		return obj, nil
+	case c.coll.Status:
+		copyStatus(obj, clone(cur))
+	}
+	return obj, nil
+}
+
+// checkIdentity refuses another UID. In an update, and in the scale of a built-in resource, it
+// says which object is meant; in a patch it would be a change. The subresources of custom
+// resources overlook the metadata of a patch.
+func (c *call) checkIdentity(cur, obj object.Object) error {
+	uid := obj.GetUID()
+	other := uid != "" && uid != cur.GetUID()
+	if other && (c.verb == "update" || c.subresource == "scale" && !c.coll.custom()) {
+		return c.otherUID(uid, cur.GetUID())
+	}
+	rv, err := parseRV(obj.GetResourceVersion())
+	switch {
+	case err != nil:
+		return unclassified(err.Error())
+	case rv == 0 && c.coll.needsVersion:
+		return c.versionMissing()
+	case rv != 0 && obj.GetResourceVersion() != cur.GetResourceVersion():
+		return conflict(c.coll, c.name)
+	}
+	if !other || c.subresource != "" && c.coll.custom() {
+		return nil
+	}
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, validation.ValidateImmutableField(uid, cur.GetUID(), field.NewPath("metadata", "uid")))
+}
+
+// checkFinalizers refuses new finalizers on an object that is being deleted.
+func (c *call) checkFinalizers(cur, obj object.Object) error {
+	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return slices.Contains(cur.GetFinalizers(), f)
+	})
+	if cur.GetDeletionTimestamp() == nil || c.subresource != "" || len(added) == 0 {
+		return nil
+	}
+	path := field.NewPath("metadata").Child("finalizers")
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Forbidden(path,
+		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
+}
+
+// checkOwners refuses two controllers, among others. A new object is checked whole.
+func (c *call) checkOwners(obj object.Object) error {
+	errs := validation.ValidateOwnerReferences(obj.GetOwnerReferences(), field.NewPath("metadata", "ownerReferences"))
+	if c.subresource != "" || len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, errs)
+}
+
+// withStatus gives cur the status of obj, and its labels and annotations
+// where the resource's status strategy lets them through.
+func (c *call) withStatus(cur, obj object.Object) object.Object {
+	result := clone(cur)
+	result.SetManagedFields(obj.GetManagedFields())
+	copyStatus(result, obj)
+	if c.coll.statusLabels {
+		result.SetLabels(obj.GetLabels())
+	}
+	if c.coll.statusAnnotations {
+		result.SetAnnotations(obj.GetAnnotations())
+	}
+	return result
+}
+
+func (c *call) delete() error {
+	opts, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	v, gone, err := c.storeDelete(opts)
+	if err != nil {
+		return err
+	}
+	if !gone || c.coll.returnsDeleted {
+		return c.sendVersion(http.StatusOK, v)
+	}
+	return c.sendStatus(metav1.Status{
+		Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name:  c.name,
+			Group: c.group,
+			Kind:  c.resource,
+			UID:   v.obj.GetUID(),
+		},
+	})
+}
+
+func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cur, err := c.coll.stored(c.key())
+	if err != nil {
+		return nil, false, err
+	}
+	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+		return nil, false, err
+	}
+	v, gone := s.releaseMarked(c.coll, cur, len(opts.DryRun) > 0)
+	return v, gone, nil
+}
+
+func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) error {
+	// The server names the kind here where it names the resource elsewhere.
+	kind := schema.GroupResource{Group: c.group, Resource: c.coll.Kind}
+	switch {
+	case p == nil:
+		return nil
+	case p.UID != nil && *p.UID != obj.GetUID():
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). "+
+				"The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+				"The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+// deleteCollection deletes what a list with the same options would show, and
+// answers with that list.
+func (c *call) deleteCollection() error {
+	opts, sel, err := c.listOptions()
+	if err != nil {
+		return err
+	}
+	deletion, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	p, err := c.listPage(opts, sel)
+	if err != nil {
+		return err
+	}
+	if err := c.releaseAll(p.items, deletion); err != nil {
+		return err
+	}
+	return c.sendList(p)
+}
+
+// releaseAll deletes one after the other, up to the first that does not meet
+// the preconditions.
+func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range items {
+		cur, exists := c.coll.objects[v.path]
+		if !exists || cur.obj.GetUID() != v.obj.GetUID() {
+			continue
+		}
+		if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+			return err
+		}
+		s.releaseMarked(c.coll, cur, len(opts.DryRun) > 0)
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package controllertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Options configure the world of a test. The zero value works.
+type Options struct {
+	// Server configures the simulated API server. It serves the usual built-in
+	// resources and those named in Server.Resources; apiservertest.ReadDefinition
+	// makes one from the manifest of a CustomResourceDefinition.
+	Server apiservertest.Options
+
+	// Scheme knows the Go types. Nil means scheme.New().
+	Scheme *runtime.Scheme
+
+	// Factory configures the factory. DetectMutations is on, with a period of a
+	// minute, unless it is negative.
+	Factory factory.Options
+
+	// Logger hears what client and factory log. Nil writes warnings and errors to
+	// the test's log.
+	Logger *slog.Logger
+
+	// Tick is how long a reconcile takes that writes: its first write returns so much later in
+	// the bubble's time. A reconcile that follows therefore reads another time, as it does on a
+	// cluster, so that a status with the time in it is found to lead to the next reconcile
+	// without end. Default DefaultTick; negative means no time. A replay has none.
+	Tick time.Duration
+
+	// AllowPanics is for tests of what becomes of a reconcile that panics. Without it,
+	// one fails the test.
+	AllowPanics bool
+
+	recording *recording.File // what informers receive; nil for that of the server
+}
+
+// Env is the world of one test: an API server, a client and a factory, inside one
+// bubble of testing/synctest.
+type Env struct {
+	testing.TB
+
+	Server  *apiservertest.Server
+	Client  *rest.Client
+	Factory *factory.Factory
+
+	config      *config.Config
+	logger      *slog.Logger
+	ctx         context.Context
+	cancel      context.CancelFunc
+	replay      *recording.Replay // nil without a recording
+	allowPanics bool
+	pace        *pace
+	over        atomic.Bool // body has returned
+
+	// quiet has room for one: whoever waits until everything is quiet.
+	quiet    chan struct{}
+	observed []*observed // of whoever has put something into quiet
+
+	runs    sync.WaitGroup
+	mu      sync.Mutex     // guards running
+	running map[string]int // how many of a type that Start was given run
+}
+
+// Context returns a context that ends when the test's body has returned.
+func (e *Env) Context() context.Context { return e.ctx }
+
+// Run runs body in a bubble, with a world of its own. It fails the test if body
+// leaves a goroutine behind that does not end with Env.Context().
+func Run(t *testing.T, body func(e *Env)) {
+	t.Helper()
+	RunWith(t, Options{}, body)
+}
+
+// RunWith is Run with options.
+func RunWith(t *testing.T, o Options, body func(e *Env)) {
+	t.Helper()
+	if o.Scheme == nil {
+		o.Scheme = builtin()
+	}
+	if o.Factory.DetectMutations == 0 {
+		o.Factory.DetectMutations = time.Minute
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if o.Logger == nil {
+			o.Logger = newLogger(t)
+		}
+		if o.Factory.Logger == nil {
+			o.Factory.Logger = o.Logger
+		}
+		o.Factory.OnError = failOnMutation(t, o.Factory.OnError)
+		srv := apiservertest.New(o.Server)
+		defer srv.Close()
+		endpoint, err := srv.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		pace := &pace{t: t, stop: cancel, tick: max(cmp.Or(o.Tick, DefaultTick), 0)}
+		if o.recording != nil {
+			pace.tick = 0
+		}
+		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger, WrapTransport: pace.wrap}
+		var replay *recording.Replay
+		if o.recording != nil {
+			others, _, err := cfg.HTTPClient()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer others.CloseIdleConnections()
+			replay = o.recording.Replay(recording.ReplayOptions{Others: others.Transport})
+			cfg.Replay = replay
+		}
+		client, err := rest.NewClient(cfg, o.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.CloseIdleConnections()
+		e := &Env{
+			TB: t, Server: srv, Client: client, Factory: factory.New(client, o.Factory),
+			config: cfg, logger: o.Logger, ctx: ctx, cancel: cancel, replay: replay, allowPanics: o.AllowPanics, pace: pace,
+			quiet: make(chan struct{}, 1), running: map[string]int{},
+		}
+		defer e.end()
+		body(e)
+	})
+}
+
+// failOnMutation returns an error handler that fails the test where code has
+// changed an object of the cache, and else leaves it to next.
+func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *failure.Failure) failure.Verdict) func(context.Context, *failure.Failure) failure.Verdict {
+	return func(ctx context.Context, f *failure.Failure) failure.Verdict {
+		if _, ok := errors.AsType[*sharedinformer.MutationError](f); ok {
+			t.Error(f)
+		}
+		if next == nil {
+			return failure.Retry
+		}
+		return next(ctx, f)
+	}
+}
+
+var builtin = sync.OnceValue(scheme.New)
+
+// Start starts the factory's informers and runs what it is given, controllers or a
+// manager mostly, until the test ends or stop is called, which waits for all of them. It
+// returns when everything is quiet: a first reconcile of what was there is over
+// then, unless it waits for time to pass. An error of Run fails the test.
+//
+// The test's log says which controllers wait for a source and why, and, now and
+// whenever everything is quiet again, which reconciles have failed.
+func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func()) {
+	e.Helper()
+	e.mustLive("Start")
+	for n, r := range runs {
+		if isNil(r) {
+			e.Fatalf("Start: argument %d is nil: look at the error that came with it", n+1)
+		}
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	var these sync.WaitGroup
+	managed := false
+	for _, r := range runs {
+		e.observe(r)
+		if _, ok := r.(*manager.Manager); ok {
+			managed = true
+		}
+		these.Add(1)
+		e.runs.Go(func() {
+			defer these.Done()
+			defer e.note(r)()
+			if err := r.Run(ctx); err != nil {
+				e.Errorf("%T: %v", r, err)
+			}
+		})
+	}
+	if !managed { // else the manager does it, and stops them at its end
+		e.Factory.Start(e.ctx)
+	}
+	e.settle()
+	return func() {
+		cancel()
+		these.Wait()
+	}
+}
+
+// Settle lets the bubble's time go on by d, which takes no real time, and then
+// waits until everything is quiet: until every goroutine waits for time to pass
+// or for something to happen, and no reconcile writes; see Options.Tick. A d that is not
+// positive only waits.
+//
+// What never comes to rest is stopped when it has changed one object 10,000 times at one
+// moment, or in 1,000 reconciles one after the other, and fails the test: a reconcile, mostly,
+// that each time changes what leads to the next one.
+func (e *Env) Settle(d time.Duration) {
+	e.Helper()
+	e.mustLive("Settle")
+	time.Sleep(d)
+	e.settle()
+}
+
+// Put creates or replaces an object on the server, its status included, waits
+// until everything is quiet, and returns a copy of the object as the server has it.
+// Where that one is being deleted and o has no finalizers, it is gone, and o is made as a new
+// one; if o is a copy of it, with its UID, it only lets it go.
+func Put[T object.Object](e *Env, o T) T {
+	e.Helper()
+	e.mustLive("Put")
+	if isNil(o) {
+		e.Fatalf("put: the %T is nil", o)
+	}
+	stored, err := e.Server.Put(o)
+	if err != nil {
+		e.Fatalf("put %T %s: %v", o, object.FormatKey(object.KeyOf(o)), err)
+	}
+	e.settle()
+	return stored.(T)
+}
+
+// Get returns a copy of an object as the server has it. It fails the test if it is not
+// there, and says what is.
+func Get[T object.Object](e *Env, key object.Key) T {
+	e.Helper()
+	gvr := resource[T](e)
+	o, err := e.Server.Get(gvr, key)
+	if err != nil {
+		e.Fatal(e.absent("get", gvr, key, err))
+	}
+	return o.(T)
+}
+
+// All returns copies of all objects of a type, as the server has them.
+func All[T object.Object](e *Env) []T {
+	e.Helper()
+	var all []T
+	for _, o := range e.Server.Objects(resource[T](e)) {
+		all = append(all, o.DeepCopyObject().(T))
+	}
+	return all
+}
+
+// Delete deletes an object on the server, or marks it as being deleted where it
+// has finalizers, and waits until everything is quiet.
+func Delete[T object.Object](e *Env, key object.Key) {
+	e.Helper()
+	e.mustLive("Delete")
+	gvr := resource[T](e)
+	if err := e.Server.Delete(gvr, key); err != nil {
+		e.Fatal(e.absent("delete", gvr, key, err))
+	}
+	e.settle()
+}
+
+// shownKeys is how many objects a message names.
+const shownKeys = 10
+
+// absent says that an object is not there, and which are.
+func (e *Env) absent(verb string, gvr object.GVR, key object.Key, err error) string {
+	text := fmt.Sprintf("%s %s %s: %v", verb, gvr.Resource, object.FormatKey(key), err)
+	all := e.Server.Objects(gvr)
+	if len(all) == 0 {
+		return text + "; the server has none of the kind"
+	}
+	var keys []string
+	for _, o := range all[:min(len(all), shownKeys)] {
+		keys = append(keys, object.FormatKey(object.KeyOf(o)))
+	}
+	text += "; the server has " + strings.Join(keys, ", ")
+	if more := len(all) - len(keys); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// isNil reports whether a value is nil, or is a pointer that is.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// resource is where a type is served.
+func resource[T object.Object](e *Env) object.GVR {
+	e.Helper()
+	mapping, err := rest.ResourceFor[T](e.Client).Mapping(e.ctx)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return mapping.Resource
+}
