@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -129,5 +132,22 @@ func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
 		_, kept := i.Cache().Get(object.Key{Namespace: "a", Name: other})
 		require.Equal(t, want, heard)
 		require.Equal(t, !lost, kept, "of the slot that was lost")
+	})
+}
+
+// The slot was held until an index function ended its goroutine.
+func TestS04_AnUnusableCacheHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		everything := &given{owned: shard.AllSlots(1), changed: make(chan struct{})}
+		i := New[partial](part{w}, Options{Initial: reflector.List, Shard: shard.Scope{Key: shard.ByUID(), Share: everything}})
+		AddIndex(i, "bad", func(partial) []string { runtime.Goexit(); return nil })
+		wait, err := i.Start(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		require.True(t, i.Holds(1))
+		w.change(rand.New(rand.NewPCG(1, 1)))
+		require.ErrorContains(t, wait(), "Goexit")
+		require.False(t, i.Holds(1))
 	})
 }

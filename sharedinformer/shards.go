@@ -181,7 +181,7 @@ func (i *core) Holds(hash uint64) bool {
 			return false
 		}
 	}
-	return since > 0
+	return since > 0 && i.broken.Load() == nil
 }
 
 // look returns the terms, which are as the share has them now.

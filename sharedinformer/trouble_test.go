@@ -105,6 +105,7 @@ func TestL22_AnUnusableCacheSaysWhy(t *testing.T) {
 				close(more)
 				require.ErrorContains(t, wait(), "Goexit")
 				require.False(t, i.HasSynced())
+				require.False(t, i.HasSyncedIn("shop"))
 				require.False(t, i.Status().Synced)
 				require.ErrorContains(t, i.WaitForSync(t.Context()), "Goexit")
 				require.ErrorContains(t, i.WaitForRV(t.Context(), "99"), "Goexit")

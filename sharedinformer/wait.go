@@ -22,7 +22,7 @@ func (i *core) HasSyncedIn(namespace string) bool {
 	switch {
 	case i.HasSynced():
 		return true
-	case namespace == metav1.NamespaceAll:
+	case namespace == metav1.NamespaceAll, i.broken.Load() != nil:
 		return false
 	}
 	feeds := i.feeds.all()
