@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -15,6 +16,7 @@ type informer interface {
 	WaitForSync(context.Context) error
 	WaitUntil(ctx context.Context, reached func() bool) error
 	HasSynced() bool
+	Unsynced() error
 	Status() sharedinformer.Status
 	Name() string
 	Namespaces() []string
@@ -79,13 +81,17 @@ func (e entry) synced(ctx context.Context) error {
 		}
 	}
 	if e.optional() {
-		err := e.informer.WaitUntil(ctx, func() bool { return e.informer.HasSynced() || e.absent() })
-		if err != nil || !e.informer.HasSynced() {
+		heard := func() bool { return e.informer.Unsynced() == nil } // in this run
+		err := e.informer.WaitUntil(ctx, func() bool { return heard() || e.absent() })
+		if err != nil || !heard() {
 			return err
 		}
 	}
 	return e.informer.WaitForSync(ctx)
 }
 
-// absent reports whether the server last said that it does not serve the kind.
-func (e entry) absent() bool { return e.informer.Status().Reflector.NotServed() }
+// absent reports whether the server last said, in this run, that it does not serve the kind.
+func (e entry) absent() bool {
+	s := e.informer.Status().Reflector
+	return s.NotServed() && s.State != reflector.Stopped
+}

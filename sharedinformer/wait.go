@@ -94,7 +94,7 @@ func (i *core) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) { return reached(), nil },
 		waiting: func() error {
-			if !i.HasSynced() {
+			if i.Unsynced() != nil {
 				return i.unsynced(nil)
 			}
 			return fmt.Errorf("%s: waiting for a change%s", i.Name(), i.blocking())

@@ -459,6 +459,31 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 	})
 }
 
+// The kind was installed in the first run, and is not in the second. Its informer still has the cache of the first.
+func TestL25_AnOptionalKindThatIsGoneInALaterRunIsNotWaitedFor(t *testing.T) {
+	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+	inBubble(t, apiservertest.Options{}, func(r *rig) {
+		require.NoError(r, r.srv.AddResource(widgets))
+		f := newFactory(r.client, factory.Options{})
+		factory.InformerWith(f, factory.For[untyped]{Kind: widgets.GVK(), Optional: true})
+		run := func() error {
+			ctx, cancel := context.WithCancel(r.ctx)
+			defer f.Wait()
+			defer cancel()
+			f.Start(ctx)
+			return f.WaitForSync(ctx)
+		}
+		require.NoError(r, run())
+		require.NoError(r, r.srv.RemoveResource(widgets.GVR))
+		r.client.Mapper().Invalidate()
+		require.NoError(r, run())
+		r.srv.SetAuthorizer(apiservertest.Deny("", "widgets"))
+		require.NoError(r, r.srv.AddResource(widgets))
+		r.client.Mapper().Invalidate()
+		require.ErrorContains(r, run(), "forbidden", "it is served")
+	})
+}
+
 // Whoever gives an informer back before it has synced does not end the wait of the
 // others for theirs; the same where the factory has not been started.
 func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
