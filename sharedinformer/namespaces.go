@@ -197,7 +197,7 @@ func (i *core) newFeed(namespace string, fresh bool) *feed {
 	if namespace == metav1.NamespaceAll {
 		return i.newFeedOf(i.feeds.source, namespace, fresh)
 	}
-	return i.newFeedOf(&scoped{ListerWatcher: i.feeds.source, notNamespaced: i.notNamespaced}, namespace, fresh)
+	return i.newFeedOf(&scoped{ListerWatcher: i.feeds.source, namespace: namespace, notNamespaced: i.notNamespaced}, namespace, fresh)
 }
 
 // newFeedOf is newFeed of a source that learns of namespaces.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -351,7 +352,7 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 // An informer of no namespaces has all that it is to have, and waits for nothing.
 func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := informerOf(newFixed(things(1)...), Options{Namespaces: []string{}})
+		i := informerOf(newFixed(in("shop", "a", 5)), Options{Namespaces: []string{}})
 		synced := 0
 		r := i.AddHandlerWith(HandlerFuncs[partial]{}, HandlerOptions{OnSync: func() { synced++ }})
 		require.False(t, i.HasSynced(), "it does not run")
@@ -468,4 +469,45 @@ func TestANameSaysOneNamespace(t *testing.T) {
 	from := reflector.Transformed[partial](ofBank{new(atomic.Int64)}, same)
 	require.NotContains(t, New[partial](from, Options{Namespaces: []string{"shop"}}).Name(), "in namespace bank in namespace")
 	require.Equal(t, "orders in namespace bank", New[partial](ofBank{new(atomic.Int64)}, Options{Name: "orders", Namespaces: []string{"bank"}}).Name())
+}
+
+// everywhere is a world that shows the objects of all namespaces to requests for one.
+type everywhere struct{ part }
+
+func (e everywhere) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	req.Namespace = ""
+	return e.part.List(ctx, req)
+}
+
+func (e everywhere) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	req.Namespace = ""
+	return e.part.Watch(ctx, req)
+}
+
+func TestL21_AnObjectOfAnotherNamespaceIsRefused(t *testing.T) {
+	for name, before := range map[string]int{"in a list": 20, "in a watch": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, rng := newWorld(), rand.New(rand.NewPCG(1, 1))
+				for range before {
+					w.change(rng)
+				}
+				i := New[partial](everywhere{part{w}}, Options{Initial: reflector.List, Namespaces: []string{"a"}})
+				ctx, cancel := context.WithCancel(t.Context())
+				wait, err := i.Start(ctx)
+				require.NoError(t, err)
+				for range 20 {
+					synctest.Wait()
+					w.change(rng)
+				}
+				synctest.Wait()
+				for o := range i.Cache().All() {
+					require.Equal(t, "a", o.Namespace)
+				}
+				require.ErrorContains(t, i.Status().Reflector.Failure, `in an answer about namespace "a"`)
+				cancel()
+				require.NoError(t, wait())
+			})
+		})
+	}
 }

@@ -3,7 +3,11 @@ package sharedinformer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
@@ -13,6 +17,8 @@ import (
 // scoped is the source of a feed, which learns from it whether the kind has namespaces.
 type scoped struct {
 	source.ListerWatcher
+
+	namespace string // that of the feed
 
 	// notNamespaced, if not nil, is told that the kind has no namespaces: of a feed of one namespace.
 	notNamespaced func()
@@ -34,8 +40,8 @@ func (s *scoped) List(ctx context.Context, req source.Request) source.List[objec
 		for item, err := range items {
 			if err != nil {
 				s.learn(err)
-			} else if !source.IsNil(item) && !s.wants(item.GetNamespace()) {
-				err = errNamespaced
+			} else if !source.IsNil(item) {
+				err = s.unfit(item.GetNamespace())
 			}
 			if !yield(item, err) {
 				return
@@ -56,8 +62,8 @@ func (s *scoped) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.
 		for e, err := range events {
 			if err != nil {
 				s.learn(err)
-			} else if !s.wants(e.Namespace()) {
-				err = errNamespaced
+			} else if e.Type != watch.Bookmark && (e.Passed != nil || !source.IsNil(e.Object)) {
+				err = s.unfit(e.Namespace())
 			}
 			if !yield(e, err) {
 				return
@@ -72,6 +78,14 @@ func (s *scoped) learn(err error) {
 	}
 }
 
-func (s *scoped) wants(namespace string) bool {
-	return s.namespaced == nil || namespace == "" || s.namespaced()
+// unfit returns why an object of a namespace does not belong in the feed; nil if it does. No list of the feed would
+// show that such an object is gone.
+func (s *scoped) unfit(namespace string) error {
+	switch {
+	case s.namespace != metav1.NamespaceAll && namespace != s.namespace:
+		return fmt.Errorf("an object of namespace %q in an answer about namespace %q: fix the server", namespace, s.namespace)
+	case s.namespaced != nil && namespace != "" && !s.namespaced():
+		return errNamespaced
+	}
+	return nil
 }
