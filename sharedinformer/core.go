@@ -55,6 +55,7 @@ type core struct {
 	reports meter                           // of index functions
 	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
+	syncing atomic.Bool                     // a Sync is queued
 
 	gone     departed                    // guarded by join
 	join     sync.Mutex                  // orders what the cache holds and what the log says of it

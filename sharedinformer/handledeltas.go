@@ -210,6 +210,7 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 		a.replaced(w, d)
 	case deltafifo.Sync:
 		a.resync = true
+		a.informer.syncing.Store(false)
 	case deltafifo.Trim:
 		a.trimmed(w, d)
 	case deltafifo.Gained:

@@ -29,7 +29,7 @@ func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 		}
 		timer.Stop()
 		now := time.Now()
-		if i.markDue(now) && ctx.Err() == nil {
+		if i.markDue(now) && ctx.Err() == nil && !i.syncing.Swap(true) {
 			i.queue.Add(deltafifo.Delta{Type: deltafifo.Sync})
 		}
 		if !now.Before(look) {

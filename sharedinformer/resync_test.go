@@ -47,3 +47,29 @@ func TestNoTimerOfAResyncIsDueWhenItIsMade(t *testing.T) {
 		time.Sleep(500 * lookEvery)
 	})
 }
+
+// Resyncs that come due while the cache is blocked are one entry of the queue.
+func TestL11_ResyncsDoNotPileUpInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informerOf(newFixed(thing("a", 1, 5)), Options{})
+		blocked := make(chan struct{})
+		first := true
+		AddIndex(i, "slow", func(partial) []string {
+			if first {
+				first = false
+				<-blocked
+			}
+			return nil
+		})
+		resyncs := 0
+		i.AddHandlerWith(HandlerFuncs[partial]{Resync: func(context.Context, partial) error { resyncs++; return nil }}, HandlerOptions{Resync: time.Second})
+		stop := runFor(t, i)
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, i.core.(*core).queue.Len())
+		close(blocked)
+		time.Sleep(10500 * time.Millisecond)
+		synctest.Wait()
+		require.Contains(t, []int{10, 11}, resyncs, "the queued one comes before or after the handler has synced")
+		stop()
+	})
+}
