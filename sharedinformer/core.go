@@ -52,7 +52,7 @@ type core struct {
 	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
 	last    atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
 	unheard atomic.Int32                    // feeds of a synced cache whose server has told nothing in this run
-	reports meter                           // of index functions
+	reports meters                          // of index functions
 	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 	syncing atomic.Bool                     // a Sync is queued
@@ -331,15 +331,15 @@ func (i *core) remove(d *delivery) {
 func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
 		f := i.note(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
-		if told := i.reports.pass(f); told != nil {
+		if told := i.reports.pass(e.Index, f); told != nil {
 			i.report(context.Background(), told)
 		}
 	}
 }
 
-// reportRest reports the failures that were too many in their second, each kind by its last.
+// reportRest reports the failures that were too many in their second, those of each function by the last.
 func (i *core) reportRest() {
-	if f := i.reports.rest(); f != nil {
+	for _, f := range i.reports.rest() {
 		i.report(context.Background(), f)
 	}
 	for _, d := range *i.handlers.Load() {

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// reportsPerSecond is how many failures of one handler, or of index functions, are reported in a
+// reportsPerSecond is how many failures of one handler, or of one index function, are reported in a
 // second. A function that fails on one object often fails on all.
 const reportsPerSecond = 10
 
@@ -57,4 +57,38 @@ func (m *meter) rest() *failure.Failure {
 		return nil
 	}
 	return m.with(m.last, m.others-1)
+}
+
+// meters has a meter for each index whose function has failed in the last seconds, by name.
+type meters struct {
+	mu sync.Mutex // guards all; nothing but a meter is called while it is held
+	of map[string]*meter
+}
+
+// pass calls the pass of the index.
+func (m *meters) pass(index string, f *failure.Failure) *failure.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = make(map[string]*meter)
+	}
+	if m.of[index] == nil {
+		m.of[index] = new(meter)
+	}
+	return m.of[index].pass(f)
+}
+
+// rest returns the rest of each index.
+func (m *meters) rest() (all []*failure.Failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for index, of := range m.of {
+		if f := of.rest(); f != nil {
+			all = append(all, f)
+		}
+		if time.Since(of.second) >= time.Second {
+			delete(m.of, index)
+		}
+	}
+	return all
 }

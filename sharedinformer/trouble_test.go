@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
@@ -290,4 +292,39 @@ func TestL31_AFrozenCacheIsStale(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An index function that fails once is reported although another one fails all the time.
+func TestL22_AFailureIsNotCountedAsOneOfAnotherFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var objects []podPtr
+		for n := range 100 {
+			objects = append(objects, podAt(strconv.Itoa(n), "5", nil))
+		}
+		var mu sync.Mutex
+		heard := make(map[string]int)
+		i := New[podPtr](having(objects...), Options{Initial: reflector.List, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			var of *indexer.IndexError
+			if errors.As(f.Err, &of) {
+				heard[of.Index] += 1 + f.Others
+			}
+			return failure.Retry
+		}})
+		AddIndex(i, "always", func(podPtr) []string { panic("oh") })
+		AddIndex(i, "once", func(o podPtr) []string {
+			if o.Name == "50" {
+				panic("oh")
+			}
+			return nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		wait, err := i.Start(ctx)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		cancel()
+		require.NoError(t, wait())
+		require.Equal(t, map[string]int{"always": len(objects), "once": 1}, heard)
+	})
 }
