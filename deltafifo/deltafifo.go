@@ -40,6 +40,7 @@ type DeltaFIFO struct {
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	entries []Delta
+	oldest  time.Time          // when the first delta since the last batch was added
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
 	lists   map[string]int     // position in entries of the last list of each namespace
@@ -64,16 +65,15 @@ func New(opts Options) *DeltaFIFO {
 	return f
 }
 
-// Add queues d behind all that is queued. It stamps d.Queued where somebody will
-// want to know: for a delta that came at a known time, and for the first in the
-// queue, whose age is the queue's.
+// Add queues d behind all that is queued. It stamps d.Queued of a delta that came at a known
+// time.
 func (f *DeltaFIFO) Add(d Delta) {
 	if d.Queued.IsZero() && !d.Received.IsZero() {
 		d.Queued = time.Now()
 	}
 	f.mu.Lock()
-	if len(f.entries) == 0 && d.Queued.IsZero() {
-		d.Queued = time.Now()
+	if len(f.entries) == 0 {
+		f.oldest = time.Now()
 	}
 	if d.Late {
 		f.late++
@@ -123,7 +123,7 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 	if at, waits := f.lists[d.Key.Namespace]; waits && d.Type == Replaced {
 		for n := at; f.late > 0 && n < len(f.entries); n++ {
 			if e := &f.entries[n]; e.Late && (d.Key.Namespace == "" || e.Key.Namespace == d.Key.Namespace) {
-				*e = Delta{Queued: e.Queued}
+				*e = Delta{}
 				f.merged++
 				f.holes++
 			}
@@ -146,7 +146,7 @@ func (f *DeltaFIFO) ListWaits(namespace string) (waits, anew bool) {
 
 // drop makes a hole of an entry.
 func (f *DeltaFIFO) drop(at int) {
-	f.entries[at] = Delta{Queued: f.entries[at].Queued} // the age of the queue stays
+	f.entries[at] = Delta{}
 	f.merged++
 	if f.holes++; f.holes > len(f.entries)/2+minHoles {
 		f.close()
@@ -172,7 +172,6 @@ const minHoles = 64
 // close closes the holes. It costs each delta that is added a constant time at most,
 // since there are more holes than deltas.
 func (f *DeltaFIFO) close() {
-	oldest := f.entries[0].Queued
 	kept := f.entries[:0]
 	for at := range f.entries {
 		d := f.entries[at]
@@ -189,9 +188,6 @@ func (f *DeltaFIFO) close() {
 	}
 	clear(f.entries[len(kept):])
 	f.entries, f.holes = kept, 0
-	if len(kept) > 0 && kept[0].Queued.IsZero() {
-		kept[0].Queued = oldest
-	}
 }
 
 // WaitForRoom waits while MaxAhead deltas or more are queued, so that memory for
@@ -290,5 +286,5 @@ func (f *DeltaFIFO) Oldest() time.Time {
 	if len(f.entries) == 0 {
 		return time.Time{}
 	}
-	return f.entries[0].Queued
+	return f.oldest
 }

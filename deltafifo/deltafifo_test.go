@@ -317,3 +317,23 @@ func TestAWholeListSupersedesAGainedOne(t *testing.T) {
 	f = fill(New(Options{}), barrier(Gained, 0), delta(Added, "x", "1", 1), barrier(Replaced, 2))
 	require.Equal(t, "added x@1; replaced @2", show(f.TryPop()))
 }
+
+// The age of the queue is how far the consumer lags, also where only few objects change.
+func TestL31_FoldingMakesNoQueueYounger(t *testing.T) {
+	for _, objects := range []int{1, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			f := New(Options{Compact: true})
+			began := time.Now()
+			for rv := range 2000 {
+				d := delta(Updated, strconv.Itoa(rv%objects), "1", rv+1)
+				d.Received = time.Now()
+				f.Add(d)
+				time.Sleep(time.Second)
+			}
+			require.Equal(t, objects, f.Len())
+			require.Equal(t, began, f.Oldest())
+			f.TryPop()
+			require.True(t, f.Oldest().IsZero())
+		})
+	}
+}
