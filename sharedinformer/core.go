@@ -53,6 +53,7 @@ type core struct {
 	last    atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
 	unheard atomic.Int32                    // feeds of a synced cache whose server has told nothing in this run
 	reports meters                          // of index functions
+	taken   atomic.Pointer[taken]           // the batch that is being applied; nil if none is
 	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 	syncing atomic.Bool                     // a Sync is queued

@@ -60,10 +60,17 @@ func (i *core) drain(ctx context.Context) {
 	}
 }
 
+// taken is a batch that has left the queue.
+type taken struct {
+	deltas int
+	at     time.Time
+}
+
 // handleDeltas applies one batch to the cache, in one write, and appends what
 // it changed to the log, in one append. It is the informer's own step, called
 // by Run's goroutine alone.
 func (i *core) handleDeltas(deltas []deltafifo.Delta) {
+	i.taken.Store(&taken{len(deltas), time.Now()})
 	changes := applier{informer: i}
 	if i.shards != nil {
 		changes.terms = i.shards.now.Load()
@@ -78,6 +85,7 @@ func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	if i.mutations != nil {
 		look()
 	}
+	i.taken.Store(nil)
 	i.changed.broadcast()
 }
 

@@ -147,3 +147,29 @@ func TestL12_AtMostOneListWaitsForABlockedCache(t *testing.T) {
 		}
 	})
 }
+
+// The server sends no bookmarks, so that nothing is queued behind the change that the cache waits with.
+func TestL31_AChangeThatIsBeingAppliedIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := newFixed(thing("a", 1, 5))
+		i := informerOf(from, Options{})
+		blocked := make(chan struct{})
+		AddIndex(i, "slow", func(o partial) []string {
+			if o.Name == "b" {
+				<-blocked
+			}
+			return nil
+		})
+		stop := runFor(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		from.changes <- wire.Event[object.Head]{Type: watch.Added, Object: thing("b", 2, 11)}
+		time.Sleep(4 * time.Minute)
+		s := i.Status()
+		close(blocked)
+		require.Equal(t, 1, s.QueueDepth)
+		require.Equal(t, 4*time.Minute, s.QueueAge)
+		synctest.Wait()
+		require.Zero(t, i.Status().QueueDepth)
+		stop()
+	})
+}

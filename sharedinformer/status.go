@@ -34,7 +34,7 @@ type Status struct {
 	Store  Store        // how they are cached
 	Packed PackedStatus // what is to say of a packed cache; zero for a whole one
 
-	QueueDepth  int           // deltas not applied yet; more than a handful for long means that index functions or the machine are too slow
+	QueueDepth  int           // deltas not applied yet, those that are being applied included; more than a handful for long means that index functions or the machine are too slow
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
 
@@ -101,6 +101,10 @@ func (i *core) Status() Status {
 	}
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
+	}
+	if batch := i.taken.Load(); batch != nil {
+		s.QueueDepth += batch.deltas
+		s.QueueAge = time.Since(batch.at) // since when the queue has what it has
 	}
 	s.Type = i.goType.String()
 	if i.packing != nil {
