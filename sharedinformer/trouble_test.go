@@ -328,3 +328,19 @@ func TestL22_AFailureIsNotCountedAsOneOfAnotherFunction(t *testing.T) {
 		require.Equal(t, map[string]int{"always": len(objects), "once": 1}, heard)
 	})
 }
+
+// Options do not mend themselves, however patient the caller is.
+func TestL22_AWaitSaysAtOnceThatOptionsContradict(t *testing.T) {
+	for _, patience := range []time.Duration{0, time.Hour, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			i := New[podPtr](having(), Options{PageSize: -1, SyncPatience: patience})
+			require.ErrorContains(t, i.Run(t.Context()), "PageSize is -1")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began := time.Now()
+			require.ErrorContains(t, i.WaitForSync(ctx), "PageSize is -1")
+			require.ErrorContains(t, i.WaitForRV(ctx, "5"), "PageSize is -1")
+			require.Equal(t, began, time.Now())
+		})
+	}
+}

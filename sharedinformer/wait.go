@@ -223,7 +223,7 @@ func (i *core) reading(namespace []string) (s reflector.Status, synced bool) {
 // has its list stands in nobody's way.
 func (i *core) patienceLeft(namespace []string) (left time.Duration, failing bool) {
 	synced := i.HasSynced()
-	if i.patience < 0 || synced && i.unheard.Load() == 0 {
+	if synced && i.unheard.Load() == 0 {
 		return 0, false
 	}
 	var missing []reflector.Status
@@ -238,6 +238,8 @@ func (i *core) patienceLeft(namespace []string) (left time.Duration, failing boo
 			continue
 		case s.Failure.Phase == failure.PhaseOptions:
 			return 0, true
+		case i.patience < 0:
+			continue
 		}
 		since := s.Failure.Since
 		if began := i.began(); began.After(since) {
