@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
@@ -164,3 +165,24 @@ func TestUnstructuredEqualsApimachinery(t *testing.T) {
 }
 
 var widgetKind = object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
+
+// A Go type that the scheme has for other kinds would read the bytes of one kind as another.
+func TestATypeOfAnotherKindIsRefused(t *testing.T) {
+	type own struct{ corev1.Pod }
+	configMap, pod := corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Pod")
+	for _, media := range []string{MediaJSON, MediaProtobuf, MediaCBOR} {
+		_, err := NewDecoder(media, Options{Type: reflect.TypeFor[*corev1.Pod](), Kind: configMap, Scheme: scheme.New()})
+		require.ErrorIs(t, err, ErrKind)
+		require.ErrorContains(t, err, "the scheme has *v1.Pod as v1 Pod, want v1 ConfigMap")
+	}
+	for name, opts := range map[string]Options{
+		"the type of the kind":         {Type: reflect.TypeFor[*corev1.Pod](), Kind: pod},
+		"that of another version":      {Type: reflect.TypeFor[*corev1.Pod](), Kind: object.GVK{Group: "example.com", Version: "v2", Kind: "Pod"}},
+		"one that the scheme does not": {Type: reflect.TypeFor[*own](), Kind: pod},
+		"one for all kinds":            {Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), Kind: configMap},
+	} {
+		opts.Scheme = scheme.New()
+		_, err := NewDecoder(MediaJSON, opts)
+		require.NoError(t, err, name)
+	}
+}

@@ -55,8 +55,9 @@ type Options struct {
 	// is an interface. If neither is needed, it may be nil.
 	Scheme *runtime.Scheme
 
-	// Kind is the kind of the objects. Any other kind in a body is ErrKind. Kind
-	// may be empty if Type points to a type that Scheme knows under one kind.
+	// Kind is the kind of the objects. Any other kind in a body is ErrKind, and so is a Type that
+	// Scheme knows under other kinds only. Kind may be empty if Type points to a type that
+	// Scheme knows under one kind.
 	Kind object.GVK
 
 	// Type is what a program calls the objects: a pointer to a struct, such as *corev1.Pod,

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
@@ -73,6 +74,9 @@ func newTarget(opts Options) (*target, error) {
 	if t.kind.Version == "" || t.kind.Kind == "" {
 		return nil, fmt.Errorf("%w: %q lacks a version or a kind", ErrKind, t.kind)
 	}
+	if err := t.contradicts(opts.Scheme); err != nil {
+		return nil, err
+	}
 	t.apiVersion = t.kind.GroupVersion().String()
 	t.guard = guard.Of(t.goType)
 	return t, t.setFields(opts.Keep)
@@ -106,6 +110,19 @@ func (t *target) kindFromScheme(opts Options) error {
 	}
 	t.kind = kinds[0]
 	return nil
+}
+
+// contradicts returns an error if the scheme has the Go type for other kinds only. Its fields would take the bytes of
+// one kind for those of another. The type of another version of the kind may do.
+func (t *target) contradicts(scheme *runtime.Scheme) error {
+	if t.form != formTyped || scheme == nil {
+		return nil
+	}
+	kinds, _, err := scheme.ObjectKinds(t.new())
+	if err != nil || slices.ContainsFunc(kinds, func(known object.GVK) bool { return known.Kind == t.kind.Kind }) {
+		return nil // a type that is not registered may be of any kind
+	}
+	return fmt.Errorf("%w: the scheme has %v as %s %s, want %s %s: use the Go type of the kind", ErrKind, reflect.PointerTo(t.goType), kinds[0].GroupVersion(), kinds[0].Kind, t.kind.GroupVersion(), t.kind.Kind)
 }
 
 func (t *target) new() object.Object {
