@@ -144,7 +144,8 @@ type Impersonation struct {
 // Each of the three PEM documents may be given inline or as a file, not both.
 // Files are read again once a minute, and at once when the server's certificate
 // is not accepted or the server answers 401; new connections use what they hold
-// then. The minimum is TLS 1.2.
+// then. Connections that showed another client certificate are closed 90 seconds
+// later, or after Config.Timeout if that is longer. The minimum is TLS 1.2.
 type TLS struct {
 	// Insecure accepts any server certificate. Anyone on the way can then read
 	// and change everything, the credentials included.

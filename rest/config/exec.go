@@ -21,7 +21,8 @@ const (
 
 // Exec is a program that prints a credential: an ExecCredential object of
 // client.authentication.k8s.io, v1 or v1beta1. The credential is used until its
-// expirationTimestamp, and replaced when the server answers 401. Requests that need
+// expirationTimestamp, and replaced when the server answers 401. Connections that
+// showed a replaced client certificate are closed as [TLS] says. Requests that need
 // it at the same time share one run and its outcome. A run goes on when a request
 // gives up, for the next one; it may take five minutes, with a terminal fifteen.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins

@@ -102,6 +102,11 @@ func (t *TLS) place(file string) string {
 	return file
 }
 
+// sameCertificate reports whether a server is shown the same by both.
+func sameCertificate(a, b tls.Certificate) bool {
+	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
+}
+
 // badServerCertificate reports whether a connection failed because the server's
 // certificate was not accepted.
 func badServerCertificate(err error) bool {

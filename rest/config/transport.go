@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,6 +108,8 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 // http.Transport and replaces it when a certificate or the certificate authority
 // changes: requests under way keep their connections, new ones verify and
 // authenticate with the new files. So verification stays that of crypto/tls.
+// A watch would still act as the owner of a replaced client certificate, so the
+// connections that showed it are closed when a server has answered all other requests.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -116,6 +119,7 @@ type network struct {
 
 	mu       sync.Mutex // guards the fields below; execCertificate's lock is taken inside it
 	current  *http.Transport
+	shown    *connections // of the transports with current's client certificate; nil without one
 	pems     pemSet
 	fromExec *tls.Certificate
 	checked  time.Time // when the files were last read, or tried
@@ -240,18 +244,25 @@ func (n *network) replace(pems pemSet, fromExec *tls.Certificate) error {
 	if err != nil {
 		return err
 	}
-	t, err := n.config.newTransport(tlsConfig, pems)
+	shown := n.shown
+	if n.current == nil || !slices.EqualFunc(tlsConfig.Certificates, n.current.TLSClientConfig.Certificates, sameCertificate) {
+		shown = newConnections(tlsConfig)
+	}
+	t, err := n.config.newTransport(tlsConfig, pems, shown)
 	if err != nil {
 		return err
 	}
 	if n.current != nil {
 		n.current.CloseIdleConnections()
 	}
-	n.current, n.pems, n.fromExec = t, pems, fromExec
+	if n.shown != nil && n.shown != shown {
+		time.AfterFunc(max(n.config.Timeout, headTimeout), n.shown.close)
+	}
+	n.current, n.shown, n.pems, n.fromExec = t, shown, pems, fromExec
 	return nil
 }
 
-func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet) (*http.Transport, error) {
+func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connections) (*http.Transport, error) {
 	t := &http.Transport{
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   tlsHandshakeTimeout,
@@ -270,6 +281,9 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet) (*http.Transpo
 			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeAfter, Interval: probeInterval, Count: probeCount},
 		}
 		t.DialContext = d.DialContext
+	}
+	if shown != nil {
+		t.DialContext = shown.dialer(t.DialContext)
 	}
 	var err error
 	if t.Proxy, err = c.proxy(); err != nil {
