@@ -71,9 +71,8 @@ type Config struct {
 	ProxyURL string
 
 	// Proxy, if set, chooses the proxy of each request, or none by nil, in place of ProxyURL
-	// and the environment. All proxies that it chooses have the same scheme. It is also
-	// called when a client is made, and to find the proxy's password in answers and errors.
-	// An exec plugin is not informed of it.
+	// and the environment. It is also called when a client is made, and to find the proxy's
+	// password in answers and errors. An exec plugin is not informed of it.
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// Dial opens the connections, to the server or to the proxy. Its context ends

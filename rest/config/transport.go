@@ -291,8 +291,17 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 	}
 	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
 		// All requests go to one server. What is wrong with the environment, they tell.
-		if via, err := t.Proxy(&http.Request{URL: base}); err == nil && via != nil && via.Scheme == "https" {
-			t.DialTLSContext = proxyDialer(t.DialContext, pems.proxyTLS(tlsConfig, via.Hostname()))
+		via, err := t.Proxy(&http.Request{URL: base})
+		if c.Proxy != nil || err == nil && via != nil && via.Scheme == "https" {
+			t.DialTLSContext = tlsDialer(t.DialContext, func(address string) *tls.Config {
+				name, _, _ := net.SplitHostPort(address) // which net/http has joined
+				if origin(&url.URL{Scheme: "https", Host: address}) != origin(base) {
+					return pems.proxyTLS(tlsConfig, name)
+				}
+				direct := tlsConfig.Clone()
+				direct.ServerName, direct.NextProtos = cmp.Or(direct.ServerName, name), []string{"h2", "http/1.1"}
+				return direct
+			})
 		}
 	}
 	return t, nil
@@ -317,21 +326,21 @@ func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	return nil, nil
 }
 
-// proxyDialer connects to a proxy by TLS. net/http would do so with the settings for the
-// server.
-func proxyDialer(dial func(context.Context, string, string) (net.Conn, error), settings *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+// tlsDialer connects by TLS to a proxy, or to the server if Config.Proxy chooses none.
+// net/http would connect to both with the settings for the server.
+func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), settings func(address string) *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, tlsHandshakeTimeout, errProxyHandshake)
+		ctx, cancel := context.WithTimeoutCause(ctx, tlsHandshakeTimeout, errHandshake)
 		defer cancel()
-		secured := tls.Client(conn, settings)
+		secured := tls.Client(conn, settings(address))
 		if err := secured.HandshakeContext(ctx); err != nil {
 			_ = conn.Close() // nobody has used it
-			if context.Cause(ctx) == errProxyHandshake {
-				err = errProxyHandshake
+			if context.Cause(ctx) == errHandshake {
+				err = errHandshake
 			}
 			return nil, err
 		}
@@ -339,7 +348,7 @@ func proxyDialer(dial func(context.Context, string, string) (net.Conn, error), s
 	}
 }
 
-var errProxyHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
+var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
 // dialer bounds a dialer of the user's, as our own is. net/http calls it in a goroutine
 // of its own, where a panic would end the process, and an exit leave the request to wait

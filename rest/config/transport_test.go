@@ -239,6 +239,43 @@ func TestTransportVerifiesTheProxyByItsOwnName(t *testing.T) {
 	require.Nil(t, asked.Load())
 }
 
+// Each proxy is verified by its own name, and the server is when there is none.
+func TestTheProxyMayChange(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+" "+r.TLS.ServerName+" "+r.TLS.PeerCertificates[0].Subject.CommonName)
+	}, "kubernetes")
+	cert, key := ca.issue(t, "jane", time.Time{})
+	asked, tunnel := tunnels(t)
+	plain := httptest.NewServer(tunnel)
+	t.Cleanup(plain.Close)
+	first, second := ca.serveTLS(t, tunnel), ca.serveTLS(t, tunnel, "localhost")
+	var via *url.URL
+	client, base, err := (&Config{
+		Host: s.URL, TLS: TLS{CAData: ca.pem, CertData: cert, KeyData: key, ServerName: "kubernetes"},
+		Proxy: func(*http.Request) (*url.URL, error) { return via, nil },
+	}).HTTPClient()
+	require.NoError(t, err)
+	for _, proxy := range []string{"", first.URL, "", strings.Replace(second.URL, "127.0.0.1", "localhost", 1), plain.URL} {
+		client.CloseIdleConnections()
+		asked.Store(nil)
+		via = nil
+		if proxy != "" {
+			via, err = url.Parse(proxy)
+			require.NoError(t, err)
+		}
+		_, body, err := fetchWith(t, client, base.String())
+		require.NoError(t, err, proxy)
+		require.Equal(t, "HTTP/2.0 kubernetes jane", body)
+		tunnelled := asked.Load()
+		require.Equal(t, proxy != "", tunnelled != nil, proxy)
+		if tunnelled != nil && tunnelled.TLS != nil {
+			require.Empty(t, tunnelled.TLS.PeerCertificates, "the proxy must not see the certificate")
+		}
+	}
+	client.CloseIdleConnections()
+}
+
 func TestAProxyThatIsSilentInTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, err := fetch(t, &Config{Host: "https://api.invalid", ProxyURL: "https://proxy.invalid", Dial: func(context.Context, string, string) (net.Conn, error) {
