@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,28 +72,29 @@ func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
 	if err != nil {
 		return &snapshot.Error{Path: path, Err: err}
 	}
-	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	describeSnapshot(table, f, now)
+	text := terminal.NewText()
+	describeSnapshot(text, f, now)
+	text.Line()
 	if keys {
-		fmt.Fprintln(table, "\nNAMESPACE\tNAME\tUID\tRV")
+		text.Line("NAMESPACE", "NAME", "UID", "RV")
 		for _, h := range heads {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", terminal.OrDash(h.GetNamespace()), h.GetName(), h.GetUID(), h.GetResourceVersion())
+			text.Line(terminal.OrDash(h.GetNamespace()), h.GetName(), string(h.GetUID()), h.GetResourceVersion())
 		}
-		return table.Flush()
+		return text.Print(to)
 	}
 	count := make(map[string]int)
 	for _, h := range heads {
 		count[h.GetNamespace()]++
 	}
-	fmt.Fprintln(table, "\nNAMESPACE\tOBJECTS")
+	text.Line("NAMESPACE", "OBJECTS")
 	for _, namespace := range slices.Sorted(maps.Keys(count)) {
-		fmt.Fprintf(table, "%s\t%d\n", terminal.OrDash(namespace), count[namespace])
+		text.Line(terminal.OrDash(namespace), strconv.Itoa(count[namespace]))
 	}
-	return table.Flush()
+	return text.Print(to)
 }
 
 // describeSnapshot writes what the label says, and leaves out what it does not say.
-func describeSnapshot(to io.Writer, f *snapshot.File, now time.Time) {
+func describeSnapshot(to *terminal.Text, f *snapshot.File, now time.Time) {
 	for _, line := range [][2]string{
 		{"kind", strings.TrimPrefix(object.FormatKey(object.Key{Namespace: f.Kind.GroupVersion().String(), Name: f.Kind.Kind}), "/")},
 		{"Go type", f.Type},
@@ -111,7 +112,7 @@ func describeSnapshot(to io.Writer, f *snapshot.File, now time.Time) {
 		{"size", fmt.Sprintf("%d bytes", f.Size)},
 	} {
 		if line[1] != "" {
-			fmt.Fprintf(to, "%s\t%s\n", line[0], line[1])
+			to.Line(line[0], line[1])
 		}
 	}
 }

@@ -8,14 +8,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/object"
 )
 
 func TestSnapshots(t *testing.T) {
-	_, server := debugtest.Cluster(t, apiservertest.Options{}) // which has two pods in shop and one in bank
+	srv, server := debugtest.Cluster(t, apiservertest.Options{}) // which has two pods in shop and one in bank
 	dir := t.TempDir()
 	args := []string{"watch", "pods", "-A", server, "--snapshot", dir, "-c", "3"}
 	first := invoke(t, args...)
@@ -31,11 +33,27 @@ func TestSnapshots(t *testing.T) {
 
 	shown := invoke(t, "snapshot", files[0])
 	require.Equal(t, exit.CodeOK, shown.Code, shown.ErrOut)
-	for _, want := range []string{"kind              v1/Pod\n", "server            " + strings.TrimPrefix(server, "--server="), "objects           3\n", "bank       1\n", "shop       2\n"} {
+	for _, want := range []string{"kind               v1/Pod\n", "server             " + strings.TrimPrefix(server, "--server="), "objects            3\n", "bank        1\n", "shop        2\n"} {
 		assert.Contains(t, shown.Out, want)
 	}
 	assert.NotContains(t, shown.Out, "web-1")
 	assert.Regexp(t, `(?m)^shop +web-1 +\S+ +\d+$`, invoke(t, "snapshot", "--keys", files[0]).Out)
+
+	// A terminal would obey these names.
+	debugtest.Put(t, srv, object.Key{Namespace: "odd\x1b[2J", Name: "od\u202ed-\x1b[2J"}, corev1.PodRunning)
+	obeyed := t.TempDir()
+	names := invoke(t, "watch", "pods", "-A", server, "--snapshot", obeyed, "-c", "4", "-o", "name")
+	require.Equal(t, exit.CodeOK, names.Code, names.ErrOut)
+	assert.Contains(t, names.Out, "odd [2J pods/od d- [2J\n")
+	odd, err := filepath.Glob(filepath.Join(obeyed, "*.snapshot"))
+	require.NoError(t, err)
+	require.Len(t, odd, 1)
+	wide := invoke(t, "watch", "pods", "-A", server, "-c", "4", "-o", "wide")
+	for _, r := range []debugtest.Result{names, wide, invoke(t, "snapshot", odd[0]), invoke(t, "snapshot", "--keys", odd[0])} {
+		require.Contains(t, r.Out, "odd [2J", r.ErrOut)
+		require.NotContains(t, r.Out, "\x1b")
+		require.NotContains(t, r.Out, "\u202e")
+	}
 
 	all := invoke(t, "snapshot", dir)
 	require.Equal(t, exit.CodeUsage, all.Code)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -86,7 +87,7 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 // shows it.
 func (c *change) confidential() bool { return confidential.Object(c.object) }
 
-// identity is what the columns of a table are measured by.
+// identity is what a table shows of an object and its version, and measures its columns by.
 func identity(o object.Object) (key, rv string) {
-	return object.FormatKey(object.KeyOf(o)), o.GetResourceVersion()
+	return terminal.OneLine(object.FormatKey(object.KeyOf(o))), terminal.OneLine(o.GetResourceVersion())
 }

@@ -43,7 +43,7 @@ type namePrinter struct {
 }
 
 func (p *namePrinter) print(c *change) error {
-	_, err := fmt.Fprintf(p.w, "%s %s %s/%s\n", c.kind, cmp.Or(c.object.GetNamespace(), "-"), object.ResourceName(p.resource), c.object.GetName())
+	_, err := fmt.Fprintf(p.w, "%s %s %s/%s\n", c.kind, terminal.OneLine(cmp.Or(c.object.GetNamespace(), "-")), terminal.OneLine(object.ResourceName(p.resource)), terminal.OneLine(c.object.GetName()))
 	return err
 }
 
@@ -121,10 +121,10 @@ func changesOf(differences []diff.Change) (all []recordChange, err error) {
 }
 
 func (p *jsonPrinter) print(c *change) error {
-	key, rv := identity(c.object)
+	key := object.FormatKey(object.KeyOf(c.object))
 	r := record{
 		Type: c.kind.String(), Time: c.at, Resource: object.ResourceName(p.resource), Key: key,
-		UID: string(c.object.GetUID()), RV: rv, Initial: c.initial, FinalStateUnknown: c.missed, Object: c.object,
+		UID: string(c.object.GetUID()), RV: c.object.GetResourceVersion(), Initial: c.initial, FinalStateUnknown: c.missed, Object: c.object,
 	}
 	differences, err := c.differences()
 	if err != nil {

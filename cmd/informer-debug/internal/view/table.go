@@ -137,7 +137,7 @@ func (p *tablePrinter) tail(c *change) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text = fmt.Sprintf("  %-36s  %s", c.object.GetUID(), diff.Summarize(differences, !c.confidential()))
+		text = terminal.OneLine(fmt.Sprintf("  %-36s  %s", c.object.GetUID(), diff.Summarize(differences, !c.confidential())))
 	}
 	if c.missed {
 		text = strings.TrimRight(text, " ") + "  " + p.colors.Paint(terminal.Dim, "found missing; this is the last known state")
