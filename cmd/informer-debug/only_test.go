@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
@@ -64,23 +66,37 @@ func TestWatchShowsOldAndNewValues(t *testing.T) {
 }
 
 func TestSecretsChangeWithoutTheirValues(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiservertest.Options{})
-	secret := func(value string) {
-		_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"password": []byte(value)}})
-		require.NoError(t, err)
+	safe := apiservertest.Resource{GVR: object.GVR{Group: "vault.example", Version: "v1", Resource: "clustersecrets"}, Kind: "Safe", ListKind: "SafeList", Singular: "clustersecret", Namespaced: true}
+	for resource, of := range map[string]func(metav1.ObjectMeta, string) object.Object{
+		"secrets": func(m metav1.ObjectMeta, value string) object.Object {
+			return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"password": []byte(value)}}
+		},
+		"clustersecrets": func(m metav1.ObjectMeta, value string) object.Object {
+			o := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"password": base64.StdEncoding.EncodeToString([]byte(value))}}}
+			o.SetGroupVersionKind(safe.GVR.GroupVersion().WithKind(safe.Kind))
+			o.SetNamespace(m.Namespace)
+			o.SetName(m.Name)
+			return o
+		},
+	} {
+		srv, server := debugtest.Cluster(t, apiservertest.Options{Resources: []apiservertest.Resource{safe}})
+		secret := func(value string) {
+			_, err := srv.Put(of(metav1.ObjectMeta{Namespace: "shop", Name: "key"}, value))
+			require.NoError(t, err)
+		}
+		secret("before")
+		var stdout, stderr debugtest.Transcript
+		stderr.When("synced", func() { secret("after") })
+		r := finish(t, t.Context(), []string{"watch", resource, "-n", "shop", "--watch-only", "--diff", "-o", "wide", "-c", "1", server}, around(&stdout, &stderr))
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		require.Equal(t, "    data.password", r.Lines()[2])
+		require.NotContains(t, r.Out, "YWZ0ZXI")
+		stdout, stderr = debugtest.Transcript{}, debugtest.Transcript{}
+		stderr.When("synced", func() { secret("before") })
+		r = finish(t, t.Context(), []string{"watch", resource, "-n", "shop", "--watch-only", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
+		require.Contains(t, r.Out, `"changed":["data.password"]`)
+		require.NotContains(t, r.Out, `"changes"`)
 	}
-	secret("before")
-	var stdout, stderr debugtest.Transcript
-	stderr.When("synced", func() { secret("after") })
-	r := finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "--diff", "-o", "wide", "-c", "1", server}, around(&stdout, &stderr))
-	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Equal(t, "    data.password", r.Lines()[2])
-	require.NotContains(t, r.Out, "YWZ0ZXI")
-	stdout, stderr = debugtest.Transcript{}, debugtest.Transcript{}
-	stderr.When("synced", func() { secret("before") })
-	r = finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
-	require.Contains(t, r.Out, `"changed":["data.password"]`)
-	require.NotContains(t, r.Out, `"changes"`)
 }
 
 func TestStagesInATable(t *testing.T) {

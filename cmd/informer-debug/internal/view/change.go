@@ -18,6 +18,7 @@ import (
 type change struct {
 	kind    sharedinformer.EventType
 	at      time.Time
+	secret  bool // by the name of the resource
 	object  object.Object
 	old     object.Object // nil unless it is an update
 	initial bool
@@ -85,7 +86,7 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 // confidential reports whether values of the object must not be shown in
 // passing. A whole object, which is asked for by name, is shown as kubectl
 // shows it.
-func (c *change) confidential() bool { return confidential.Object(c.object) }
+func (c *change) confidential() bool { return c.secret || confidential.Object(c.object) }
 
 // identity is what a table shows of an object and its version, and measures its columns by.
 func identity(o object.Object) (key, rv string) {

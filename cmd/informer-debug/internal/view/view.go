@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -126,6 +127,7 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 // handle shows one change and ends the view when it was the last one wanted.
 func (v *view) handle(c change, end context.CancelCauseFunc) {
 	v.tally.count(&c)
+	c.secret = confidential.Named(v.target.Mapping.Resource.Resource)
 	if c.initial && v.Flags.watchOnly {
 		return
 	}
