@@ -69,7 +69,7 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 		if len(r.AdmissionRequest.Object.Raw) == 0 {
 			return allowed, nil
 		}
-		before, err := json.Marshal(r.Object)
+		before, err := marshal(r.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 		if v := reflect.ValueOf(r.Object); !v.IsValid() || v.IsNil() {
 			return nil, apierrors.NewInternalError(errors.New("the webhook has set Request.Object to nil; to refuse, return an error"))
 		}
-		after, err := json.Marshal(r.Object)
+		after, err := marshal(r.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 		if err != nil || len(patch) == 0 {
 			return allowed, err
 		}
-		if allowed.Patch, err = json.Marshal(patch); err != nil {
+		if allowed.Patch, err = marshal(patch); err != nil {
 			return nil, err
 		}
 		allowed.PatchType = new(admissionv1.PatchTypeJSONPatch)
@@ -118,8 +118,11 @@ func (r *admissionReview) weight() int64 {
 
 // unfold implements folded.
 func (r *admissionReview) unfold() error {
-	if r.Request == nil || len(r.Request.User) == 0 {
+	if r.Request == nil {
 		return nil
+	}
+	if err := checkUID(r.Request.UID); err != nil || len(r.Request.User) == 0 {
+		return err
 	}
 	return kjson.UnmarshalCaseSensitivePreserveInts(r.Request.User, &r.Request.UserInfo)
 }

@@ -70,6 +70,37 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 	}
 }
 
+// An answer repeats what anybody may send, and HTML is not escaped there: six bytes for one.
+func TestAnAnswerDoesNotGrow(t *testing.T) {
+	const admission, conversion = `"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"`, `"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"`
+	long := strings.Repeat("<", 4<<20)
+	validate := Validate(func(context.Context, *Request[*corev1.Pod]) error { return nil })
+	convert := NewConversion[*corev1.Pod](corev1.SchemeGroupVersion)
+	for name, c := range map[string]struct {
+		handler         http.Handler
+		is, of          string
+		code, perAnswer int
+	}{
+		"a UID":                    {validate, admission, `"uid":"` + long + `"`, http.StatusBadRequest, 0},
+		"a UID of a conversion":    {convert, conversion, `"uid":"` + long + `"`, http.StatusBadRequest, 0},
+		"a version":                {convert, conversion, `"desiredAPIVersion":"` + long + `"`, http.StatusOK, 0},
+		"no version":               {convert, conversion, `"desiredAPIVersion":"//` + long + `"`, http.StatusOK, 0},
+		"the version of an object": {convert, conversion, `"desiredAPIVersion":"v1","objects":[{"kind":"Pod","apiVersion":"` + long + `"}]`, http.StatusOK, 0},
+		"an object as it came":     {convert, conversion, `"desiredAPIVersion":"v1","objects":[{"kind":"Pod","apiVersion":"v1","a":"` + long + `"}]`, http.StatusOK, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := `{` + c.is + `,"request":{` + c.of + `}}`
+			var w *httptest.ResponseRecorder
+			hostile.Budget{Memory: 1 << 20, MemoryPerByte: 8 + 4*c.perAnswer}.Within(t, len(body), func() {
+				w = httptest.NewRecorder()
+				c.handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+			})
+			require.Equal(t, c.code, w.Code)
+			require.Less(t, w.Body.Len(), 1<<10+c.perAnswer*len(body))
+		})
+	}
+}
+
 // A review takes as much of the budget as it weighs, and gives it back.
 func TestAReviewTakesWhatItWeighs(t *testing.T) {
 	const objects = 1000

@@ -94,7 +94,7 @@ func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up
 // withMetadata makes an object that has nothing but the metadata of another one.
 func withMetadata[T object.Object](of object.Object, version schema.GroupVersion) (T, error) {
 	out := empty[T]()
-	whole, err := json.Marshal(of)
+	whole, err := marshal(of)
 	if err != nil {
 		return out, err
 	}
@@ -106,7 +106,7 @@ func withMetadata[T object.Object](of object.Object, version schema.GroupVersion
 		return out, err
 	}
 	head.APIVersion = version.String()
-	text, err := json.Marshal(head)
+	text, err := marshal(head)
 	if err != nil {
 		return out, err
 	}
@@ -172,8 +172,11 @@ func (r *conversionReview) weight() int64 {
 
 // unfold implements folded.
 func (r *conversionReview) unfold() error {
-	if r.Request == nil || len(r.Request.Objects) == 0 {
+	if r.Request == nil {
 		return nil
+	}
+	if err := checkUID(r.Request.UID); err != nil || len(r.Request.Objects) == 0 {
+		return err
 	}
 	return json.Unmarshal(r.Request.Objects, &r.Request.objects)
 }
@@ -309,7 +312,7 @@ func sameObject(before, after []byte) error {
 
 // written is an object of a kind as JSON.
 func written(value any, kind object.GVK) (json.RawMessage, error) {
-	text, err := json.Marshal(value)
+	text, err := marshal(value)
 	switch {
 	case err != nil:
 		return nil, err
@@ -323,13 +326,10 @@ func written(value any, kind object.GVK) (json.RawMessage, error) {
 }
 
 func (c *Conversion[H]) spoke(apiVersion string) (spoke[H], error) {
-	version, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return spoke[H]{}, err
+	if version, err := schema.ParseGroupVersion(apiVersion); err == nil {
+		if s, known := c.spokes[version]; known {
+			return s, nil
+		}
 	}
-	s, known := c.spokes[version]
-	if !known {
-		return s, fmt.Errorf("no conversion is known for %s, only for %s: call Spoke with it", apiVersion, c.versionNames())
-	}
-	return s, nil
+	return spoke[H]{}, fmt.Errorf("no conversion is known for %.100s, only for %s: call Spoke with it", apiVersion, c.versionNames())
 }

@@ -19,9 +19,9 @@ type operation struct {
 // MarshalJSON writes the value exactly where there is to be one, null or not.
 func (o operation) MarshalJSON() ([]byte, error) {
 	if o.op == "remove" {
-		return json.Marshal(map[string]any{"op": o.op, "path": o.path})
+		return marshal(map[string]any{"op": o.op, "path": o.path})
 	}
-	return json.Marshal(map[string]any{"op": o.op, "path": o.path, "value": o.value})
+	return marshal(map[string]any{"op": o.op, "path": o.path, "value": o.value})
 }
 
 // patch is a JSON patch (RFC 6902) in the making.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -101,7 +103,7 @@ func elements(list []byte) (n int64) {
 
 // answer writes a review.
 func answer(w http.ResponseWriter, review any) {
-	body, err := json.Marshal(review)
+	body, err := marshal(review)
 	if err != nil {
 		http.Error(w, fmt.Sprintf("the answer cannot be written: %v", err), http.StatusInternalServerError)
 		return
@@ -109,6 +111,25 @@ func answer(w http.ResponseWriter, review any) {
 	w.Header().Set("Content-Type", wire.MediaJSON)
 	// The API server may have given up.
 	_, _ = w.Write(body)
+}
+
+// marshal is json.Marshal without escapes for HTML, which take six bytes for one that anybody may send.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// maxUID bounds the UID of a review, in bytes. The answer repeats it.
+const maxUID = 1 << 10
+
+func checkUID(uid types.UID) error {
+	if len(uid) > maxUID {
+		return fmt.Errorf("its UID has %d bytes, want %d at most", len(uid), maxUID)
+	}
+	return nil
 }
 
 // decode makes an object of a kind from JSON; of nothing, the zero T. Anybody may send it, and
