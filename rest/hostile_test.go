@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -159,4 +162,30 @@ func TestALookupSaysWhatItWaitedFor(t *testing.T) {
 func TestADeletionTakesAnEmptyAnswer(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	require.NoError(t, ResourceFor[*corev1.Pod](c).Delete(t.Context(), key, metav1.DeleteOptions{}))
+}
+
+// Several API servers may be below one address, and the credentials of a client are for one.
+func TestDiscoveryStaysBelowThePrefix(t *testing.T) {
+	for _, group := range []string{"../../two/api", "%2e%2e/%2e%2e/two", "..%2F..%2Ftwo", "."} {
+		var mu sync.Mutex // guards asked
+		var asked []string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked = append(asked, r.RequestURI)
+			mu.Unlock()
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			if r.URL.Path == "/one/apis" {
+				fmt.Fprintf(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":%q,"versions":[{"version":"v1"}]}]}`, group)
+				return
+			}
+			w.WriteHeader(http.StatusNotFound)
+		}))
+		t.Cleanup(s.Close)
+		c, err := NewClient(&config.Config{Host: s.URL + "/one", BearerToken: "t0ken"}, nil)
+		require.NoError(t, err)
+		_, err = c.Mapper().Mappings(t.Context())
+		require.ErrorContains(t, err, "has a segment . or ..: leave it out", group)
+		require.ElementsMatch(t, []string{"/one/api", "/one/apis"}, asked, group)
+		c.CloseIdleConnections()
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,9 +117,14 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 }
 
 func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, error) {
-	if _, err := url.PathUnescape(r.path); err != nil {
+	path, err := url.PathUnescape(r.path)
+	if err != nil {
 		// JoinPath would take it for no path at all.
 		return nil, fmt.Errorf("the path %q is malformed: %w: escape its segments with url.PathEscape", excerpt(r.path), err)
+	}
+	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
+		// JoinPath, or a proxy, would follow it out of the URL of the server.
+		return nil, fmt.Errorf("the path %q has a segment . or ..: leave it out", excerpt(r.path))
 	}
 	u := c.base.JoinPath(r.path)
 	u.RawQuery = r.query.Encode()
