@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/millrace-dev/millrace/failure"
 )
@@ -117,9 +119,13 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if cred.authorization != "" {
 		req.Header.Set("Authorization", cred.authorization)
 	}
+	var added addedHeaders
+	if t.config.WrapTransport != nil {
+		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaderField: added.wrote}))
+	}
 	resp, err := t.roundTrip(req)
 	if err != nil {
-		return nil, t.conceal(req, advise(err))
+		return nil, t.conceal(added.to(req), advise(err))
 	}
 	if err := t.refusedRedirect(req.Method, resp); err != nil {
 		_ = resp.Body.Close() // nobody reads it
@@ -129,6 +135,37 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		resp.Body = &answerBody{resp.Body, t, resp.Request}
 	}
 	return resp, nil
+}
+
+// addedHeaders are the credentials of a request as they were written: a RoundTripper of the user
+// may have added some.
+type addedHeaders struct {
+	mu      sync.Mutex // guards headers
+	headers http.Header
+}
+
+// wrote is called by net/http, also after the request has failed.
+func (a *addedHeaders) wrote(name string, values []string) {
+	if name = http.CanonicalHeaderKey(name); name != "Authorization" && name != "Proxy-Authorization" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.headers == nil {
+		a.headers = http.Header{}
+	}
+	a.headers[name] = append(a.headers[name], values...)
+}
+
+// to returns the request with them.
+func (a *addedHeaders) to(req *http.Request) *http.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	req = req.Clone(req.Context())
+	for name, values := range a.headers {
+		req.Header[name] = append(req.Header[name], values...)
+	}
+	return req
 }
 
 // impersonatePrefix is how the names of headers about impersonation begin.

@@ -43,7 +43,18 @@ func credentials(t *testing.T, said *ledger, server string) map[string]*config.C
 		"key":        {Host: server, BearerToken: canaries["token"], TLS: config.TLS{CertData: client.cert, KeyData: client.key}},
 		"key file":   {Host: server, BearerToken: canaries["token"], TLS: config.TLS{CertFile: client.certFile, KeyFile: client.keyFile}},
 		"tunnel":     {Host: "https://apiserver.invalid", ProxyURL: proxy, BearerToken: canaries["token"]},
+		"wrapper":    {Host: server, WrapTransport: func(next http.RoundTripper) http.RoundTripper { return adding{next} }},
 	}
+}
+
+// adding adds a token to requests, as the transports of client-go do.
+type adding struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+canaries["token"])
+	return a.next.RoundTrip(r)
 }
 
 // plugin is an exec plugin that is a script. $ANSWER is a good answer, $TOKEN its token.
