@@ -501,3 +501,32 @@ func FuzzPluginStderr(f *testing.F) {
 		require.LessOrEqual(t, len(shown), shownPluginStderr+len("..."))
 	})
 }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A plugin runs in a goroutine of its own: nobody could recover there, and requests would wait for
+// ever for a run that its logger has ended.
+func TestALoggerMayPanicOrExitWhileAPluginRuns(t *testing.T) {
+	for want, breaks := range map[string]func(){"panicked: oh": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakePlugin{output: func(run int) (pluginOutput, error) {
+				time.Sleep(slowPlugin)
+				out, err := tokens(run)
+				if run == 1 {
+					out.stderr = "be warned"
+				}
+				return out, err
+			}}
+			s := f.source(writerFunc(func([]byte) (int, error) { breaks(); return 0, nil }))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			_, err := s.get(ctx)
+			require.ErrorContains(t, err, `exec plugin "fake": the run, or Config.Logger, `+want)
+			cred, err := s.get(ctx)
+			require.NoError(t, err)
+			require.Equal(t, "Bearer token-2", cred.authorization)
+		})
+	}
+}

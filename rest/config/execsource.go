@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/reading"
 	"github.com/millrace-dev/millrace/source"
 )
@@ -143,7 +144,11 @@ func (s *execSource) start() {
 	s.running = run
 	go func() {
 		defer stop(nil)
-		cred, err := s.ask(ctx)
+		var cred credential
+		err := failure.Apart("the run, or Config.Logger,", func() (err error) { // or all would wait for ever
+			cred, err = s.ask(ctx)
+			return err
+		})
 		if err != nil {
 			err = fmt.Errorf("exec plugin %q: %w", s.config.Exec.Command, err)
 		}
@@ -251,7 +256,10 @@ func (s *execSource) reportSlow() (done func()) {
 	logged := make(chan struct{})
 	timer := time.AfterFunc(slowPlugin, func() {
 		defer close(logged)
-		s.log.Warn("the exec plugin is still running: it may be waiting for a login", "command", s.config.Exec.Command, "after", slowPlugin)
+		_ = failure.Apart("Config.Logger", func() error { // the run goes on without
+			s.log.Warn("the exec plugin is still running: it may be waiting for a login", "command", s.config.Exec.Command, "after", slowPlugin)
+			return nil
+		})
 	})
 	return func() {
 		if !timer.Stop() {
