@@ -59,6 +59,9 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	if s.Code == 0 {
 		s.Code = int32(resp.StatusCode)
 	}
+	if s.Message == "" {
+		s.Message = strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, s.Reason)) + fmt.Sprintf(" from %s without a message (%s)", host, r.describe())
+	}
 	if s.Details == nil && seconds > 0 {
 		s.Details = &metav1.StatusDetails{}
 	}

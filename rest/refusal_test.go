@@ -390,3 +390,19 @@ func TestRequestLog(t *testing.T) {
 	require.NotContains(t, log.String(), "secret")
 	require.NotContains(t, log.String(), "Accept")
 }
+
+// An error without a text tells nobody anything.
+func TestARefusalWithoutAMessage(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`: "403 Forbidden from ",
+		`{"kind":"Status","apiVersion":"v1","status":"Failure"}`:                                 "403 from ",
+	} {
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			w.WriteHeader(http.StatusForbidden)
+			w.Write([]byte(body))
+		})
+		_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
+		require.EqualError(t, err, want+c.base.Host+" without a message (get pods default/a)")
+	}
+}
