@@ -73,10 +73,12 @@ func (a *attempt) wrote(w write) {
 	a.writes = append(a.writes, w)
 }
 
+// written returns what was noted so far, in memory of its own: a goroutine that outlives the reconcile
+// may note more.
 func (a *attempt) written() []write {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append(a.writes, a.deletions...)
+	return slices.Concat(a.writes, a.deletions)
 }
 
 // ID returns what tells the reconcile that ctx belongs to from all others of

@@ -285,3 +285,41 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 func evictionsOf(w *ownWorld) *controller.Client[*policyv1.Eviction] {
 	return controller.SubresourceFor[*policyv1.Eviction](w.pods, "eviction")
 }
+
+// A goroutine that a reconcile left behind may still write with its context. The wait for the
+// writes before stays as it was.
+func TestO01_AWriteThatOutlivesItsReconcile(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		const lag = 10 * time.Second
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		in := func(namespace string) *corev1.Pod {
+			p := pod("other")
+			p.Namespace = namespace
+			return p
+		}
+		var calls []time.Time
+		var deleted time.Time
+		var late error
+		c := newController(e, controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+			if calls = append(calls, time.Now()); len(calls) > 1 {
+				return controller.Result{}, nil
+			}
+			e.Server.SetLag(lag)
+			for _, namespace := range []string{"one", "two", "three", "four", "five"} {
+				if _, err := pods.Create(ctx, in(namespace)); err != nil {
+					return controller.Result{}, err
+				}
+			}
+			time.AfterFunc(lag+2*time.Second, func() { _, late = pods.Create(ctx, in("six")) }) // while the deletion alone is waited for
+			time.Sleep(lag / 2)
+			deleted = time.Now()
+			return controller.Result{Requeue: true}, pods.Delete(ctx, pod("a"))
+		}), controller.Options{Patience: time.Minute}, controller.For(pods.Informer(), controller.Selected(func(p *corev1.Pod) bool { return p.Name == "a" })))
+		controllertest.Put(e, pod("a"))
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.NoError(e, late)
+		require.Greater(e, len(calls), 1)
+		require.Equal(e, lag, calls[1].Sub(deleted))
+	})
+}
