@@ -181,6 +181,9 @@ func (b *Builder[T]) options() controller.Options {
 	if opts.Logger == nil {
 		opts.Logger = defaults.Logger
 	}
+	if opts.Flight == nil {
+		opts.Flight = defaults.Flight
+	}
 	switch {
 	case opts.Resync == 0:
 		opts.Resync = defaults.Resync

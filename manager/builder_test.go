@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
@@ -163,6 +164,26 @@ func TestABuiltControllerHasOptions(t *testing.T) {
 		e.Settle(time.Hour)
 		require.Equal(e, 2, calls()["hourly web-0"])
 		require.Equal(e, 1, calls()["never web-0"])
+	})
+}
+
+// The debug page shows the recorder of Options.Factory.
+func TestABuiltControllerRecordsWhereItsInformersDo(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		recorder := flight.New(1 << 20)
+		m := r.manager(options{Factory: factory.Options{Flight: recorder}})
+		require.NoError(r, manager.ControllerFor[*corev1.Pod](m).Complete(func(context.Context, *corev1.Pod) (result, error) {
+			return result{}, nil
+		}))
+		r.pod("a")
+		run := r.start(m)
+		settle(time.Second)
+		roles := map[flight.Role]bool{}
+		for _, track := range recorder.Status().Tracks {
+			roles[track.Role] = true
+		}
+		require.Equal(r, map[flight.Role]bool{flight.Informer: true, flight.Handler: true, flight.Controller: true}, roles)
+		require.NoError(r, run.end())
 	})
 }
 

@@ -190,11 +190,12 @@ func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
 // ControllerOptions are options for a controller of this manager: its metrics and
 // those of its queue are in Metrics, its status in Report, its failures go to Logger,
-// and it reconciles every object again each SyncPeriod; set Resync to 0 for never.
+// its events to the flight recorder of Options.Factory, and it reconciles every object
+// again each SyncPeriod; set Resync to 0 for never.
 func (m *Manager) ControllerOptions() controller.Options {
 	return controller.Options{
 		Metrics: m.controllers, QueueMetrics: m.metrics.WorkQueues(),
-		Resync: m.Cluster.syncPeriod, Logger: m.logger,
+		Resync: m.Cluster.syncPeriod, Logger: m.logger, Flight: m.opts.Factory.Flight,
 	}
 }
 
