@@ -350,12 +350,7 @@ func (i *inquiry) controller(c controller.View) {
 	i.aside = narrower == "" && !i.concerns(s.Sources)
 	defer func() { i.aside = false }()
 	if s.State != controller.Running {
-		text := fmt.Sprintf("The controller %s is %s for %s", c.Name(), s.State, age(i.now, s.Since))
-		for _, source := range s.Sources {
-			if !source.Synced && source.Waiting != nil {
-				text += fmt.Sprintf(": %s is not synced: %v", source.Name, source.Waiting)
-			}
-		}
+		text := fmt.Sprintf("The controller %s is %s for %s%s", c.Name(), s.State, age(i.now, s.Since), unsyncedOf(s.Sources))
 		i.say(NotRunning, "%s.", strings.TrimSuffix(text, "."))
 		return
 	}
@@ -368,11 +363,36 @@ func (i *inquiry) controller(c controller.View) {
 			return
 		}
 	}
+	if i.early(c, s) {
+		return
+	}
 	if narrower != "" && !i.concerns(s.Sources) && i.last(c, flight.Done) == nil {
 		i.say(NotCached, "The controller %s has no request for %s: its source %s does not have it, since its namespaces and selectors do not take it in. Another informer has it.", c.Name(), i.name, narrower)
 		return
 	}
 	i.past(c)
+}
+
+// unsyncedOf names the sources that are not synced, each with the reason.
+func unsyncedOf(sources []controller.SourceStatus) (text string) {
+	for _, source := range sources {
+		if !source.Synced && source.Waiting != nil {
+			text += fmt.Sprintf(": %s is not synced: %v", source.Name, source.Waiting)
+		}
+	}
+	return text
+}
+
+// early tells of a request that waits because the controller began without its namespace. It is not
+// in the queue, and the recorder knows that no worker has taken it.
+func (i *inquiry) early(c controller.View, s controller.Status) bool {
+	why, asked, taken := unsyncedOf(s.Sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
+	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
+		return false
+	}
+	text := fmt.Sprintf("The controller %s was asked for %s %s ago, and lets it wait%s", c.Name(), i.name, age(i.now, asked.At), why)
+	i.say(Unsynced, "%s.", strings.TrimSuffix(text, "."))
+	return true
 }
 
 // crowded tells of a request that may be behind those that were listed.

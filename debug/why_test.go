@@ -327,3 +327,39 @@ func TestWhyNamesATransformOfANamespaceThatHasGone(t *testing.T) {
 		require.True(e, pods.HasSynced())
 	})
 }
+
+// A controller that has begun without a namespace has its requests neither in the queue nor parked.
+func TestWhyNamesASourceThatLacksTheNamespace(t *testing.T) {
+	recorder := flight.New(flight.DefaultSize)
+	controllertest.RunWith(t, controllertest.Options{
+		Factory: factory.Options{Flight: recorder, Namespaces: []string{"bank", "shop"}},
+		Server: apiservertest.Options{Authorize: func(a apiservertest.Attributes) bool {
+			return a.Resource != "configmaps" || a.Namespace != "shop"
+		}},
+	}, func(e *controllertest.Env) {
+		pods, maps := controller.ClientFor[*corev1.Pod](e.Factory), controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		c, err := controller.New("keeper", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+			return controller.Result{}, nil
+		}), controller.Options{Flight: recorder})
+		require.NoError(e, err)
+		c.Watch(controller.For(pods.Informer()))
+		c.Watch(controller.Owns(maps.Informer(), pods))
+		e.Start(c)
+		for _, namespace := range []string{"bank", "shop"} {
+			controllertest.Put(e, pod(namespace, "p", ""))
+		}
+		e.Settle(time.Minute)
+		process := debug.New(debug.Options{
+			Recorder: recorder, Informers: debug.Of(e.Factory), Controllers: func() []controller.View { return []controller.View{c} },
+		})
+		for namespace, want := range map[string]debug.Reason{
+			"bank": {Cause: debug.Reconciled, Text: `^The controller keeper reconciled bank/p `},
+			"shop": {Cause: debug.Unsynced, Text: `^The controller keeper was asked for shop/p 1m0s ago, and lets it wait: configmaps in several namespaces is not synced: configmaps in namespace shop: list: forbidden: `},
+		} {
+			w, err := process.Client().Why(e.Context(), "", "", object.Key{Namespace: namespace, Name: "p"})
+			require.NoError(e, err)
+			require.Equal(e, want.Cause, w.Reasons[0].Cause, "%+v", w.Reasons)
+			require.Regexp(e, want.Text, w.Reasons[0].Text)
+		}
+	})
+}
