@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"runtime"
@@ -226,3 +227,40 @@ func TestANilObjectIsAnError(t *testing.T) {
 
 func second[A any](_ A, err error) error        { return err }
 func third[A, B any](_ A, _ B, err error) error { return err }
+
+// noted is an error as users write them, with a receiver that may be nil.
+type noted struct{ why string }
+
+func (e *noted) Error() string { return e.why }
+
+// What a source reports is shown by whoever asks for the status.
+func TestAnErrorOfASourceMayPanic(t *testing.T) {
+	for name, source := range map[string]func() controller.Source{
+		"Channel": func() controller.Source {
+			ch := make(chan int, 1)
+			ch <- 1
+			return controller.Channel("bus", ch, func(context.Context, int) ([]controller.Request, error) { return nil, (*noted)(nil) })
+		},
+		"Failed": func() controller.Source {
+			return controller.SourceFunc("bus", func(ctx context.Context, in *controller.Inbox) error {
+				in.Failed(nil)
+				in.Failed((*noted)(nil))
+				in.Synced()
+				<-ctx.Done()
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				c := newController(e, &journal{}, controller.Options{}, source())
+				e.Start(c)
+				s := c.Status()
+				require.EqualValues(e, 1, s.Sources[0].Failures, "nil is no failure")
+				body, err := json.Marshal(s)
+				require.NoError(e, err)
+				require.Contains(e, string(body), "a *controller_test.noted, which source bus returned as an error, panicked: ")
+			})
+		})
+	}
+}

@@ -188,12 +188,14 @@ func (in *Inbox) Synced() {
 }
 
 // Failed reports an error: it is counted and shown in the status. The first of a
-// series is logged, and then one now and then, with how many came in between.
+// series is logged, and then one now and then, with how many came in between. Failed(nil)
+// does nothing.
 func (in *Inbox) Failed(err error) {
-	if in.ctx.Err() != nil {
+	if in.ctx.Err() != nil || err == nil {
 		return
 	}
 	sub := in.subscription
+	err = failure.Sound("source "+sub.source.String(), err)
 	sub.failures.Add(1)
 	sub.failure.Store(&err)
 	sub.complaint.say(func(more int) {
