@@ -23,11 +23,11 @@ type cache interface {
 	// wait waits until done is true, and asks that after every change. It fails
 	// where the informer does.
 	wait(ctx context.Context, done func() bool) error
-	// heard counts what its watch has told.
-	heard() uint64
-	// reconnect has the watch be opened again, if that has told nothing since heard was
-	// read, for d or longer.
-	reconnect(heard uint64, d time.Duration, why error)
+	// heard counts what the watch of a namespace has told.
+	heard(namespace string) uint64
+	// reconnect has the watch of a namespace be opened again, if that has told nothing since
+	// heard was read, for d or longer.
+	reconnect(namespace string, heard uint64, d time.Duration, why error)
 	name() string
 }
 
@@ -48,14 +48,17 @@ func (c cacheOf) wait(ctx context.Context, done func() bool) error {
 	return c.informer.WaitUntil(ctx, done)
 }
 
-func (c cacheOf) heard() uint64 { return heardBy(c.informer.Status().Reflector) }
+func (c cacheOf) heard(namespace string) uint64 {
+	s, _ := c.informer.StatusIn(namespace)
+	return heardBy(s)
+}
 
 func heardBy(s reflector.Status) uint64 { return s.Events + s.Bookmarks + s.Passed + s.Duplicates }
 
-func (c cacheOf) reconnect(heard uint64, d time.Duration, why error) {
-	s := c.informer.Status().Reflector
-	if s.State == reflector.Watching && time.Since(s.Since) >= d && heardBy(s) == heard {
-		c.informer.Reconnect(why)
+func (c cacheOf) reconnect(namespace string, heard uint64, d time.Duration, why error) {
+	s, watched := c.informer.StatusIn(namespace)
+	if watched && s.State == reflector.Watching && time.Since(s.Since) >= d && heardBy(s) == heard {
+		c.informer.ReconnectIn(namespace, why)
 	}
 }
 
@@ -70,7 +73,7 @@ type write struct {
 	uid   types.UID   // of a deletion: that of the deleted object, empty if it is not known
 	gone  func() bool // of a deletion or a conflict, which have no resource version
 	sent  string      // of a conflict: the version that was sent
-	heard uint64      // what the cache had heard when the reconcile ended
+	heard uint64      // what the cache had heard of the namespace when the reconcile ended
 }
 
 func (w *write) seen() bool {

@@ -51,9 +51,9 @@ func (c *clock) wait(ctx context.Context, done func() bool) error {
 	}
 }
 
-func (c *clock) heard() uint64 { return 0 }
+func (c *clock) heard(string) uint64 { return 0 }
 
-func (c *clock) reconnect(uint64, time.Duration, error) {}
+func (c *clock) reconnect(string, uint64, time.Duration, error) {}
 
 func (c *clock) name() string { return "clocks" }
 

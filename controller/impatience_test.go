@@ -14,10 +14,10 @@ import (
 // deafCache never sees a write.
 type deafCache struct{ cache }
 
-func (deafCache) reached(string, string) bool                          { return false }
-func (deafCache) heard() uint64                                        { return 0 }
-func (deafCache) wait(context.Context, func() bool) error              { return nil }
-func (deafCache) reconnect(heard uint64, d time.Duration, cause error) {}
+func (deafCache) reached(string, string) bool                    { return false }
+func (deafCache) heard(string) uint64                            { return 0 }
+func (deafCache) wait(context.Context, func() bool) error        { return nil }
+func (deafCache) reconnect(string, uint64, time.Duration, error) {}
 
 // Where the patience is over before the note of a write is made, as a very short one may be, the
 // notes before it are looked at once, and not for as long as the cache lags.

@@ -78,7 +78,7 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 		return
 	}
 	for n := range writes {
-		writes[n].heard = writes[n].cache.heard()
+		writes[n].heard = writes[n].cache.heard(writes[n].about.Namespace)
 	}
 	n := &note{req: req, writes: writes, until: until, look: until}
 	p.mu.Lock()
@@ -221,7 +221,7 @@ func (s *session) giveUp(n *note, why error) {
 	p.mu.Unlock()
 	c := s.controller
 	if patience := c.opts.Patience; w != nil && w.gone == nil && errors.Is(why, errImpatient) {
-		w.cache.reconnect(w.heard, patience, fmt.Errorf("%w: %s, which the controller %s wrote %s ago", reflector.ErrDeaf, w, c.name, patience))
+		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: %s, which the controller %s wrote %s ago", reflector.ErrDeaf, w, c.name, patience))
 	}
 	c.count.stale.Add(1)
 	p.complaint.say(func(more int) {

@@ -396,6 +396,58 @@ func TestADeafWatchIsOpenedAgain(t *testing.T) {
 	}
 }
 
+// deafIn is deaf in one namespace.
+type deafIn[T object.Object] struct {
+	deaf[T]
+	namespace string
+}
+
+func (d deafIn[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	if opts.Namespace != d.namespace {
+		return d.ListerWatcher.Watch(ctx, opts)
+	}
+	return d.deaf.Watch(ctx, opts)
+}
+
+// Of several namespaces, the one of the write counts: the others may be busy, and their watches are
+// left alone.
+func TestADeafWatchOfANamespaceIsOpenedAgain(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		controllertest.Put(e, pod("a"))
+		var halfOpen atomic.Bool
+		from := rest.ResourceFor[*corev1.Pod](e.Client)
+		informer := sharedinformer.New[*corev1.Pod](deafIn[*corev1.Pod]{deaf[*corev1.Pod]{from.Source(), &halfOpen}, "shop"}, sharedinformer.Options{Namespaces: []string{"bank", "shop"}})
+		e.Start(informer)
+		e.Settle(time.Minute)
+		pods := controller.NewClient(informer, from)
+		r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			if controller.Attempt(ctx) > 1 || req.Namespace != "shop" {
+				return controller.Result{}, nil
+			}
+			halfOpen.Store(true)
+			_, err := pods.Patch(ctx, req.Key, types.MergePatchType, []byte(`{"metadata":{"labels":{"touched":"yes"}}}`))
+			return controller.Result{Requeue: true}, err
+		})
+		watches := func() (all []uint64) {
+			for _, s := range informer.Status().Namespaces {
+				all = append(all, s.Watches)
+			}
+			return all
+		}
+		before := watches()
+		c := newController(e, r, controller.Options{Patience: 5 * time.Second}, controller.For(informer))
+		e.Start(c)
+		for n := range 8 {
+			controllertest.Put(e, pod("b", labelled("n", fmt.Sprint(n)), func(p *corev1.Pod) { p.Namespace = "bank" }))
+			e.Settle(time.Second)
+		}
+		require.EqualValues(e, 1, c.Status().Stale)
+		require.Equal(e, []uint64{before[0], before[1] + 1}, watches())
+		p, _ := pods.Get(object.KeyOf(pod("a")))
+		require.Equal(e, "yes", p.Labels["touched"])
+	})
+}
+
 // A request for which nobody has asked until the patience was over is counted as well, if
 // the cache has still not seen its write.
 func TestWhoAsksAfterThePatienceIsCountedToo(t *testing.T) {

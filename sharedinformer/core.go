@@ -169,6 +169,12 @@ func (i *core) Reconnect(why error) {
 	}
 }
 
+func (i *core) ReconnectIn(namespace string, why error) {
+	if f := feedOf(i.feeds.all(), namespace); f != nil {
+		f.reflector.Reconnect(why)
+	}
+}
+
 func (i *core) Run(ctx context.Context) error {
 	r, err := i.begin(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -36,7 +37,9 @@ type plain interface {
 	Run(context.Context) error
 	Start(context.Context) (wait func() error, err error)
 	Reconnect(why error)
+	ReconnectIn(namespace string, why error)
 	Status() Status
+	StatusIn(namespace string) (reflector.Status, bool)
 	HasSynced() bool
 	HasSyncedIn(namespace string) bool
 	HeldUp() bool
@@ -157,6 +160,12 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 // other, so that they may differ by what happened meanwhile.
 func (i *Informer[T]) Status() Status { return i.core.Status() }
 
+// StatusIn returns the status of what lists and watches a namespace, and false if the informer does
+// not watch that namespace. Unlike Status, it costs the same for any number of namespaces.
+func (i *Informer[T]) StatusIn(namespace string) (s reflector.Status, watched bool) {
+	return i.core.StatusIn(namespace)
+}
+
 // HasSynced reports whether a whole initial list is in the cache (L18). It stays true between two
 // runs: WaitForSync waits for the server in each.
 func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
@@ -212,6 +221,9 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 // is deaf: see reflector.Reflector.Reconnect. It returns at once, and may be called from
 // anywhere.
 func (i *Informer[T]) Reconnect(why error) { i.core.Reconnect(why) }
+
+// ReconnectIn is Reconnect for the watch that covers a namespace.
+func (i *Informer[T]) ReconnectIn(namespace string, why error) { i.core.ReconnectIn(namespace, why) }
 
 // Unsynced says which initial lists are missing and why, or which servers have told nothing yet in this
 // run. It returns nil if there is nothing that WaitForSync would wait for but handlers.

@@ -511,3 +511,30 @@ func TestL21_AnObjectOfAnotherNamespaceIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestTheStatusInANamespace(t *testing.T) {
+	for name, c := range map[string]struct{ namespaces, watched, others []string }{
+		"several": {[]string{"bank", "shop"}, []string{"bank", "shop"}, []string{"mail", metav1.NamespaceAll}},
+		"one":     {[]string{"shop"}, []string{"shop"}, []string{"bank", metav1.NamespaceAll}},
+		"all":     {[]string{metav1.NamespaceAll}, []string{"shop", metav1.NamespaceAll}, nil},
+		"none":    {[]string{}, nil, []string{"shop", metav1.NamespaceAll}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := New[partial](stubborn{}, Options{Namespaces: c.namespaces})
+			for _, namespace := range c.watched {
+				s, watched := i.StatusIn(namespace)
+				require.True(t, watched, namespace)
+				want := "things"
+				if name != "all" {
+					want += " in namespace " + namespace
+				}
+				require.Equal(t, want, s.Resource)
+			}
+			for _, namespace := range c.others {
+				_, watched := i.StatusIn(namespace)
+				require.False(t, watched, namespace)
+				i.ReconnectIn(namespace, nil) // of no watch
+			}
+		})
+	}
+}

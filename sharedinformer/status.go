@@ -117,6 +117,14 @@ func (i *core) Status() Status {
 	return s
 }
 
+func (i *core) StatusIn(namespace string) (s reflector.Status, watched bool) {
+	f := feedOf(i.feeds.all(), namespace)
+	if f == nil {
+		return s, false
+	}
+	return i.feeds.statusOf(f.reflector), true
+}
+
 // Unsynced returns the reflectors whose initial list is missing: nil if Synced is
 // true, and otherwise those of the namespaces concerned, or the only one.
 func (s Status) Unsynced() []reflector.Status {
