@@ -83,6 +83,10 @@ func (w *write) seen() bool {
 	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
+// due reports whether a watch that lives shows the write. If the UID of a deleted object is not known,
+// the cache may have the next one of its name.
+func (w *write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
+
 // String is for messages.
 func (w *write) String() string {
 	if w.sent != "" {

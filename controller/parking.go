@@ -220,8 +220,8 @@ func (s *session) giveUp(n *note, why error) {
 	}
 	p.mu.Unlock()
 	c := s.controller
-	if patience := c.opts.Patience; w != nil && w.gone == nil && errors.Is(why, errImpatient) {
-		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: %s, which the controller %s wrote %s ago", reflector.ErrDeaf, w, c.name, patience))
+	if patience := c.opts.Patience; w != nil && w.due() && errors.Is(why, errImpatient) {
+		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: %s, for which the controller %s has waited %s", reflector.ErrDeaf, w, c.name, patience))
 	}
 	c.count.stale.Add(1)
 	p.complaint.say(func(more int) {

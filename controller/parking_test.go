@@ -396,6 +396,49 @@ func TestADeafWatchIsOpenedAgain(t *testing.T) {
 	}
 }
 
+// What shows a conflict or a deletion is due as well.
+func TestADeafWatchIsOpenedAgainForEachWrite(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error{
+		"conflict": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
+			_, err := pods.Update(ctx, p)
+			return err
+		},
+		"deletion": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
+			return pods.Delete(ctx, p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				controllertest.Put(e, pod("a"))
+				var halfOpen atomic.Bool
+				from := rest.ResourceFor[*corev1.Pod](e.Client)
+				informer := sharedinformer.New[*corev1.Pod](deaf[*corev1.Pod]{from.Source(), &halfOpen}, sharedinformer.Options{})
+				e.Start(informer)
+				e.Settle(time.Minute)
+				pods := controller.NewClient(informer, from)
+				calls := 0
+				r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+					p, ok := pods.Copy(req.Key)
+					if calls++; calls > 1 || !ok {
+						return controller.Result{}, nil
+					}
+					halfOpen.Store(true)
+					controllertest.Put(e, pod("a", labelled("theirs", "yes")))
+					return controller.Result{Requeue: true}, write(ctx, pods, p)
+				})
+				watches := informer.Status().Reflector.Watches
+				e.Start(newController(e, r, controller.Options{Patience: 5 * time.Second}, controller.For(informer)))
+				e.Settle(8 * time.Second)
+				s := informer.Status().Reflector
+				require.Equal(e, watches+1, s.Watches)
+				require.ErrorIs(e, s.Failure, reflector.ErrDeaf)
+				p, ok := pods.Get(object.KeyOf(pod("a")))
+				require.True(e, !ok || p.Labels["theirs"] == "yes")
+			})
+		})
+	}
+}
+
 // deafIn is deaf in one namespace.
 type deafIn[T object.Object] struct {
 	deaf[T]
