@@ -264,3 +264,36 @@ func TestAnErrorOfASourceMayPanic(t *testing.T) {
 		})
 	}
 }
+
+// The informer reports what happens to a handler. That of Handle is a source, too.
+func TestAFailureOfHandleIsOneOfTheSource(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail func() error
+		want string
+	}{
+		"error":  {func() error { return errors.New("no quota") }, "no quota"},
+		"panic":  {func() error { panic("boom") }, "its function panicked or called runtime.Goexit"},
+		"Goexit": {func() error { runtime.Goexit(); return nil }, "its function panicked or called runtime.Goexit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				pods := factory.Informer[*corev1.Pod](e.Factory)
+				controller := newController(e, &journal{}, controller.Options{}, controller.Handle(pods, func(_ context.Context, ev sharedinformer.Event[*corev1.Pod], _ *controller.Inbox) error {
+					if ev.Object.Name == "a" {
+						return c.fail()
+					}
+					return nil
+				}))
+				controllertest.Put(e, pod("a"))
+				controllertest.Put(e, pod("b"))
+				e.Start(controller)
+				e.Settle(time.Second)
+				s := controller.Status().Sources[0]
+				require.EqualValues(e, 1, s.Failures)
+				require.ErrorContains(e, s.Failure, c.want)
+				h := pods.Status().Handlers[0]
+				require.EqualValues(e, 1, h.Errors+h.Panics)
+			})
+		})
+	}
+}

@@ -195,9 +195,7 @@ func (in *Inbox) Failed(err error) {
 		return
 	}
 	sub := in.subscription
-	err = failure.Sound("source "+sub.source.String(), err)
-	sub.failures.Add(1)
-	sub.failure.Store(&err)
+	err = in.note(err)
 	sub.complaint.say(func(more int) {
 		c := in.session.controller
 		logger := c.opts.Logger.With("controller", c.name, "source", sub.source.String())
@@ -206,6 +204,15 @@ func (in *Inbox) Failed(err error) {
 		}
 		report(logger, "source failed", err)
 	})
+}
+
+// note counts an error, and returns it as one whose methods do not panic.
+func (in *Inbox) note(err error) error {
+	sub := in.subscription
+	err = failure.Sound("source "+sub.source.String(), err)
+	sub.failures.Add(1)
+	sub.failure.Store(&err)
+	return err
 }
 
 // subscription is one source at one controller.

@@ -104,8 +104,8 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool, held *holding) fu
 
 // Handle returns a source that calls a function for whatever happens to an
 // object of an informer and passes every predicate: one call at a time, in the
-// order of the server. An error is reported, and the event is not told again; to
-// retry is what Map is for.
+// order of the server. An error or a panic is reported by the informer and counts as a failure of
+// the source, and the event is not told again; to retry is what Map is for.
 func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -131,11 +131,21 @@ func handleSource(i *sharedinformer.Informer[object.Object], declared string, ha
 			if ctx.Err() != nil || !gate.admits(in, e, otherwise) {
 				return nil
 			}
-			return handle(ctx, e, in)
+			err := errUnreturned
+			defer func() {
+				if err != nil {
+					_ = in.note(err) // the informer reports it
+				}
+			}()
+			err = handle(ctx, e, in)
+			return err
 		}
 	}
 	return informerSource(i, declared, handler, nil).gated(gate.misuse)
 }
+
+// errUnreturned: the informer, which knows more, reports a panic and a runtime.Goexit of a handler.
+var errUnreturned = errors.New("its function panicked or called runtime.Goexit: the status of the informer's handler says which")
 
 // informerSource is a source whose handler is added while it runs. synced is
 // called when the handler is; nil means Inbox.Synced. Declared is what the program calls the objects.
