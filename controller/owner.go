@@ -103,6 +103,9 @@ func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
 		return kind, nil
 	}
+	if scheme == nil {
+		return object.GVK{}, fmt.Errorf("the scheme is nil, and the %T does not say its kind: give the scheme of the client", o)
+	}
 	kinds, _, err := scheme.ObjectKinds(o)
 	if err != nil {
 		return object.GVK{}, err
