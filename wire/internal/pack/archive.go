@@ -3,9 +3,6 @@ package pack
 import (
 	"encoding/binary"
 	"fmt"
-	"runtime"
-	"strings"
-	"weak"
 )
 
 // An Archive writes texts so that another shelf can take them back as they are. Each base
@@ -143,20 +140,14 @@ func (x *Extract) base(onlyGround bool) (*base, error) {
 	return b, nil
 }
 
-// adopt has the texts that come be compressed against the base of their group.
+// adopt makes b a base of its group, for the texts that come.
 func (s *Shelf) adopt(group string, b *base) {
 	if group == "" {
 		return
 	}
-	at := weak.Make(b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.groups[group].Value() != nil {
-		return
-	}
-	group = strings.Clone(group)
-	s.groups[group] = at
-	runtime.AddCleanup(b, s.forget, bygone{group, at})
+	s.join(group, b)
 }
 
 // settle makes b the ground if there is no later one.

@@ -3,6 +3,7 @@ package pack
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -12,11 +13,11 @@ import (
 
 // Shelf makes texts of bytes, and bytes of texts. Make it with NewShelf.
 type Shelf struct {
-	mu     sync.Mutex // guards all below
-	groups map[string]weak.Pointer[base]
-	ground *base                // nil until enough was seen
-	held   [handful]*dictionary // those that were used last, so that the collector leaves them
-	next   int                  // in held
+	mu     sync.Mutex                      // guards all below
+	groups map[string][]weak.Pointer[base] // the newest last
+	ground *base                           // nil until enough was seen
+	held   [handful]*dictionary            // those that were used last, so that the collector leaves them
+	next   int                             // in held
 	census census
 }
 
@@ -30,6 +31,14 @@ const (
 	// suits it. Where it is not, the ground may suit it better.
 	usual = 6
 
+	// shapes is the largest number of bases of a group. One controller may have objects of several
+	// shapes, such as the head and the workers of a RayCluster.
+	shapes = 8
+
+	// tries is the largest number of bases that a text is compressed against. Each takes time for every
+	// object without a sibling.
+	tries = 2
+
 	// smallest is from what size on it is worth while to compress.
 	smallest = 64
 
@@ -38,31 +47,39 @@ const (
 )
 
 // NewShelf returns an empty shelf.
-func NewShelf() *Shelf { return &Shelf{groups: make(map[string]weak.Pointer[base])} }
+func NewShelf() *Shelf { return &Shelf{groups: make(map[string][]weak.Pointer[base])} }
 
 // Pack returns a text of raw with that prefix. Group names the siblings of raw; it is empty
 // where there are none. Neither prefix nor raw is kept.
 func (s *Shelf) Pack(group string, prefix, raw []byte) Text {
-	ground, from := s.bases(group, raw)
+	ground, near := s.bases(group, raw)
 	switch {
 	case len(raw) < smallest:
 		return plainText(prefix, raw)
 	case group == "" || len(raw) > largest:
 		return s.against(ground, prefix, raw)
-	case from == nil:
-		return s.found(group, s.against(ground, prefix, raw), raw)
 	}
-	text := s.against(from, prefix, raw)
-	if len(text.data)-len(prefix) > len(raw)/usual {
-		if alone := s.against(ground, prefix, raw); len(alone.data) < len(text.data) {
-			return s.found(group, alone, raw)
+	var text Text
+	for n, b := range near {
+		if b == nil {
+			break
 		}
+		if made := s.against(b, prefix, raw); n == 0 || len(made.data) < len(text.data) {
+			text = made
+		}
+		if len(text.data)-len(prefix) <= len(raw)/usual {
+			return text
+		}
+	}
+	if alone := s.against(ground, prefix, raw); near[0] == nil || len(alone.data) < len(text.data) {
+		return s.found(group, alone, raw)
 	}
 	return text
 }
 
-// bases returns what raw can be compressed against, and takes note of raw.
-func (s *Shelf) bases(group string, raw []byte) (ground, from *base) {
+// bases returns the ground, and the bases of a group whose sizes are nearest to that of raw, the nearest
+// first. It takes note of raw.
+func (s *Shelf) bases(group string, raw []byte) (ground *base, near [tries]*base) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if samples := s.census.note(raw); samples != nil {
@@ -72,20 +89,37 @@ func (s *Shelf) bases(group string, raw []byte) (ground, from *base) {
 		}
 		s.ground = &base{Text: plainText(nil, samples), ground: next}
 	}
-	return s.ground, s.groups[group].Value()
+	apart := func(b *base) int { return max(int(b.size)-len(raw), len(raw)-int(b.size)) }
+	for _, at := range slices.Backward(s.groups[group]) {
+		b := at.Value()
+		for n := 0; n < tries && b != nil; n++ {
+			if near[n] == nil || apart(b) < apart(near[n]) {
+				near[n], b = b, near[n]
+			}
+		}
+	}
+	return s.ground, near
 }
 
-// found makes text, which is raw against the ground, the base of its group.
+// found makes text, which is raw against the ground, a base of its group.
 func (s *Shelf) found(group string, text Text, raw []byte) Text {
 	own := &base{Text: text}
 	own.data, own.head, own.sum = text.data[text.head:], 0, sumOf(nil, raw)
-	at := weak.Make(own)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	group = strings.Clone(group)
-	s.groups[group] = at
-	runtime.AddCleanup(own, s.forget, bygone{group, at})
+	s.join(group, own)
 	return Text{data: text.data, base: own, size: text.size, head: text.head, sum: text.sum, form: founder}
+}
+
+// join adds b to the bases of a group, and removes the oldest if there are too many. It is called under mu.
+func (s *Shelf) join(group string, b *base) {
+	group = strings.Clone(group)
+	at, bases := weak.Make(b), s.groups[group]
+	if len(bases) == shapes {
+		bases = slices.Delete(bases, 0, 1)
+	}
+	s.groups[group] = append(bases, at)
+	runtime.AddCleanup(b, s.forget, bygone{group, at})
 }
 
 // bygone is a base that is gone.
@@ -94,11 +128,12 @@ type bygone struct {
 	base  weak.Pointer[base]
 }
 
-// forget forgets a group whose base is gone.
+// forget removes a base that is gone, and its group if it was the last one.
 func (s *Shelf) forget(b bygone) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.groups[b.group] == b.base {
+	bases := slices.DeleteFunc(s.groups[b.group], func(at weak.Pointer[base]) bool { return at == b.base })
+	if s.groups[b.group] = bases; len(bases) == 0 {
 		delete(s.groups, b.group)
 	}
 }
