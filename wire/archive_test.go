@@ -73,6 +73,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 	there, err := p.Pack(make(n))
 	require.NoError(t, err)
 	require.InEpsilon(t, there.Size(), more.Size(), 0.25, "those that come are compressed against those that are there")
+	runtime.KeepAlive([]any{packed, all}) // or the bases of their groups may be gone
 }
 
 // What is archived comes back in another process as it was (C02).
