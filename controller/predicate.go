@@ -171,7 +171,7 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	if selector == nil {
 		panic(failure.Place(1) + ": the selector of a predicate is nil: labels.Everything selects all")
 	}
-	matches := func(o object.Head) bool { return selector.Matches(labels.Set(o.GetLabels())) }
+	matches := func(o object.Head) bool { return selector.Matches(object.Labels(o)) }
 	return needing[T]{HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) }), []string{"metadata.labels"}}
 }
 

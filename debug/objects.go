@@ -186,7 +186,7 @@ func (p *Process) objects(ctx context.Context, q query) (*Objects, error) {
 		}
 		switch {
 		case namespace != "" && o.GetNamespace() != namespace, !strings.Contains(o.GetName(), search):
-		case after != nil && compareKeys(o, *after) <= 0, !selector.Matches(labels.Set(o.GetLabels())):
+		case after != nil && compareKeys(o, *after) <= 0, !selector.Matches(object.Labels(o)):
 		default:
 			first.add(o)
 		}

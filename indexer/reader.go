@@ -119,7 +119,7 @@ func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 func (r reader) selected(selector labels.Selector, yield func(object.Head) bool) {
 	everything := selector == nil || selector.Empty()
 	for o := range r.namespace(metav1.NamespaceAll).All() {
-		ok := everything || selector.Matches(labels.Set(o.GetLabels()))
+		ok := everything || selector.Matches(object.Labels(o))
 		if ok && r.opens {
 			o, ok = opened(o)
 		}
@@ -165,7 +165,7 @@ func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq
 	}
 	return func(yield func(T) bool) {
 		for o := range seq {
-			if selector.Matches(labels.Set(o.GetLabels())) && !yield(o) {
+			if selector.Matches(object.Labels(o)) && !yield(o) {
 				return
 			}
 		}

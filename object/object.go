@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -52,6 +53,14 @@ func (v Version) Clone() Version {
 // VersionOf names the state that o is.
 func VersionOf(o Head) Version {
 	return Version{Key: KeyOf(o), UID: o.GetUID(), RV: o.GetResourceVersion()}
+}
+
+// Labels returns the labels of o for a selector. Unlike GetLabels, it makes no map if o is there as bytes.
+func Labels(o Head) labels.Labels {
+	if packed, is := o.(interface{ Labels() labels.Labels }); is {
+		return packed.Labels()
+	}
+	return labels.Set(o.GetLabels())
 }
 
 // Annotation returns one annotation of o. Of an object that is there as bytes it opens

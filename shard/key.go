@@ -53,7 +53,7 @@ func ByLabel(label string) Key {
 		panic("shard: ByLabel without a label")
 	}
 	return Key{
-		name: "label " + label, text: func(o object.Head) string { return o.GetLabels()[label] },
+		name: "label " + label, text: func(o object.Head) string { return object.Labels(o).Get(label) },
 		stirred: true, fields: []string{"metadata.labels"},
 	}
 }

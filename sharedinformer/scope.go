@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/millrace-dev/millrace/object"
@@ -21,7 +20,7 @@ func (i *core) Selects(o object.Head) bool {
 		return false
 	case i.shards != nil && i.shards.look().of(i.shards.Key.Hash(o)) == 0:
 		return false
-	case i.labels != nil && i.Kept().KeepsAll("metadata.labels") && !i.labels.Matches(labels.Set(o.GetLabels())):
+	case i.labels != nil && i.Kept().KeepsAll("metadata.labels") && !i.labels.Matches(object.Labels(o)):
 		return false
 	}
 	if i.fields == nil {

@@ -10,7 +10,7 @@
 //
 // # A file
 //
-//	"millrace snapshot 1\n"
+//	"millrace snapshot 2\n"
 //	block   the Label, as JSON
 //	block   content
 //	...

@@ -14,7 +14,7 @@ import (
 )
 
 // magic begins every file. A change of what is in a file changes it.
-const magic = "millrace snapshot 1\n"
+const magic = "millrace snapshot 2\n"
 
 // blockSize is how much content a block has, but for the last ones.
 const blockSize = 1 << 20

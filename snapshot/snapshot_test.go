@@ -174,7 +174,7 @@ func TestC02_ADamagedFileIsRefused(t *testing.T) {
 		refused("tail", bytes.Clone(whole[:len(whole)-1-cut]))
 	}
 	refused("goes on", append(bytes.Clone(whole), 0))
-	refused("another version", bytes.Replace(bytes.Clone(whole), []byte("snapshot 1"), []byte("snapshot 2"), 1))
+	refused("another version", bytes.Replace(bytes.Clone(whole), []byte("snapshot 2"), []byte("snapshot 3"), 1))
 	refused("empty", nil)
 	require.NoError(t, os.Truncate(path, int64(len(whole)/2)))
 	_, err = d.Read(pods(""))

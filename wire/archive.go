@@ -69,9 +69,10 @@ func (a *Archive) appendKin(dst []byte, k *kin) ([]byte, error) {
 	a.kins[k] = number
 	dst = binary.AppendUvarint(dst, number)
 	dst = a.appendLayout(dst, k.layout)
-	dst = pack.AppendString(dst, k.namespace)
-	dst = appendLength(dst, len(k.labels), k.labels == nil)
-	for key, value := range k.labels {
+	dst = pack.AppendString(pack.AppendString(dst, k.first), k.namespace)
+	labels := k.allLabels(k.first)
+	dst = appendLength(dst, len(labels), labels == nil)
+	for key, value := range labels {
 		dst = pack.AppendString(pack.AppendString(dst, key), value)
 	}
 	dst = appendLength(dst, len(k.owners), k.owners == nil)
@@ -200,7 +201,7 @@ func (x *extract) kin() (*kin, error) {
 		return nil, err
 	}
 	var common metav1.PartialObjectMetadata
-	common.Namespace = string(x.in.Bytes())
+	common.Name, common.Namespace = string(x.in.Bytes()), string(x.in.Bytes())
 	if n, none := x.length(); !none {
 		common.Labels = make(map[string]string, min(n, usualCommon))
 		for range n {
@@ -224,7 +225,7 @@ func (x *extract) kin() (*kin, error) {
 	if x.in.Failed() || number != uint64(len(x.kins)+1) {
 		return nil, fmt.Errorf("%w: what objects have in common", ErrDamaged)
 	}
-	k := x.by.kins.of(l, &common)
+	k := x.by.kins.of(l, headOf(&common))
 	x.kins = append(x.kins, k)
 	return k, nil
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // kins are what objects of a packer have in common. Each is there as long as an object has
@@ -26,54 +26,66 @@ type kins struct {
 	all  map[uint64]weak.Pointer[kin]
 }
 
-// of returns the kin of o.
-func (k *kins) of(f *layout, o object.Head) *kin {
-	namespace, labels, owners, deleted := o.GetNamespace(), o.GetLabels(), o.GetOwnerReferences(), o.GetDeletionTimestamp()
+// of returns the kin of the object with the head h.
+func (k *kins) of(f *layout, h *head.Head) *kin {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	hash := k.hash(f, namespace, owners, deleted)
-	for key, value := range labels {
-		hash += k.hashLabel(key, value)
-	}
-	if have := k.all[hash].Value(); have != nil && have.layout == f && have.namespace == namespace &&
-		maps.Equal(have.labels, labels) && (labels == nil) == (have.labels == nil) && reflect.DeepEqual(have.owners, owners) && reflect.DeepEqual(have.deleted, deleted) {
-		return have
-	}
-	return k.add(hash, &kin{layout: f, namespace: strings.Clone(namespace), labels: cloneLabels(labels), owners: cloneOwners(owners), deleted: deleted.DeepCopy()})
-}
-
-// ofHead returns the kin of the object with the head h.
-func (k *kins) ofHead(f *layout, h *head.Head) *kin {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	hash := k.hash(f, h.Namespace, h.Owners, h.Deleted)
-	for _, l := range h.Labels {
-		hash += k.hashLabel(l.Key, l.Value)
-	}
+	hash := k.hash(f, h)
 	if have := k.all[hash].Value(); have != nil && have.layout == f && have.has(h) {
 		return have
 	}
-	made := &kin{layout: f, namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
+	made := newKin(f, h)
+	at := weak.Make(made)
+	k.all[hash] = at
+	runtime.AddCleanup(made, k.forget, bygoneKin{hash, at})
+	return made
+}
+
+// newKin returns a kin for the object with the head h. It keeps no memory of h.
+func newKin(f *layout, h *head.Head) *kin {
+	k := &kin{layout: f, first: strings.Clone(h.Name), namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
 	if h.HasLabels {
-		made.labels = make(map[string]string, len(h.Labels))
-		for _, l := range h.Labels {
-			made.labels[strings.Clone(l.Key)] = strings.Clone(l.Value)
+		k.labels = make(map[string]string, len(h.Labels))
+	}
+	for _, l := range h.Labels {
+		if from := originOf(l.Value, h.Name); from != given {
+			k.named = append(k.named, namedLabel{strings.Clone(l.Key), from})
+		} else {
+			k.labels[strings.Clone(l.Key)] = strings.Clone(l.Value)
 		}
 	}
 	if h.HasOwners {
-		made.owners = slices.Clip(append([]metav1.OwnerReference{}, cloneOwners(h.Owners)...))
+		k.owners = make([]metav1.OwnerReference, len(h.Owners))
 	}
-	return k.add(hash, made)
+	for i := range h.Owners {
+		o := *h.Owners[i].DeepCopy()
+		o.APIVersion, o.Kind, o.Name, o.UID = strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Name), types.UID(strings.Clone(string(o.UID)))
+		k.owners[i] = o
+	}
+	if controller := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: k.owners}); controller != nil {
+		k.group = string(controller.UID)
+	}
+	return k
+}
+
+// headOf returns the part of the head of o that a kin is made of.
+func headOf(o object.Head) *head.Head {
+	labels, owners := o.GetLabels(), o.GetOwnerReferences()
+	h := &head.Head{Namespace: o.GetNamespace(), Name: o.GetName(), Owners: owners, Deleted: o.GetDeletionTimestamp(), HasLabels: labels != nil, HasOwners: owners != nil}
+	for key, value := range labels {
+		h.Labels = append(h.Labels, head.Label{Key: key, Value: value})
+	}
+	return h
 }
 
 // has reports whether the object with the head h has all this.
 func (k *kin) has(h *head.Head) bool {
-	if k.namespace != h.Namespace || (k.labels != nil) != h.HasLabels || len(k.labels) != len(h.Labels) ||
+	if k.namespace != h.Namespace || (k.labels != nil) != h.HasLabels || len(k.labels)+len(k.named) != len(h.Labels) ||
 		(k.owners != nil) != h.HasOwners || len(k.owners) != len(h.Owners) || !k.deleted.Equal(h.Deleted) {
 		return false
 	}
 	for _, l := range h.Labels {
-		if value, ok := k.labels[l.Key]; !ok || value != l.Value {
+		if value, ok := k.label(l.Key, h.Name); !ok || value != l.Value {
 			return false
 		}
 	}
@@ -97,17 +109,6 @@ func sameFlag(a, b *bool) bool {
 	return *a == *b
 }
 
-// add makes a kin known. It is called under mu.
-func (k *kins) add(hash uint64, made *kin) *kin {
-	if controller := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: made.owners}); controller != nil {
-		made.group = string(controller.UID)
-	}
-	at := weak.Make(made)
-	k.all[hash] = at
-	runtime.AddCleanup(made, k.forget, bygoneKin{hash, at})
-	return made
-}
-
 // wholeKin is the kin of an object that is kept as it is.
 func wholeKin(f *layout, o object.Object) *kin {
 	return &kin{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), whole: o}
@@ -127,48 +128,113 @@ func (k *kins) forget(b bygoneKin) {
 	}
 }
 
-// hash is a hash of all but the labels, for each of which hashLabel is added, in any order.
-// It is called under mu.
-func (k *kins) hash(f *layout, namespace string, owners []metav1.OwnerReference, deleted *metav1.Time) uint64 {
+// hash returns a hash that does not depend on the order of labels. It is called under mu.
+func (k *kins) hash(f *layout, h *head.Head) uint64 {
 	if k.all == nil {
 		k.seed, k.all = maphash.MakeSeed(), make(map[uint64]weak.Pointer[kin])
 	}
-	sum := maphash.Comparable(k.seed, f) ^ maphash.String(k.seed, namespace)
-	for i := range owners {
-		sum = sum*31 + maphash.String(k.seed, string(owners[i].UID))
+	sum := maphash.Comparable(k.seed, f) ^ maphash.String(k.seed, h.Namespace)
+	for i := range h.Owners {
+		sum = sum*31 + maphash.String(k.seed, string(h.Owners[i].UID))
 	}
-	if deleted != nil {
-		sum += uint64(deleted.Unix())
+	if h.Deleted != nil {
+		sum += uint64(h.Deleted.Unix())
+	}
+	for _, l := range h.Labels {
+		value := uint64(originOf(l.Value, h.Name))
+		if value == uint64(given) {
+			value = maphash.String(k.seed, l.Value)
+		}
+		sum += (maphash.String(k.seed, l.Key) | 1) * value
 	}
 	return sum
 }
 
-func (k *kins) hashLabel(key, value string) uint64 {
-	return (maphash.String(k.seed, key) | 1) * maphash.String(k.seed, value)
+// namedLabel is a label whose value comes from the name of its object, such as the name and the index of a Pod
+// in the labels of a StatefulSet. Siblings have it in common although their values differ.
+type namedLabel struct {
+	key  string
+	from origin
 }
 
-// cloneLabels returns labels that hold nothing of the object that they come from.
-func cloneLabels(labels map[string]string) map[string]string {
-	if labels == nil {
-		return nil
+// origin says where the value of a label comes from.
+type origin uint8
+
+const (
+	given     origin = iota
+	wholeName        // it is the name of the object
+	endOfName        // it is the part of the name behind the last dash
+)
+
+// originOf returns where a value comes from in an object of that name.
+func originOf(value, name string) origin {
+	switch value {
+	case wholeName.of(name):
+		return wholeName
+	case endOfName.of(name):
+		return endOfName
 	}
-	clone := make(map[string]string, len(labels))
-	for key, value := range labels {
-		clone[strings.Clone(key)] = strings.Clone(value)
-	}
-	return clone
+	return given
 }
 
-// cloneOwners is cloneLabels for owners.
-func cloneOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
-	if owners == nil {
-		return nil
+// of returns the value in an object of that name.
+func (from origin) of(name string) string {
+	if from == endOfName {
+		return name[strings.LastIndexByte(name, '-')+1:]
 	}
-	clone := make([]metav1.OwnerReference, len(owners))
-	for i := range owners {
-		o := *owners[i].DeepCopy()
-		o.APIVersion, o.Kind, o.Name, o.UID = strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Name), types.UID(strings.Clone(string(o.UID)))
-		clone[i] = o
-	}
-	return clone
+	return name
 }
+
+// label returns a label of an object of that name.
+func (k *kin) label(key, name string) (value string, ok bool) {
+	for i := range k.named {
+		if k.named[i].key == key {
+			return k.named[i].from.of(name), true
+		}
+	}
+	value, ok = k.labels[key]
+	return value, ok
+}
+
+// allLabels returns the labels of an object of that name.
+func (k *kin) allLabels(name string) map[string]string {
+	if len(k.named) == 0 {
+		return k.labels
+	}
+	all := make(map[string]string, len(k.labels)+len(k.named))
+	maps.Copy(all, k.labels)
+	for _, l := range k.named {
+		all[l.key] = l.from.of(name)
+	}
+	return all
+}
+
+// held returns how many bytes of memory the kin takes.
+func (k *kin) held() int {
+	size := kinSize + len(k.first) + len(k.namespace)
+	if k.labels != nil {
+		size += int(labelEntries.Of(len(k.labels)))
+	}
+	for key, value := range k.labels {
+		size += len(key) + len(value)
+	}
+	for _, l := range k.named {
+		size += namedSize + len(l.key)
+	}
+	for i := range k.owners {
+		o := &k.owners[i]
+		size += ownerSize + len(o.APIVersion) + len(o.Kind) + len(o.Name) + len(o.UID)
+	}
+	return size
+}
+
+// Sizes without the memory that a value refers to. That of a kin is with its entry in the table, and with the
+// cleanup that removes the entry.
+var (
+	kinSize      = sizeOf[kin]() + 150
+	namedSize    = sizeOf[namedLabel]()
+	ownerSize    = sizeOf[metav1.OwnerReference]()
+	labelEntries = weight.OfEntries(reflect.TypeFor[string](), reflect.TypeFor[string]())
+)
+
+func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }

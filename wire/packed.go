@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
@@ -30,11 +31,13 @@ type Packed struct {
 type kin struct {
 	layout    *layout
 	namespace string
-	labels    map[string]string
+	labels    map[string]string // but for named
+	named     []namedLabel
 	owners    []metav1.OwnerReference
 	deleted   *metav1.Time // when the deletion was asked for; nil as a rule
 	group     string       // the UID of the controller; empty if there is none
 	whole     any          // the object itself, where bytes cannot give it back
+	first     string       // the name of the object that it was made for
 }
 
 // Type returns the Go type of the object, a pointer.
@@ -63,8 +66,34 @@ func (o *Packed) GetGeneration() int64 { return rest(o.text.Prefix()[o.rv:]).gen
 // GetDeletionTimestamp returns when the deletion was asked for, which others share.
 func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.kin.deleted }
 
-// GetLabels returns the labels, which others share.
-func (o *Packed) GetLabels() map[string]string { return o.kin.labels }
+// GetLabels returns the labels, which others may share. It makes a map if the name of the object is the value of
+// one; Labels does not.
+func (o *Packed) GetLabels() map[string]string { return o.kin.allLabels(o.GetName()) }
+
+// Labels returns the labels for a selector (see object.Labels).
+func (o *Packed) Labels() labels.Labels {
+	if len(o.kin.named) == 0 {
+		return labels.Set(o.kin.labels)
+	}
+	return (*packedLabels)(o)
+}
+
+// packedLabels are the labels of a packed object.
+type packedLabels Packed
+
+func (l *packedLabels) Has(key string) bool {
+	_, ok := l.Lookup(key)
+	return ok
+}
+
+func (l *packedLabels) Get(key string) string {
+	value, _ := l.Lookup(key)
+	return value
+}
+
+func (l *packedLabels) Lookup(key string) (value string, ok bool) {
+	return l.kin.label(key, (*Packed)(l).GetName())
+}
 
 // GetOwnerReferences returns the owners, which others share.
 func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.kin.owners }
@@ -136,9 +165,15 @@ func (o *Packed) InUse() (object.Object, bool) {
 // Kept reports whether the object is there as it is, because bytes do not give it back.
 func (o *Packed) Kept() bool { return o.kin.whole != nil }
 
-// Size is how many bytes of memory the object takes, without what it has in common with
-// others and without what Open returns.
-func (o *Packed) Size() int { return o.text.Held() + packedSize }
+// Size is how many bytes of memory the object takes, without what Open returns. Labels and owners that
+// objects have in common count for the first of them.
+func (o *Packed) Size() int {
+	size := o.text.Held() + packedSize
+	if o.kin.first == o.GetName() {
+		size += o.kin.held()
+	}
+	return size
+}
 
 // packedSize is that of a Packed.
 const packedSize = 80

@@ -166,7 +166,7 @@ func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	if len(raw) > math.MaxInt32 {
 		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: len(raw), Err: ErrTooLarge}
 	}
-	kin := p.kins.of(layout, o)
+	kin := p.kins.of(layout, headOf(o))
 	if !ok {
 		kin = wholeKin(layout, o)
 	}
@@ -175,7 +175,7 @@ func (p *Packer) Pack(o object.Object) (*Packed, error) {
 
 // packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
 func (p *Packer) packBytes(l *layout, h *head.Head, raw []byte) *Packed {
-	kin := p.kins.ofHead(l, h)
+	kin := p.kins.of(l, h)
 	var room [256]byte
 	prefix, at := appendNames(room[:0], h.Name, h.UID, h.RV)
 	prefix = appendRest(prefix, h.Generation, p.annotations, h.Annotation)

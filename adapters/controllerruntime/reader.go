@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
@@ -138,7 +137,7 @@ func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptio
 		if opts.Limit > 0 && int64(len(objects)) >= opts.Limit {
 			break
 		}
-		if opts.LabelSelector != nil && !opts.LabelSelector.Matches(labels.Set(head.GetLabels())) {
+		if opts.LabelSelector != nil && !opts.LabelSelector.Matches(object.Labels(head)) {
 			continue
 		}
 		ok, err := with.hold(heads, head)

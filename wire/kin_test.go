@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/apiservertest/objects"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// statefulPod returns a Pod with the name and the labels that a StatefulSet gives it.
+func statefulPod(i int) *corev1.Pod {
+	p := objects.Pod(1, i, objects.Options{})
+	p.Name = fmt.Sprintf("%s%d", p.GenerateName, i)
+	p.Labels["statefulset.kubernetes.io/pod-name"], p.Labels["apps.kubernetes.io/pod-index"] = p.Name, fmt.Sprint(i)
+	return p
+}
+
+// Labels whose values come from the name of each object are in one kin, whether objects, protobuf or JSON are packed.
+func TestLabelsFromNamesAreCommon(t *testing.T) {
+	const n = 20
+	list := &corev1.PodList{}
+	for i := range n {
+		list.Items = append(list.Items, *statefulPod(objects.Apps * i))
+	}
+	check := func(t *testing.T, packed []object.Head) {
+		kins := make(map[*kin]bool)
+		for i, o := range packed {
+			require.Equal(t, list.Items[i].Labels, o.GetLabels())
+			have := object.Labels(o)
+			for key, want := range list.Items[i].Labels {
+				value, ok := have.Lookup(key)
+				require.True(t, ok && have.Has(key))
+				require.Equal(t, []string{want, want}, []string{value, have.Get(key)})
+			}
+			require.False(t, have.Has("other"))
+			require.Zero(t, testing.AllocsPerRun(10, func() { object.Labels(o).Has("app") }))
+			kins[o.(*Packed).kin] = true
+		}
+		require.Len(t, kins, 1)
+	}
+	p, objects := NewPacker(nil), []object.Head(nil)
+	for i := range list.Items {
+		o, err := p.Pack(&list.Items[i])
+		require.NoError(t, err)
+		objects = append(objects, o)
+	}
+	check(t, objects)
+	for _, media := range []string{MediaProtobuf, MediaJSON} {
+		d, err := NewPacker(nil).Decoder(media, &Options{Kind: podKind, Type: reflect.TypeFor[*corev1.Pod]()})
+		require.NoError(t, err)
+		var packed []object.Head
+		var archive Archive
+		var meta metav1.ListMeta
+		var raw []byte
+		for o, err := range d.List(bytes.NewReader(encodeAs(t, media, podListKind, list)), &meta, nil) {
+			require.NoError(t, err)
+			packed = append(packed, o)
+			raw, err = archive.Append(raw, o.(*Packed))
+			require.NoError(t, err)
+		}
+		check(t, packed)
+		heads, err := ArchivedHeads(raw, n)
+		require.NoError(t, err)
+		check(t, heads)
+	}
+}
+
+// Size hides no memory, whether objects have labels and owners in common or not.
+func TestSizeHidesNoMemory(t *testing.T) {
+	const n = 2000
+	for name, make := range map[string]func(i int) *corev1.Pod{
+		"of a ReplicaSet":  func(i int) *corev1.Pod { return objects.Pod(1, i, objects.Options{}) },
+		"of a StatefulSet": statefulPod,
+		"of a Job each": func(i int) *corev1.Pod {
+			p := objects.Pod(1, i, objects.Options{})
+			p.OwnerReferences[0].UID = p.UID
+			return p
+		},
+		"with a label each": func(i int) *corev1.Pod {
+			p := objects.Pod(1, i, objects.Options{})
+			p.Labels["instance"] = fmt.Sprint("i-", i)
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, kept, size := NewPacker(nil), []*Packed(nil), 0
+			before := heapInUse()
+			for i := range n {
+				o, err := p.Pack(make(i))
+				require.NoError(t, err)
+				kept, size = append(kept, o), size+o.Size()
+			}
+			held := int(heapInUse() - before)
+			t.Logf("%d bytes each, and Size says %d", held/n, size/n)
+			require.Less(t, held, size*3/2)
+			require.Less(t, size, held*3/2)
+			runtime.KeepAlive(kept)
+			runtime.KeepAlive(p)
+		})
+	}
+}
