@@ -31,6 +31,32 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// A long list of an untyped object takes no more memory to decode than the reference takes.
+func TestW02_LongUntypedListsTakeNoMoreThanTheReference(t *testing.T) {
+	const n = 20_000
+	for _, element := range []string{"1", "12345", "1.5", "true", "null", `"a"`, "[]"} {
+		body := []byte(podText(`"a":[` + strings.Repeat(element+",", n) + element + `]`))
+		took := func(opts Options) uint64 {
+			d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts)
+			return allocated(func() {
+				_, err := d.Object(body)
+				require.NoError(t, err)
+			})
+		}
+		require.LessOrEqual(t, took(Options{Kind: podKind}), took(Options{Kind: podKind, Reference: true}), element)
+	}
+}
+
+// Commas in text are not taken for elements beyond a small multiple of their bytes.
+func TestW02_CommasInTextAreNoElements(t *testing.T) {
+	body := []byte(podText(`"a":"` + strings.Repeat(",", 1<<20) + `"`))
+	d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind})
+	hostile.Budget{Memory: 1 << 20, MemoryPerByte: 25}.Within(t, len(body), func() {
+		_, err := d.Object(body)
+		require.NoError(t, err)
+	})
+}
+
 // A length that lies costs no more memory than the bytes that follow it.
 func TestW02_LengthsAreNotBelieved(t *testing.T) {
 	const gigabyte = 1 << 30

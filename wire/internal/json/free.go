@@ -1,6 +1,7 @@
 package json
 
 import (
+	"bytes"
 	"strconv"
 	"unsafe"
 
@@ -121,6 +122,22 @@ func (f *freeform) take(s *shape) error {
 	return f.digits()
 }
 
+// reserve makes room for the nodes of a value, so that the row need not grow with a long list. A value has a node,
+// and so has all that follows a comma or begins an object or an array. Text may have such bytes as well, but each
+// node has two bytes at least.
+func (f *freeform) reserve(raw []byte) {
+	if len(raw)/2 <= cap(f.nodes) {
+		return
+	}
+	n := 1
+	for _, begin := range []string{",", "{", "["} {
+		n += bytes.Count(raw, []byte(begin))
+	}
+	if n = min(n, len(raw)/2+1); n > cap(f.nodes) {
+		f.nodes = make([]node, 0, n)
+	}
+}
+
 func (f *freeform) push(n node) { f.nodes = append(f.nodes, n) }
 
 func (f *freeform) string(s *shape) error {
@@ -179,6 +196,9 @@ func (f *freeform) digits() error {
 // part appends an object or an array: one that is shared, or its elements.
 func (f *freeform) part(s *shape) error {
 	raw := f.inside()
+	if len(f.nodes) == 0 {
+		f.reserve(raw)
+	}
 	// A projected part would hold all its bytes, also those that are left out.
 	if s.wanted != nil || !f.Worth(s.share, len(raw)) {
 		return f.container(s)
