@@ -160,8 +160,8 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 // other, so that they may differ by what happened meanwhile.
 func (i *Informer[T]) Status() Status { return i.core.Status() }
 
-// StatusIn returns the status of what lists and watches a namespace, and false if the informer does
-// not watch that namespace. Unlike Status, it costs the same for any number of namespaces.
+// StatusIn returns the status of the reflector that lists and watches a namespace, and false if the informer
+// does not watch that namespace. Unlike Status, it costs the same for any number of namespaces.
 func (i *Informer[T]) StatusIn(namespace string) (s reflector.Status, watched bool) {
 	return i.core.StatusIn(namespace)
 }

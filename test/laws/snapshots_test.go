@@ -244,7 +244,7 @@ func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 		"empty":                {plain, plain, change(func(raw []byte) []byte { return nil }), "damaged", false},
 		"one bit":              {plain, plain, change(func(raw []byte) []byte { raw[len(raw)/2] ^= 1; return raw }), "damaged", false},
 		"another version": {plain, plain, change(func(raw []byte) []byte {
-			return []byte(strings.Replace(string(raw), "snapshot 1", "snapshot 0", 1))
+			return []byte(strings.Replace(string(raw), "snapshot 2", "snapshot 1", 1))
 		}), "damaged", false},
 		"too old":         {plain, plain, func(*rig, string) { time.Sleep(25 * time.Hour) }, "too old", false},
 		"another cluster": {plain, plain, func(r *rig, _ string) { r.another() }, "another cluster", false},
