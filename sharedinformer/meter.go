@@ -59,35 +59,35 @@ func (m *meter) rest() *failure.Failure {
 	return m.with(m.last, m.others-1)
 }
 
-// meters has a meter for each index whose function has failed in the last seconds, by name.
+// meters has a meter for each index or handler whose function has failed in the last seconds, by name.
 type meters struct {
 	mu sync.Mutex // guards all; nothing but a meter is called while it is held
 	of map[string]*meter
 }
 
-// pass calls the pass of the index.
-func (m *meters) pass(index string, f *failure.Failure) *failure.Failure {
+// pass calls the pass of the one of that name.
+func (m *meters) pass(name string, f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
 		m.of = make(map[string]*meter)
 	}
-	if m.of[index] == nil {
-		m.of[index] = new(meter)
+	if m.of[name] == nil {
+		m.of[name] = new(meter)
 	}
-	return m.of[index].pass(f)
+	return m.of[name].pass(f)
 }
 
-// rest returns the rest of each index.
+// rest returns the rest of each.
 func (m *meters) rest() (all []*failure.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for index, of := range m.of {
+	for name, of := range m.of {
 		if f := of.rest(); f != nil {
 			all = append(all, f)
 		}
 		if time.Since(of.second) >= time.Second {
-			delete(m.of, index)
+			delete(m.of, name)
 		}
 	}
 	return all

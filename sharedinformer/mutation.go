@@ -40,10 +40,11 @@ func (e *MutationError) Error() string {
 // once. The bytes of a packed object cannot be changed: it is its head that is compared, and the object
 // once that is opened.
 type mutationDetector struct {
-	every  time.Duration
-	report func(*failure.Failure)
-	forget func()        // called before a report: what is shared now goes to no later object; may be nil
-	wake   chan struct{} // holds one token while there is something to report
+	every   time.Duration
+	report  func(*failure.Failure)
+	reports meters        // by handler
+	forget  func()        // called before a report: what is shared now goes to no later object; may be nil
+	wake    chan struct{} // holds one token while there is something to report
 
 	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
 	watched map[object.Key]watched
@@ -222,12 +223,19 @@ func (m *mutationDetector) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
+		woken := false
 		select {
 		case <-ticker.C:
 		case <-m.wake:
+			woken = true
 		case <-ctx.Done():
 		}
-		m.checkAll()
+		if m.checkAll(); woken {
+			continue
+		}
+		for _, f := range m.reports.rest() {
+			m.report(f)
+		}
 	}
 }
 
@@ -263,10 +271,12 @@ func (m *mutationDetector) checkAll() {
 		if n == 0 {
 			continue
 		}
-		m.report(&failure.Failure{
+		if f := m.reports.pass(c.handler, &failure.Failure{
 			Phase: failure.PhaseCache, Key: c.key, Handler: c.handler,
 			Err: &MutationError{Type: c.goType, Path: c.path, Others: n - 1},
-		})
+		}); f != nil {
+			m.report(f)
+		}
 	}
 }
 

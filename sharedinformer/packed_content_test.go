@@ -459,3 +459,38 @@ func newTwinWithout(of Store) *twin {
 	}
 	return w
 }
+
+// Whoever changes all objects makes a few reports, and the last counts the others.
+func TestL16_ManyChangedObjectsMakeFewReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 50
+		var pods listing[*corev1.Pod]
+		for n := range objects {
+			pods = append(pods, podOf(n, 1))
+		}
+		reports, told := 0, 0
+		i := New[*corev1.Pod](pods, Options{Initial: reflector.List, DetectMutations: time.Minute, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			reports++
+			told += 1 + f.Others
+			return failure.Retry
+		}})
+		i.AddHandler(HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+			if e.Object.Name == pods[objects-1].Name {
+				for _, p := range pods {
+					p.Spec.NodeName = "mine"
+				}
+			}
+			return nil
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		wait, err := i.Start(ctx)
+		require.NoError(t, err)
+		require.NoError(t, i.WaitForSync(ctx))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1+reportsPerSecond+1, reports, "the first names the handler")
+		require.Equal(t, objects, told)
+		cancel()
+		require.NoError(t, wait())
+	})
+}
