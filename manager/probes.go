@@ -24,7 +24,7 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 		var missing, stale []string
 		for _, s := range unsynced() {
 			for _, r := range s.Unsynced() {
-				missing = append(missing, reason(r))
+				missing = append(missing, reason(s, r))
 			}
 		}
 		now := time.Now()
@@ -33,7 +33,7 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 				stale = append(stale, fmt.Sprintf("%s old: %s: %s", s.QueueAge.Round(time.Second), s.Reflector.Resource, cmp.Or(s.Blocked, "changes wait for the cache")))
 			}
 			for _, r := range s.Stale(now, longStale) {
-				stale = append(stale, fmt.Sprintf("%s old: %s", r.Age(now).Round(time.Second), reason(r)))
+				stale = append(stale, fmt.Sprintf("%s old: %s", r.Age(now).Round(time.Second), reason(s, r)))
 			}
 		}
 		var errs []error
@@ -47,10 +47,14 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 	}
 }
 
-// reason says why a reflector does not follow its server.
-func reason(r reflector.Status) string {
+// reason says why a reflector of the informer does not follow its server. An index function may have broken
+// the cache, and stopped the reflector so.
+func reason(s sharedinformer.Status, r reflector.Status) string {
 	if r.Attempts > 0 {
 		return r.Failure.Error()
+	}
+	if r.State == reflector.Stopped && s.Failure != nil {
+		return s.Failure.Error()
 	}
 	return fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
 }

@@ -30,6 +30,10 @@ func TestL31_ReadyNamesCachesThatAreStale(t *testing.T) {
 	require.NotContains(t, err.Error(), "shop")
 	err = ask(sharedinformer.Status{Synced: true, Reflector: fresh, QueueAge: time.Hour, Blocked: "index x: function has not returned"})
 	require.ErrorContains(t, err, "stale: 1h0m0s old: pods in namespace shop: index x: function has not returned")
+	broken := sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", State: reflector.Stopped},
+		Failure: &failure.Failure{Resource: "pods", Phase: failure.PhaseIndex, Err: errors.New("index x: panic"), Attempts: 1}}
+	err = synced(func() []sharedinformer.Status { return []sharedinformer.Status{broken} }, none)(nil)
+	require.ErrorContains(t, err, "not synced: pods: index: index x: panic")
 	polled := stale
 	polled.Heard, polled.Polling = now.Add(-2*time.Minute), true
 	require.NoError(t, ask(sharedinformer.Status{Synced: true, Reflector: polled}), "lists keep it fresh enough")
