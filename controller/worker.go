@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -165,7 +166,7 @@ func (c *Controller) failed(a *attempt, err error) {
 		c.count.terminals.Add(1)
 	}
 	level := slog.LevelError
-	if apierrors.IsConflict(err) && !IsTerminal(err) && a.number <= fewConflicts {
+	if isConflict(err) && !IsTerminal(err) && a.number <= fewConflicts {
 		level = slog.LevelDebug
 	}
 	reportAt(a.logger(), level, "reconcile failed", err)
@@ -178,6 +179,17 @@ func (c *Controller) failed(a *attempt, err error) {
 		c.opts.Flight.Or().Crashing()
 		panic(fmt.Sprintf("controller %s: %s\n%s", c.name, f.Error(), p.Stack))
 	}
+}
+
+// isConflict reports whether err is a conflict, and nothing else is joined to it.
+func isConflict(err error) bool {
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(one error) bool { return !isConflict(one) })
+	}
+	return apierrors.IsConflict(err)
 }
 
 // report logs an error, with its stack where it was a panic.
