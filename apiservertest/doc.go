@@ -1,14 +1,27 @@
 // Package apiservertest simulates a Kubernetes API server, in memory and in
-// process, behind real HTTP. It is what the tests of the informer stack run
-// against, and what the demonstration of informer-debug watches.
+// process, behind real HTTP. The tests of the informer stack run against it, and
+// the demonstration of informer-debug watches it. To test a controller, begin with
+// package controllertest, which has such a server.
 //
 // # Usage
 //
-//	srv := apiservertest.New(apiservertest.Options{Seed: 1})
-//	defer srv.Close()
-//	endpoint, err := srv.Listen(apiservertest.ListenOptions{}) // or srv.Pipe() in a synctest bubble
-//	...
-//	srv.Create(&corev1.Pod{...})                          // change the truth
+// A first test:
+//
+//	func TestPods(t *testing.T) {
+//		srv := apiservertest.New(apiservertest.Options{})
+//		defer srv.Close()
+//		endpoint, err := srv.Listen(apiservertest.ListenOptions{}) // or srv.Pipe() in a synctest bubble
+//		require.NoError(t, err)
+//		_, err = srv.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+//		require.NoError(t, err)
+//		client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
+//		require.NoError(t, err)
+//		pod, err := rest.ResourceFor[*corev1.Pod](client).Get(t.Context(), object.Key{Namespace: "shop", Name: "web"}, metav1.GetOptions{})
+//		...
+//	}
+//
+// The server fails on demand, and tells what it was asked:
+//
 //	srv.Faults().Add(apiservertest.Fault{Verb: "watch", Count: 1, Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 100}}})
 //	srv.Compact()                                         // expire old versions
 //	srv.Stats().Requests("list", "pods")                  // was there a relist?
