@@ -81,7 +81,7 @@ func TestABinaryThatIsNotThere(t *testing.T) {
 }
 
 // repeats reports whether everything in w begins at an instant of its own. The two informers
-// of a controller, and those of several namespaces, begin at one; and files are read and written
+// of a controller, those of several namespaces and those of a factory begin at one; files are read and written
 // while others go on.
 func repeats(w simulation.World) bool {
 	for _, f := range w.Informers {
@@ -89,7 +89,7 @@ func repeats(w simulation.World) bool {
 			return false
 		}
 	}
-	return !w.Reconciles
+	return !w.Reconciles && !w.Loans
 }
 
 // events are the lines of a trace.
