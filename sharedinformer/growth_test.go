@@ -106,6 +106,7 @@ func TestNamespacesThatComeAndGoBehindAStuckSource(t *testing.T) {
 		wait, err := i.Start(ctx)
 		require.NoError(t, err)
 		require.NoError(t, i.WaitForSync(ctx))
+		synctest.Wait() // until the watch is stuck
 		before := runtime.NumGoroutine()
 		for n := range 1000 {
 			require.NoError(t, i.SetNamespaces(numbered("n", n%2+1)))
