@@ -73,7 +73,9 @@ func (f *DeltaFIFO) Add(d Delta) {
 	}
 	f.mu.Lock()
 	if len(f.entries) == 0 {
-		f.oldest = time.Now()
+		if f.oldest = d.Queued; f.oldest.IsZero() {
+			f.oldest = time.Now()
+		}
 	}
 	if d.Late {
 		f.late++
