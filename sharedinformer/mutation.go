@@ -43,7 +43,7 @@ type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
 	reports meters        // by handler
-	forget  func()        // called before a report: what is shared now goes to no later object; may be nil
+	forget  func()        // called before a report, so that no later object gets the parts that are shared now; may be nil
 	wake    chan struct{} // holds one token while there is something to report
 
 	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
@@ -230,7 +230,8 @@ func (m *mutationDetector) run(ctx context.Context) {
 			woken = true
 		case <-ctx.Done():
 		}
-		if m.checkAll(); woken {
+		m.checkAll()
+		if woken && ctx.Err() == nil { // the rest can wait for more
 			continue
 		}
 		for _, f := range m.reports.rest() {
