@@ -55,7 +55,7 @@ func ParsePath(text string) (Path, error) {
 		}
 		place = strings.TrimSpace(place)
 	}
-	if strings.ContainsAny(place, "{}\"") && !strings.Contains(place, "?(") || strings.Trim(place, ".") == "" {
+	if strings.ContainsAny(place, "{}") || strings.Trim(place, ".") == "" || place[0] == '"' {
 		return Path{}, fmt.Errorf("jsonpath %q: want one place, for example {.status.phase}", text)
 	}
 	if !strings.ContainsAny(place[:1], ".[$@") {
