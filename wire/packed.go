@@ -165,7 +165,7 @@ func (o *Packed) InUse() (object.Object, bool) {
 // Kept reports whether the object is there as it is, because bytes do not give it back.
 func (o *Packed) Kept() bool { return o.kin.whole != nil }
 
-// Size is the number of bytes of memory that the object takes, without what Open returns. Labels and owners that
+// Size is the number of bytes of memory that the object takes, without the opened one that Open returns. Labels and owners that
 // objects have in common count for the first of them.
 func (o *Packed) Size() int {
 	size := o.text.Held() + packedSize

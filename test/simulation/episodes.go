@@ -131,11 +131,11 @@ func (p *play) refuse(s Step) {
 	p.goal = number(p.srv.RV())
 }
 
-// longStale is from which age on a cache is stale, as it is for readiness.
+// longStale is the age at which a cache is stale, as for readiness.
 const longStale = 15 * time.Minute
 
 // freeze has the servers refuse each list and watch of one resource, or of all, for good. An informer that was
-// synced has to say so (L31), and nobody else. Then they answer again.
+// synced has to say so (L31), and no other one. Then they answer again.
 func (p *play) freeze(s Step) {
 	p.heal()
 	if !p.quiet() {

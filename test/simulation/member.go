@@ -33,7 +33,7 @@ type informer interface {
 	check()               // at any time
 	settled() []string    // what is not as it should be when all is well and quiet
 	unserved() []string   // what it does not say of that its kind is not served
-	stale(frozen bool)    // whether it says that it does not follow its server
+	stale(frozen bool)    // it has to say so if it does not follow its server
 }
 
 // member is one informer with its handlers.
@@ -414,8 +414,8 @@ func (m *member[T]) settled() (wrong []string) {
 	return wrong
 }
 
-// stale breaks where the informer does not say that it has ceased to follow its server, or says so though
-// it follows it.
+// stale breaks the play if the informer does not say that it has ceased to follow its server, or says so
+// while it follows it.
 func (m *member[T]) stale(frozen bool) {
 	want := frozen && len(m.parts()) > 0
 	if old := m.Status().Stale(time.Now(), longStale); m.runs() && len(old) > 0 != want {
