@@ -35,7 +35,7 @@ type Controller struct {
 	reconciler Reconciler
 	opts       Options
 	count      counters
-	recorder   *recording // nil: no metrics
+	metrics    *guardedMetrics // nil if there are none
 	track      *flight.Track
 
 	mu      sync.Mutex // guards all below; the locks of the queue and of causes may be taken under it
@@ -63,13 +63,13 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
 	c.track = opts.Flight.Or().Track(flight.Label{Role: flight.Controller, Name: name})
 	if opts.Metrics != nil {
-		var r Recorder
+		var r Metrics
 		err := failure.Apart("the metrics", func() error { r = opts.Metrics.Register(c); return nil })
 		if err != nil {
 			return nil, fmt.Errorf("controller %s: %w", name, err)
 		}
 		if r != nil {
-			c.recorder = &recording{recorder: r, log: opts.Logger.With("controller", name)}
+			c.metrics = &guardedMetrics{metrics: r, log: opts.Logger.With("controller", name)}
 		}
 	}
 	return c, nil
@@ -125,7 +125,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.recorder.started(c)
+	c.metrics.started(c)
 	if s.awaitSources() {
 		c.enter(Running)
 		c.opts.Logger.Info("reconciling", "controller", c.name, "workers", c.opts.Concurrency)
@@ -135,7 +135,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	<-s.ctx.Done()
 	c.end(s)
-	c.recorder.stopped(c.Status())
+	c.metrics.stopped(c.Status())
 	return nil
 }
 

@@ -128,23 +128,23 @@ func TestAFunctionThatIsNilIsFoundAtOnce(t *testing.T) {
 // brokenMetrics are a Metrics whose Recorder always panics.
 type brokenMetrics struct{}
 
-func (m brokenMetrics) Register(controller.View) controller.Recorder { return m }
-func (brokenMetrics) Started(controller.View)                        { panic("started") }
-func (brokenMetrics) Stopped(controller.Status)                      { panic("stopped") }
-func (brokenMetrics) ReconcileTime(time.Duration)                    { panic("took") }
+func (m brokenMetrics) Register(controller.View) controller.Metrics { return m }
+func (brokenMetrics) Started(controller.View)                       { panic("started") }
+func (brokenMetrics) Stopped(controller.Status)                     { panic("stopped") }
+func (brokenMetrics) ReconcileTime(time.Duration)                   { panic("took") }
 
 // leavingMetrics are a Metrics whose Recorder ends its goroutine.
 type leavingMetrics struct{}
 
-func (m leavingMetrics) Register(controller.View) controller.Recorder { return m }
-func (leavingMetrics) Started(controller.View)                        { runtime.Goexit() }
-func (leavingMetrics) Stopped(controller.Status)                      { runtime.Goexit() }
-func (leavingMetrics) ReconcileTime(time.Duration)                    { runtime.Goexit() }
+func (m leavingMetrics) Register(controller.View) controller.Metrics { return m }
+func (leavingMetrics) Started(controller.View)                       { runtime.Goexit() }
+func (leavingMetrics) Stopped(controller.Status)                     { runtime.Goexit() }
+func (leavingMetrics) ReconcileTime(time.Duration)                   { runtime.Goexit() }
 
 func TestARecorderThatFailsIsOfNoHarm(t *testing.T) {
-	for says, metrics := range map[string]controller.Metrics{
-		"the recorder panicked: started":     brokenMetrics{},
-		"the recorder called runtime.Goexit": leavingMetrics{},
+	for says, metrics := range map[string]controller.MetricsProvider{
+		"the metrics panicked: started":     brokenMetrics{},
+		"the metrics called runtime.Goexit": leavingMetrics{},
 	} {
 		controllertest.Run(t, func(e *controllertest.Env) {
 			pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -168,7 +168,7 @@ func TestARecorderThatFailsIsOfNoHarm(t *testing.T) {
 // failingMetrics cannot be told of a controller.
 type failingMetrics struct{ fail func() }
 
-func (m failingMetrics) Register(controller.View) controller.Recorder { m.fail(); return nil }
+func (m failingMetrics) Register(controller.View) controller.Metrics { m.fail(); return nil }
 
 func TestMetricsThatFailToRegister(t *testing.T) {
 	for says, fail := range map[string]func(){
@@ -185,26 +185,6 @@ func TestTheZeroSourceIsMisuse(t *testing.T) {
 	require.NoError(t, err)
 	c.Watch(controller.Source{})
 	require.ErrorContains(t, c.Run(t.Context()), "it is the zero Source: make one with For")
-}
-
-// Two parts of a program may both think that the recorder is theirs to run.
-func TestEventsRunOnceAtATime(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		stop := e.Start(events)
-		e.Settle(time.Second)
-		require.ErrorIs(e, events.Run(e.Context()), controller.ErrRunning)
-		events.Recordf(pod("a"), "", "Reason", "Act", "note")
-		e.Settle(time.Second)
-		require.EqualValues(e, 1, events.Status().Created)
-		stop()
-		events.Recordf(pod("b"), "", "Reason", "Act", "note")
-		require.EqualValues(e, 1, events.Status().Dropped)
-		e.Start(events)
-		events.Recordf(pod("b"), "", "Reason", "Act", "note")
-		e.Settle(time.Second)
-		require.EqualValues(e, 2, events.Status().Created)
-	})
 }
 
 func TestANilObjectIsAnError(t *testing.T) {

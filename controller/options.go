@@ -38,13 +38,13 @@ type Options struct {
 	// FairEvery is that of workqueue.Options.
 	FairEvery int
 
-	// QueueMetrics is the Metrics of workqueue.Options. Package metrics has one
+	// QueueMetrics is Metrics of workqueue.Options. Package metrics has one
 	// for Prometheus.
-	QueueMetrics workqueue.Metrics
+	QueueMetrics workqueue.MetricsProvider
 
-	// Metrics hears how long reconciles take. Package metrics has one for
+	// Metrics measures reconciles. Package metrics has one for
 	// Prometheus.
-	Metrics Metrics
+	Metrics MetricsProvider
 
 	// Patience is how long a request whose last reconcile wrote something
 	// through a Client is kept from being reconciled again while the cache has

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,4 +115,10 @@ func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 		return object.GVK{}, fmt.Errorf("%T is of several kinds: %v", o, kinds)
 	}
 	return kinds[0], nil
+}
+
+// absent reports whether an interface is nil, or holds a nil pointer.
+func absent(o any) bool {
+	v := reflect.ValueOf(o)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

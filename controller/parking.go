@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/throttle"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -28,7 +29,7 @@ type parking struct {
 	backlogs map[cache]*backlog
 	closed   bool // the session ends: nothing is parked any more
 
-	complaint complaint // of requests that waited in vain
+	unanswered throttle.Log // requests that waited in vain
 }
 
 // mostNotes is how many notes there may be before those are dropped whose patience is
@@ -224,7 +225,7 @@ func (s *session) giveUp(n *note, why error) {
 		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: %s, for which the controller %s has waited %s", reflector.ErrDeaf, w, c.name, patience))
 	}
 	c.count.stale.Add(1)
-	p.complaint.say(func(more int) {
+	p.unanswered.Do(func(more int) {
 		c.opts.Logger.Warn("the cache has not seen a write in time; reconciling all the same",
 			"controller", c.name, "request", n.req.String(), "write", behind, "err", why, "more", more)
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/handover"
+	"github.com/millrace-dev/millrace/internal/throttle"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -26,7 +27,7 @@ type session struct {
 	parking    parking
 	early      early
 	streaks    streaks
-	slow       complaint // of reconciles that have not returned
+	slow       throttle.Log //  reconciles that have not returned
 	waits      handover.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
 	changed    chan struct{}  // a token: look again whether all sources are synced

@@ -17,7 +17,7 @@ func (s *session) attend(a *attempt) *time.Timer {
 	s.tasks.Add(1) // for the timer
 	return time.AfterFunc(SlowReconcile, func() {
 		defer s.tasks.Done()
-		s.slow.say(func(more int) {
+		s.slow.Do(func(more int) {
 			a.slow.Store(true)
 			a.logger().Warn("a reconcile has not returned", "for", SlowReconcile.String(), "causes", a.reasons.list(a.request), "more", more)
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/throttle"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -196,7 +197,7 @@ func (in *Inbox) Failed(err error) {
 	}
 	sub := in.subscription
 	err = in.note(err)
-	sub.complaint.say(func(more int) {
+	sub.reports.Do(func(more int) {
 		c := in.session.controller
 		logger := c.opts.Logger.With("controller", c.name, "source", sub.source.String())
 		if more > 0 {
@@ -230,7 +231,7 @@ type subscription struct {
 	failures atomic.Uint64
 	failure  atomic.Pointer[error]
 
-	complaint complaint // of its failures
+	reports throttle.Log // of its failures
 }
 
 // serve runs the source until ctx is done or it has ended by itself.

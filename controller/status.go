@@ -223,27 +223,3 @@ func (p *parking) contents(n int) (all []Parked) {
 	})
 	return all[:min(n, len(all))]
 }
-
-// Metrics is told of each controller that was created with it, and gives each a
-// Recorder. All but durations is read from the view when it is wanted.
-// See package metrics for Prometheus.
-type Metrics interface {
-	// Register is called once by New, which fails where it panics or calls runtime.Goexit.
-	// The view may be used until the Recorder hears that the controller has stopped.
-	Register(c View) Recorder
-}
-
-// Recorder hears of one controller. The workers call it at the same time. A panic or a
-// runtime.Goexit is logged, and of no harm to the controller.
-type Recorder interface {
-	// Started is called when Run begins. The view is the one that Register was given: a
-	// controller may run again after it has stopped.
-	Started(c View)
-
-	// Stopped is called when Run ends, with the controller's last status. A recorder
-	// that lets go of the view then lets go of the controller.
-	Stopped(last Status)
-
-	// ReconcileTime is how long a reconcile took.
-	ReconcileTime(d time.Duration)
-}

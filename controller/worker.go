@@ -95,7 +95,7 @@ func (c *Controller) call(a *attempt, exited func(error)) (result Result, err er
 func (s *session) settle(a *attempt, result Result, err error, took time.Duration) {
 	c, req := s.controller, a.request
 	c.count.active.Add(-1)
-	c.recorder.reconcileTime(took)
+	c.metrics.reconcileTime(took)
 	s.done(a, result, err, took)
 	if c.opts.Patience > 0 {
 		s.parking.note(req, a.written(), time.Now().Add(c.opts.Patience))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
@@ -27,7 +28,7 @@ type Context struct {
 	served  Resources
 	started <-chan struct{}
 	opts    *Options
-	events  *controller.Events
+	events  *events.Recorder
 }
 
 // Name is the controller's.
@@ -48,7 +49,7 @@ func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() 
 
 // Events records events in the controller's name. They are sent while it runs, and the
 // rest when it has returned.
-func (c *Context) Events() *controller.Events { return c.events }
+func (c *Context) Events() *events.Recorder { return c.events }
 
 // Served is what the server served when the controller was made.
 func (c *Context) Served() Resources { return c.served }

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/shard"
@@ -16,8 +16,8 @@ import (
 // member is one controller of a run.
 type member struct {
 	Status
-	run    manager.Runnable   // nil unless it is to run
-	events *controller.Events // of what runs
+	run    manager.Runnable // nil unless it is to run
+	events *events.Recorder // of what runs
 }
 
 // create calls the descriptor's New, with a client and a recorder of its own, and makes
@@ -38,7 +38,7 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 		}
 		r.clients = append(r.clients, client)
 	}
-	c.events = controller.NewEvents(client, d.Name, controller.EventOptions{Logger: m.opts.Logger})
+	c.events = events.New(client, d.Name, events.Options{Logger: m.opts.Logger})
 	of := &Context{name: d.Name, client: client, factory: m.factory, served: served, started: r.started, opts: &m.opts, events: c.events}
 	err = failure.Apart("New", func() (err error) {
 		c.run, err = d.New(of)

@@ -42,7 +42,7 @@ type Registry struct {
 
 // NewRegistry returns a registry of controllers, which are made and started in this
 // order. It fails if two have one name, and if one has none or cannot be made, or a name
-// by which the API takes no events: that may be a DNS name and a slash, and has then 63 characters
+// that the API refuses in events: that may be a DNS name and a slash, and has then 63 characters
 // at most, of letters, digits, "-", "_" and ".".
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	r := &Registry{descriptors: slices.Clone(descriptors), names: map[string]string{}}
@@ -51,7 +51,7 @@ func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 			return nil, fmt.Errorf("controller %d, %q: New is nil: there is nothing to run", i, d.Name)
 		}
 		if wrong := content.IsLabelKey(d.Name); d.Name != "" && len(wrong) > 0 {
-			return nil, fmt.Errorf("controller %d: the API takes no events of a controller called %q: %s; give it another name", i, d.Name, strings.Join(wrong, "; "))
+			return nil, fmt.Errorf("controller %d: invalid event controller name %q: %s; choose another name", i, d.Name, strings.Join(wrong, "; "))
 		}
 		for _, name := range append([]string{d.Name}, d.Aliases...) {
 			if name == "" || name == "*" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, ", ") {

@@ -81,7 +81,7 @@ func TestRegistryRefuses(t *testing.T) {
 		controllermanager.Descriptor{Name: "shop.example.com/a", Aliases: []string{"shop:a"}, New: idle},
 		controllermanager.Descriptor{Name: "shop:janitor", New: idle},
 	)
-	require.ErrorContains(t, err, `controller 1: the API takes no events of a controller called "shop:janitor": `)
+	require.ErrorContains(t, err, `controller 1: invalid event controller name "shop:janitor": `)
 }
 
 func TestResources(t *testing.T) {

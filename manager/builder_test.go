@@ -332,7 +332,7 @@ func TestEventsOfAManager(t *testing.T) {
 		m.Events("not a name")
 		running := r.start(m)
 		settle(time.Minute)
-		require.ErrorContains(r, running.end(), `events of not a name: the API takes no events of a controller called "not a name": `)
+		require.ErrorContains(r, running.end(), `events of not a name: invalid event controller name "not a name": `)
 	})
 }
 

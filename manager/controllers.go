@@ -10,22 +10,22 @@ import (
 // controllers are those that were made with the manager's options and have not
 // ended. Each makes itself known to its metrics when it is made.
 type controllers struct {
-	controller.Metrics
+	controller.MetricsProvider
 
 	mu    sync.Mutex // guards known and what is in it
 	known []*reported
 }
 
-// reported is one of them. It implements controller.Recorder.
+// reported is one of them. It implements controller.Metrics.
 type reported struct {
-	controller.Recorder
+	controller.Metrics
 	owner *controllers
 	view  controller.View
 }
 
-// Register implements controller.Metrics.
-func (c *controllers) Register(view controller.View) controller.Recorder {
-	r := &reported{Recorder: c.Metrics.Register(view), owner: c}
+// Register implements controller.MetricsProvider.
+func (c *controllers) Register(view controller.View) controller.Metrics {
+	r := &reported{Metrics: c.MetricsProvider.Register(view), owner: c}
 	r.note(view)
 	return r
 }
@@ -39,19 +39,19 @@ func (r *reported) note(view controller.View) {
 	}
 }
 
-// Started implements controller.Recorder.
+// Started implements controller.Metrics.
 func (r *reported) Started(view controller.View) {
 	r.note(view)
-	r.Recorder.Started(view)
+	r.Metrics.Started(view)
 }
 
-// Stopped implements controller.Recorder.
+// Stopped implements controller.Metrics.
 func (r *reported) Stopped(last controller.Status) {
 	r.owner.mu.Lock()
 	r.owner.known = slices.DeleteFunc(r.owner.known, func(other *reported) bool { return other == r })
 	r.view = nil
 	r.owner.mu.Unlock()
-	r.Recorder.Stopped(last)
+	r.Metrics.Stopped(last)
 }
 
 // forget drops a controller that will never run.
@@ -62,7 +62,7 @@ func (c *controllers) forget(view controller.View) {
 		if r.view != view {
 			return false
 		}
-		if f, ok := r.Recorder.(interface{ Forget() }); ok {
+		if f, ok := r.Metrics.(interface{ Forget() }); ok {
 			f.Forget()
 		}
 		return true

@@ -1,26 +1,26 @@
 package manager
 
 import (
-	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 )
 
 // Events returns the recorder of events in the name of a controller, such as
-// "example.com/memcached". The manager runs it, before all that may record some and
-// until they have ended. Each call with one name returns the same recorder. A name that
-// the API does not take ends the manager with an error that says so.
-func (m *Manager) Events(name string) *controller.Events {
+// "example.com/memcached". Each call with one name returns the same recorder. The manager
+// runs it: it starts before everything that may record events, and ends after. If the API
+// does not accept the name, the manager ends with an error that says so.
+func (m *Manager) Events(name string) *events.Recorder {
 	m.mu.Lock()
-	events, known := m.events[name]
+	recorder, known := m.events[name]
 	if !known {
-		events = controller.NewEvents(m.Client(), name, controller.EventOptions{Logger: m.logger})
-		m.events[name] = events
+		recorder = events.New(m.Client(), name, events.Options{Logger: m.logger})
+		m.events[name] = recorder
 	}
 	m.mu.Unlock()
 	if known {
-		return events
+		return recorder
 	}
-	if err := m.Add(events); err != nil { // the manager is stopping
+	if err := m.Add(recorder); err != nil { // the manager is stopping
 		m.logger.Warn("events are not sent", "controller", name, "err", err)
 	}
-	return events
+	return recorder
 }

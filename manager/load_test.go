@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/leaderelection"
@@ -52,7 +53,7 @@ func TestStopUnderLoad(t *testing.T) {
 		}
 		m := r.manager(options{LeaderElection: &leaderelection.Options{Name: "janitor", Identity: "us"}})
 		maps := controller.ClientFor[*corev1.ConfigMap](m.Factory())
-		events := controller.NewEvents(m.Client(), "example.com/janitor", controller.EventOptions{Instance: "test"})
+		events := events.New(m.Client(), "example.com/janitor", events.Options{Instance: "test"})
 		var begun, ended atomic.Int64
 		c := r.reconciles(m, "janitor", workers, func(ctx context.Context, req controller.Request) (controller.Result, error) {
 			n := begun.Add(1)

@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/membership"
@@ -62,8 +63,8 @@ type Manager struct {
 	listeners []*listener // to be opened by Run
 	ports     []*listener // that are open, and whose Run has not been called
 	hooks     []*webhook.Server
-	events    map[string]*controller.Events // by the name of their controller
-	readiers  []*Readier                    // those whose Run has been called and has not returned
+	events    map[string]*events.Recorder // by the name of their controller
+	readiers  []*Readier                  // those whose Run has been called and has not returned
 	errs      []error
 }
 
@@ -95,12 +96,12 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	}
 	m := &Manager{
 		Cluster: cluster, cfg: cfg, opts: opts, logger: opts.Logger,
-		metrics: registry, controllers: &controllers{Metrics: registry.Controllers()},
+		metrics: registry, controllers: &controllers{MetricsProvider: registry.Controllers()},
 		health:  newChecks("/healthz", opts.Logger),
 		ready:   newChecks("/readyz", opts.Logger),
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
 		state: idle, names: map[string]bool{}, added: map[Runnable]bool{}, informers: map[string]metrics.InformerSource{},
-		events: map[string]*controller.Events{},
+		events: map[string]*events.Recorder{},
 	}
 	for n := range m.groups {
 		m.groups[n] = newGroup(m.fail)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
@@ -114,7 +115,7 @@ func TestEventsAreSentWhateverHoldsUpOthersAndToTheEnd(t *testing.T) {
 		m := r.manager(options{})
 		factory.Informer[*corev1.Secret](m.Factory())
 		pods := factory.Informer[*corev1.Pod](m.Factory())
-		events := controller.NewEvents(m.Client(), "example.com/pods", controller.EventOptions{})
+		events := events.New(m.Client(), "example.com/pods", events.Options{})
 		c, err := controller.New("pods", controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
 			pod, _ := pods.Cache().Get(req.Key)
 			events.Recordf(pod, corev1.EventTypeNormal, "Begun", "Reconcile", "begun")
@@ -461,7 +462,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
 		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them another name`)
-		events := controller.NewEvents(m.Client(), "example.com/pods", controller.EventOptions{})
+		events := events.New(m.Client(), "example.com/pods", events.Options{})
 		require.NoError(r, m.Add(events))
 		require.ErrorContains(r, m.Add(events), "add events of example.com/pods: it was added before")
 		require.ErrorContains(r, m.AddTo(manager.Group(17), &part{rig: r, name: "x"}), "there is no Group(17)")

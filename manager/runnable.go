@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard"
@@ -131,7 +131,7 @@ func groupOf(r Runnable) Group {
 		return Webhooks
 	case *Cluster:
 		return Caches
-	case *controller.Events:
+	case *events.Recorder:
 		return recorders
 	case LeaderElectionRunnable:
 		if !r.NeedLeaderElection() {

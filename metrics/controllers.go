@@ -60,7 +60,7 @@ type Controllers struct {
 	sources []metric[*controller.SourceStatus]
 
 	mu        sync.Mutex // guards all below and what is in it; only Prometheus is called while it is held
-	recorders []*controllerRecorder
+	live []*controllerMetrics
 	past      map[string]*past // by the name that they had
 }
 
@@ -107,15 +107,15 @@ func NewControllers(opts ControllerOptions) *Controllers {
 	return c
 }
 
-// Register implements controller.Metrics. The controller calls it.
-func (c *Controllers) Register(view controller.View) controller.Recorder {
-	r := &controllerRecorder{owner: c, name: text(view.Name())}
+// Register implements controller.MetricsProvider. The controller calls it.
+func (c *Controllers) Register(view controller.View) controller.Metrics {
+	r := &controllerMetrics{owner: c, name: text(view.Name())}
 	r.Started(view)
 	return r
 }
 
-// controllerRecorder implements controller.Recorder for one controller.
-type controllerRecorder struct {
+// controllerMetrics implements controller.Metrics for one controller.
+type controllerMetrics struct {
 	owner *Controllers
 	name  string
 	times atomic.Pointer[prometheus.Observer]
@@ -126,11 +126,11 @@ type controllerRecorder struct {
 	past  *past // where last was added; nil if it was not
 }
 
-// ReconcileTime implements controller.Recorder.
-func (r *controllerRecorder) ReconcileTime(d time.Duration) { (*r.times.Load()).Observe(d.Seconds()) }
+// ReconcileTime implements controller.Metrics.
+func (r *controllerMetrics) ReconcileTime(d time.Duration) { (*r.times.Load()).Observe(d.Seconds()) }
 
-// Started implements controller.Recorder.
-func (r *controllerRecorder) Started(view controller.View) {
+// Started implements controller.Metrics.
+func (r *controllerMetrics) Started(view controller.View) {
 	c := r.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,25 +143,25 @@ func (r *controllerRecorder) Started(view controller.View) {
 		r.past = nil
 	}
 	r.view = view
-	if !slices.Contains(c.recorders, r) {
-		c.recorders = append(c.recorders, r)
+	if !slices.Contains(c.live, r) {
+		c.live = append(c.live, r)
 	}
 }
 
-// Stopped implements controller.Recorder.
-func (r *controllerRecorder) Stopped(last controller.Status) {
+// Stopped implements controller.Metrics.
+func (r *controllerMetrics) Stopped(last controller.Status) {
 	r.owner.mu.Lock()
 	defer r.owner.mu.Unlock()
 	r.view, r.last, r.ended = nil, last, time.Now()
 }
 
 // Forget drops a controller that has never run, as if it had not been made.
-func (r *controllerRecorder) Forget() {
+func (r *controllerMetrics) Forget() {
 	c := r.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	named := 0
-	c.recorders = slices.DeleteFunc(c.recorders, func(other *controllerRecorder) bool {
+	c.live = slices.DeleteFunc(c.live, func(other *controllerMetrics) bool {
 		if other.name == r.name {
 			named++
 		}
@@ -177,11 +177,11 @@ func (r *controllerRecorder) Forget() {
 // called with mu held.
 func (c *Controllers) sweep() {
 	kept := map[string]bool{} // names that one has, or has had lately
-	old := func(r *controllerRecorder) bool { return r.view == nil && time.Since(r.ended) > keptFor }
-	for _, r := range c.recorders {
+	old := func(r *controllerMetrics) bool { return r.view == nil && time.Since(r.ended) > keptFor }
+	for _, r := range c.live {
 		kept[r.name] = kept[r.name] || !old(r)
 	}
-	c.recorders = slices.DeleteFunc(c.recorders, func(r *controllerRecorder) bool {
+	c.live = slices.DeleteFunc(c.live, func(r *controllerMetrics) bool {
 		if old(r) && kept[r.name] {
 			if c.past[r.name] == nil {
 				c.past[r.name] = &past{figures{}}
@@ -266,7 +266,7 @@ func (c *Controllers) read(out chan<- prometheus.Metric) (counted figures, live,
 		maps.Copy(counted, p.counters)
 	}
 	var ask []controller.View
-	for _, r := range c.recorders {
+	for _, r := range c.live {
 		if r.view != nil {
 			ask = append(ask, r.view)
 		} else {

@@ -49,16 +49,16 @@ func NewRegistry() *Registry {
 }
 
 // WorkQueues is for workqueue.Options.Metrics.
-func (r *Registry) WorkQueues() workqueue.Metrics { return r.queues }
+func (r *Registry) WorkQueues() workqueue.MetricsProvider { return r.queues }
 
 // Controllers is for controller.Options.Metrics.
-func (r *Registry) Controllers() controller.Metrics { return r.controllers }
+func (r *Registry) Controllers() controller.MetricsProvider { return r.controllers }
 
 // Requests is for config.Config.WrapTransport.
 func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
 
 // Webhooks is for webhook.Options.Metrics.
-func (r *Registry) Webhooks() webhook.Metrics { return r.webhooks }
+func (r *Registry) Webhooks() webhook.MetricsProvider { return r.webhooks }
 
 // scrapes is how many requests a Handler answers at a time, and scrapePatience how
 // long one may take. A collector of the user's may block.

@@ -105,7 +105,7 @@ type nobodys struct{}
 func (nobodys) Status() leaderelection.Status { return leaderelection.Status{} }
 
 // ended makes a controller that nobody holds when it has ended.
-func ended(t *testing.T, m controller.Metrics, name string) weak.Pointer[controller.Controller] {
+func ended(t *testing.T, m controller.MetricsProvider, name string) weak.Pointer[controller.Controller] {
 	t.Helper()
 	c, err := controller.New(name, controller.Func(done), controller.Options{Metrics: m})
 	require.NoError(t, err)

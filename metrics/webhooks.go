@@ -59,14 +59,14 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 	}
 }
 
-// Register implements webhook.Metrics. The server calls it.
-func (w *Webhooks) Register(path string) webhook.Recorder {
+// Register implements webhook.MetricsProvider. The server calls it.
+func (w *Webhooks) Register(path string) webhook.Metrics {
 	path = text(path)
 	requests := w.requests.MustCurryWith(prometheus.Labels{"webhook": path})
 	for _, code := range []string{"200", "500"} { // there from the start, so that rates begin at 0
 		requests.WithLabelValues(code)
 	}
-	return &webhookRecorder{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
+	return &webhookMetrics{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
 }
 
 // Describe implements prometheus.Collector.
@@ -87,19 +87,19 @@ func (w *Webhooks) all() []prometheus.Collector {
 	return []prometheus.Collector{w.requests, w.latency, w.inFlight, w.panics}
 }
 
-// webhookRecorder implements webhook.Recorder.
-type webhookRecorder struct {
+// webhookMetrics implements webhook.Metrics.
+type webhookMetrics struct {
 	requests *prometheus.CounterVec
 	latency  prometheus.Observer
 	inFlight prometheus.Gauge
 	panics   prometheus.Counter
 }
 
-// Started implements webhook.Recorder.
-func (r *webhookRecorder) Started() { r.inFlight.Inc() }
+// Started implements webhook.Metrics.
+func (r *webhookMetrics) Started() { r.inFlight.Inc() }
 
-// Ended implements webhook.Recorder.
-func (r *webhookRecorder) Ended(code int, took time.Duration, panicked bool) {
+// Ended implements webhook.Metrics.
+func (r *webhookMetrics) Ended(code int, took time.Duration, panicked bool) {
 	r.inFlight.Dec()
 	r.requests.WithLabelValues(strconv.Itoa(code)).Inc()
 	r.latency.Observe(took.Seconds())

@@ -67,7 +67,7 @@ type figure struct {
 
 // queuesOfName are the queues that share a name.
 type queuesOfName struct {
-	live  []*queueRecorder
+	live  []*queueMetrics
 	gone  workqueue.Status // counters of those that have been shut down
 	ended time.Time        // when the last of them was
 }
@@ -127,13 +127,13 @@ func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 // powersOfTen are the buckets that dashboards for Kubernetes expect.
 func powersOfTen() []float64 { return prometheus.ExponentialBuckets(10e-9, 10, 12) }
 
-// Register implements workqueue.Metrics. The queue calls it.
-func (w *WorkQueues) Register(name string, status func() workqueue.Status) workqueue.Recorder {
+// Register implements workqueue.MetricsProvider. The queue calls it.
+func (w *WorkQueues) Register(name string, status func() workqueue.Status) workqueue.Metrics {
 	name = text(name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
-	r := &queueRecorder{
+	r := &queueMetrics{
 		owner:         w,
 		name:          name,
 		status:        status,
@@ -148,14 +148,14 @@ func (w *WorkQueues) Register(name string, status func() workqueue.Status) workq
 }
 
 // unregister keeps the counters of a queue that has ended and drops the queue.
-func (w *WorkQueues) unregister(r *queueRecorder) {
+func (w *WorkQueues) unregister(r *queueMetrics) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	of := w.byName[r.name]
 	if of == nil || !slices.Contains(of.live, r) {
 		return // it has said so before
 	}
-	of.live = slices.DeleteFunc(of.live, func(other *queueRecorder) bool { return other == r })
+	of.live = slices.DeleteFunc(of.live, func(other *queueMetrics) bool { return other == r })
 	of.ended = time.Now()
 	last := r.status()
 	of.gone.Adds += last.Adds
@@ -246,8 +246,8 @@ func (t *sum) add(s workqueue.Status) {
 	}
 }
 
-// queueRecorder implements workqueue.Recorder for one queue.
-type queueRecorder struct {
+// queueMetrics implements workqueue.Metrics for one queue.
+type queueMetrics struct {
 	owner         *WorkQueues
 	name          string
 	status        func() workqueue.Status
@@ -255,17 +255,17 @@ type queueRecorder struct {
 	workDuration  prometheus.Observer
 }
 
-// QueueDuration implements workqueue.Recorder.
-func (r *queueRecorder) QueueDuration(d time.Duration) {
+// QueueDuration implements workqueue.Metrics.
+func (r *queueMetrics) QueueDuration(d time.Duration) {
 	r.queueDuration.Observe(d.Seconds())
 }
 
-// WorkDuration implements workqueue.Recorder.
-func (r *queueRecorder) WorkDuration(d time.Duration) {
+// WorkDuration implements workqueue.Metrics.
+func (r *queueMetrics) WorkDuration(d time.Duration) {
 	r.workDuration.Observe(d.Seconds())
 }
 
-// Unregister implements workqueue.Recorder.
-func (r *queueRecorder) Unregister() {
+// Unregister implements workqueue.Metrics.
+func (r *queueMetrics) Unregister() {
 	r.owner.unregister(r)
 }

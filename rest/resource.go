@@ -86,7 +86,7 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 // object.Object, of the Go type that the scheme has for the kind, which must be there.
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	c.mustExist()
-	kind, err := kindOfObject(c, o)
+	kind, err := c.KindOf(o)
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
@@ -99,8 +99,10 @@ func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 	return &Resource[object.Object]{of: r.of}
 }
 
-// kindOfObject returns the kind that an object names, or that of its Go type.
-func kindOfObject(c *Client, o object.Object) (object.GVK, error) {
+// KindOf returns the kind that an object names, or else the kind that the client's scheme
+// has for its Go type. It fails if o is nil, and if the scheme has no such type or has it
+// under several kinds.
+func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return object.GVK{}, errors.New("the object whose kind is wanted is nil")
 	}

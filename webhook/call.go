@@ -64,7 +64,7 @@ func (c *call) failed(err error) bool {
 	return true
 }
 
-// failedMetrics logs a panic or a Goexit of a Recorder.
+// failedMetrics logs a panic or a Goexit of the Metrics.
 func (c *call) failedMetrics(err error) {
 	if err != nil {
 		c.log.Error("the metrics of a webhook failed", append([]any{"err", err}, failure.Stack(err)...)...)

@@ -80,7 +80,7 @@ func TestAnErrorThatPanicsRefuses(t *testing.T) {
 // unmeasured has metrics for no path.
 type unmeasured struct{}
 
-func (unmeasured) Register(string) webhook.Recorder { return nil }
+func (unmeasured) Register(string) webhook.Metrics { return nil }
 
 func TestMetricsMayLeaveAPathOut(t *testing.T) {
 	s, err := webhook.New(webhook.Options{TLS: &serving.TLS{}, Metrics: unmeasured{}})

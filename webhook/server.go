@@ -33,7 +33,7 @@ type Options struct {
 	TLS *serving.TLS
 
 	// Metrics hears of every request. Package metrics has one for Prometheus.
-	Metrics Metrics
+	Metrics MetricsProvider
 
 	// Logger hears of panics and wrong kinds, and at level debug of refusals. Nil is silent.
 	Logger *slog.Logger
@@ -43,7 +43,7 @@ type Options struct {
 type Server struct {
 	*serving.Server
 	mux     *http.ServeMux
-	metrics Metrics // nil: none
+	metrics MetricsProvider // nil: none
 	log     *slog.Logger
 
 	admission, conversion *budget // of all paths together

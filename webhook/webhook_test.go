@@ -390,9 +390,9 @@ func TestAServerHoldsABoundedAmountOfReviews(t *testing.T) {
 // broken are metrics that do not return.
 type broken func()
 
-func (b broken) Register(string) webhook.Recorder { return b }
-func (b broken) Started()                         { b() }
-func (b broken) Ended(int, time.Duration, bool)   { b() }
+func (b broken) Register(string) webhook.Metrics { return b }
+func (b broken) Started()                        { b() }
+func (b broken) Ended(int, time.Duration, bool)  { b() }
 
 func TestMetricsThatFailAreOfNoHarm(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("no registry") }, "exit": runtime.Goexit} {
@@ -432,7 +432,7 @@ func (c *counts) note(format string, args ...any) {
 	c.log = append(c.log, fmt.Sprintf(format, args...))
 }
 
-func (c *counts) Register(path string) webhook.Recorder {
+func (c *counts) Register(path string) webhook.Metrics {
 	c.note("register %s", path)
 	return countsOf{c, path}
 }

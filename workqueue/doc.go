@@ -48,7 +48,7 @@
 // which it calls no code but the Order. Add, Get and Done hold it for some 10 ns
 // each. A goroutine that finds it taken spins for at most some 60 µs, in pauses that
 // get longer, before it sleeps. The queue starts no goroutine but for each call of an
-// Order, a Recorder or a RateLimiter of the user's, which it waits for: that call takes
+// Order, a MetricsProvider or a RateLimiter of the user, which it waits for: that call takes
 // a microsecond or two. Delayed adds share one timer, which is set only while there are
 // some. Workers that wait in Get are woken
 // one per key.

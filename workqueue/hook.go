@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order, a Recorder and a RateLimiter are the user's. A panic or a runtime.Goexit of theirs must not
+// An Order, a MetricsProvider and a RateLimiter come from the user. A panic or a runtime.Goexit of theirs must not
 // leave the queue locked, end a worker, nor lose a key that was handed out or is to be tried again:
 // it is noted in the Status, and the queue goes on without what they should have done. So each is
 // called in a goroutine of its own.
@@ -40,30 +40,32 @@ func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 	return it, ok
 }
 
-// recording is a Recorder that does no harm. It is called without the lock.
-type recording struct {
-	recorder Recorder
-	failed   func(err error)
+// guardedMetrics calls the Metrics of a user and notes a failure. It is called without the lock.
+type guardedMetrics struct {
+	metrics Metrics
+	failed  func(err error)
 }
 
-func (r *recording) call(f func()) {
-	if err := failure.Apart("the recorder", func() error { f(); return nil }); err != nil {
-		r.failed(err)
+func (m *guardedMetrics) call(f func()) {
+	if err := failure.Apart("the metrics", func() error { f(); return nil }); err != nil {
+		m.failed(err)
 	}
 }
 
-func (r *recording) queueDuration(d time.Duration) { r.call(func() { r.recorder.QueueDuration(d) }) }
-func (r *recording) workDuration(d time.Duration)  { r.call(func() { r.recorder.WorkDuration(d) }) }
-func (r *recording) unregister()                   { r.call(r.recorder.Unregister) }
+func (m *guardedMetrics) queueDuration(d time.Duration) {
+	m.call(func() { m.metrics.QueueDuration(d) })
+}
+func (m *guardedMetrics) workDuration(d time.Duration) { m.call(func() { m.metrics.WorkDuration(d) }) }
+func (m *guardedMetrics) unregister()                  { m.call(m.metrics.Unregister) }
 
-// register gives the queue the recorder of metrics, if they have one.
-func (q *Queue[K]) register(metrics Metrics) {
-	var r Recorder
+// register makes the queue's Metrics, if the provider has one.
+func (q *Queue[K]) register(metrics MetricsProvider) {
+	var r Metrics
 	err := failure.Apart("the metrics", func() error { r = metrics.Register(q.name, q.Status); return nil })
 	if err != nil {
 		q.hookFailed(err)
 	} else if r != nil {
-		q.recorder = &recording{recorder: r, failed: q.hookFailed}
+		q.metrics = &guardedMetrics{metrics: r, failed: q.hookFailed}
 	}
 }
 
@@ -101,7 +103,7 @@ func (l *limited[K]) NumRequeues(key K) (n int) {
 	return n
 }
 
-// hookFailed notes a failure of the metrics, of the recorder or of the limiter.
+// hookFailed notes a failure of the metrics or of the limiter.
 func (q *Queue[K]) hookFailed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,6 +2,7 @@ package workqueue_test
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// broken is an order and a recorder that panic, whatever is asked of them.
+// broken is an order and metrics that panic, whatever is asked of them.
 type broken struct{}
 
 func (broken) Push(workqueue.Waiting[int])  { panic("push") }
@@ -19,12 +20,12 @@ func (broken) Touch(workqueue.Waiting[int]) { panic("touch") }
 func (broken) Pop() int                     { panic("pop") }
 func (broken) Remove(int)                   { panic("remove") }
 
-func (broken) Register(string, func() workqueue.Status) workqueue.Recorder { return broken{} }
-func (broken) QueueDuration(time.Duration)                                 { panic("queue duration") }
-func (broken) WorkDuration(time.Duration)                                  { panic("work duration") }
-func (broken) Unregister()                                                 { panic("unregister") }
+func (broken) Register(string, func() workqueue.Status) workqueue.Metrics { return broken{} }
+func (broken) QueueDuration(time.Duration)                                { panic("queue duration") }
+func (broken) WorkDuration(time.Duration)                                 { panic("work duration") }
+func (broken) Unregister()                                                { panic("unregister") }
 
-// leaving is an order, metrics, a recorder and a limiter that end their goroutine.
+// leaving is an order, metrics and a limiter that end their goroutine.
 type leaving struct{}
 
 func (leaving) Push(workqueue.Waiting[int])  { runtime.Goexit() }
@@ -32,10 +33,10 @@ func (leaving) Touch(workqueue.Waiting[int]) { runtime.Goexit() }
 func (leaving) Pop() int                     { runtime.Goexit(); return 0 }
 func (leaving) Remove(int)                   { runtime.Goexit() }
 
-func (leaving) Register(string, func() workqueue.Status) workqueue.Recorder { return leaving{} }
-func (leaving) QueueDuration(time.Duration)                                 { runtime.Goexit() }
-func (leaving) WorkDuration(time.Duration)                                  { runtime.Goexit() }
-func (leaving) Unregister()                                                 { runtime.Goexit() }
+func (leaving) Register(string, func() workqueue.Status) workqueue.Metrics { return leaving{} }
+func (leaving) QueueDuration(time.Duration)                                { runtime.Goexit() }
+func (leaving) WorkDuration(time.Duration)                                 { runtime.Goexit() }
+func (leaving) Unregister()                                                { runtime.Goexit() }
 
 func (leaving) When(int) time.Duration { runtime.Goexit(); return 0 }
 func (leaving) Forget(int)             { runtime.Goexit() }
@@ -44,9 +45,9 @@ func (leaving) NumRequeues(int) int    { runtime.Goexit(); return 0 }
 func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
 	for name, opts := range map[string]workqueue.Options[int]{
 		"the order":        {Order: leaving{}},
-		"the recorder":     {Metrics: leaving{}},
+		"the metrics":      {Metrics: leaving{}},
 		"the rate limiter": {RateLimiter: leaving{}},
-		"the metrics":      {Metrics: registerExits{}},
+		"the metrics ":     {Metrics: registerExits{}}, // the provider
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
 				synctest.Wait()
 				require.Len(t, worked, 6)
 				require.Subset(t, worked, []int{0, 1, 2})
-				require.Equal(t, name+" called runtime.Goexit, as FailNow of a test does", q.Status().HookFailure)
+				require.Equal(t, strings.TrimSpace(name)+" called runtime.Goexit, as FailNow of a test does", q.Status().HookFailure)
 				require.NoError(t, q.Drain(t.Context()))
 			})
 		})
@@ -80,7 +81,7 @@ func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
 // registerExits are metrics that end the goroutine where they are told of a queue.
 type registerExits struct{}
 
-func (registerExits) Register(string, func() workqueue.Status) workqueue.Recorder {
+func (registerExits) Register(string, func() workqueue.Status) workqueue.Metrics {
 	runtime.Goexit()
 	return nil
 }
@@ -104,7 +105,7 @@ func TestHooksThatPanicLoseNoKey(t *testing.T) {
 	q.Done(key)
 	s := q.Status()
 	require.Positive(t, s.OrderFaults)
-	require.Contains(t, s.HookFailure, "the recorder panicked: work duration")
+	require.Contains(t, s.HookFailure, "the metrics panicked: work duration")
 	q.Add(1)
 	require.Contains(t, q.Status().HookFailure, "the order panicked: push")
 	q.ShutDown()
@@ -131,12 +132,12 @@ func (keyless) Touch(workqueue.Waiting[any]) {}
 func (keyless) Pop() any                     { return []int{1} }
 func (keyless) Remove(any)                   {}
 
-// silent are metrics without a recorder.
+// silent provides no metrics.
 type silent struct{}
 
-func (silent) Register(string, func() workqueue.Status) workqueue.Recorder { return nil }
+func (silent) Register(string, func() workqueue.Status) workqueue.Metrics { return nil }
 
-func TestMetricsMayBeWithoutARecorder(t *testing.T) {
+func TestProviderWithoutMetrics(t *testing.T) {
 	q := workqueue.New(workqueue.Options[int]{Metrics: silent{}})
 	q.Add(1)
 	q.Done(get(t, q))

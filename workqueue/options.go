@@ -31,7 +31,7 @@ type Options[K comparable] struct {
 
 	// Metrics receives how long keys waited and how long work took, and
 	// learns of the queue's Status. Nil costs nothing.
-	Metrics Metrics
+	Metrics MetricsProvider
 
 	// Timestamps makes the queue note when a key was added and handed out, so
 	// that Status and Contents can tell ages. It costs a reading of the clock
@@ -91,20 +91,20 @@ type Order[K comparable] interface {
 	Remove(key K)
 }
 
-// Metrics is told of each queue that was created with it, and gives each a
-// Recorder. Counters and gauges are pulled from the status function when they
-// are wanted; only durations are pushed. See package metrics for Prometheus.
-type Metrics interface {
+// MetricsProvider makes the Metrics of each queue. Counters and gauges are read from the
+// status function when they are wanted; durations are pushed. Package metrics has one for
+// Prometheus.
+type MetricsProvider interface {
 	// Register is called once by New. The status function may be called at
-	// any time, from any goroutine, also after Unregister. Where Register panics or
-	// calls runtime.Goexit, the Status says so and the queue has no recorder.
-	Register(name string, status func() Status) Recorder
+	// any time, from any goroutine, also after Unregister. If Register panics or
+	// calls runtime.Goexit, the Status says so and the queue has no metrics.
+	Register(name string, status func() Status) Metrics
 }
 
-// Recorder receives the durations of one queue. Its methods are called by the
+// Metrics receives the durations of one queue. Its methods are called by the
 // workers, outside the queue's lock and concurrently. A panic or a runtime.Goexit is
 // noted in the Status of the queue.
-type Recorder interface {
+type Metrics interface {
 	// QueueDuration is how long a key waited from the Add, or from the moment
 	// when its delay was over, to the Get.
 	QueueDuration(d time.Duration)

@@ -33,8 +33,8 @@ import (
 type Queue[K comparable] struct {
 	name      string
 	limiter   RateLimiter[K]
-	recorder  *recording  // nil: no metrics
-	order     *ordered[K] // nil: ranking
+	metrics   *guardedMetrics // nil if there are none
+	order     *ordered[K]     // nil: ranking
 	fairEvery int
 	timed     bool
 	base      time.Time // zero of the queue's clock
@@ -42,7 +42,7 @@ type Queue[K comparable] struct {
 
 	// mu guards everything below, except that hashing needs no lock, and is
 	// held while the order is called. No other lock is taken under it; limiter,
-	// recorder and the worker's code are called without it. Add, Get and Done
+	// metrics and the worker's code are called without it. Add, Get and Done
 	// give it back without a defer, which would cost them a tenth.
 	mu      lock
 	state   State
@@ -118,7 +118,7 @@ func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	q.mu.Lock()
 	it, w, err := q.grant(ended, now)
 	q.mu.Unlock()
-	if it != nil && q.recorder == nil {
+	if it != nil && q.metrics == nil {
 		return it.key, nil
 	}
 	return q.deliver(ctx, it, w, err)
@@ -137,8 +137,8 @@ func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err err
 	if err != nil {
 		return key, err
 	}
-	if q.recorder != nil {
-		q.recorder.queueDuration(it.waited)
+	if q.metrics != nil {
+		q.metrics.queueDuration(it.waited)
 	}
 	return it.key, nil
 }
@@ -237,7 +237,7 @@ func (q *Queue[K]) Done(key K) {
 	if end.stray {
 		panic(q.stray(key))
 	}
-	if q.recorder != nil {
+	if q.metrics != nil {
 		q.record(end)
 	}
 }
@@ -256,11 +256,11 @@ type ending struct {
 	settled bool // it was the last of a queue that is shut down
 }
 
-// record tells the recorder, without the lock.
+// record calls the metrics, without the lock.
 func (q *Queue[K]) record(end ending) {
-	q.recorder.workDuration(end.took)
+	q.metrics.workDuration(end.took)
 	if end.settled {
-		q.recorder.unregister()
+		q.metrics.unregister()
 	}
 }
 
@@ -329,7 +329,7 @@ func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
 	if end.stray {
 		panic(q.stray(key))
 	}
-	if q.recorder != nil {
+	if q.metrics != nil {
 		q.record(end)
 	}
 	return q.deliver(ctx, it, w, err)

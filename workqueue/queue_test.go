@@ -189,7 +189,7 @@ type probe struct {
 	unregistered int
 }
 
-func (p *probe) Register(name string, status func() workqueue.Status) workqueue.Recorder {
+func (p *probe) Register(name string, status func() workqueue.Status) workqueue.Metrics {
 	p.name, p.status = name, status
 	return p
 }

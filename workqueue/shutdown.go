@@ -99,8 +99,8 @@ func (q *Queue[K]) close(to State) {
 	// A ring under way needs nothing but the lock, which is free now: this
 	// waits for microseconds, and then no goroutine is left.
 	q.alarm.flights.Wait()
-	if settled && q.recorder != nil {
-		q.recorder.unregister()
+	if settled && q.metrics != nil {
+		q.metrics.unregister()
 	}
 }
 

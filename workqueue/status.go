@@ -55,8 +55,8 @@ type Status struct {
 	// OrderFaults is how often the Order named a key that did not wait, panicked
 	// or called runtime.Goexit. Any number but zero is a bug in the Order.
 	OrderFaults uint64
-	// HookFailure is the last panic or runtime.Goexit of the Order, the Metrics, the
-	// Recorder or the RateLimiter; empty if there was none.
+	// HookFailure is the last panic or runtime.Goexit of the Order, the
+	// MetricsProvider, the Metrics or the RateLimiter; empty if there was none.
 	HookFailure string `json:",omitempty"`
 
 	// OldestWaiting is how long the key that waits longest has waited.

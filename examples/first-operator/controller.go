@@ -12,6 +12,7 @@ import (
 
 	"example.com/sandbox/api/v1"
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -33,7 +34,7 @@ type sandboxes struct {
 	namespaces *controller.Client[*corev1.Namespace]
 	quotas     *controller.Client[*corev1.ResourceQuota]
 	bindings   *controller.Client[*rbacv1.RoleBinding]
-	events     *controller.Events
+	events     *events.Recorder
 }
 
 func addController(m *manager.Manager) error {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
@@ -208,7 +209,7 @@ func (p *program) assemble(cfg *config.Config) {
 	require.NoError(p, err)
 	p.manager = m
 
-	events := controller.NewEvents(m.Client(), "example.com/canary", controller.EventOptions{Flush: time.Millisecond, Logger: p.said.logger()})
+	events := events.New(m.Client(), "example.com/canary", events.Options{Flush: time.Millisecond, Logger: p.said.logger()})
 	require.NoError(p, m.Add(events))
 	secrets := factory.Informer[*corev1.Secret](m.Factory())
 	factory.Informer[*corev1.ConfigMap](m.Factory()).AddHandler(sharedinformer.HandlerFunc[*corev1.ConfigMap](

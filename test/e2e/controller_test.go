@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -25,7 +26,7 @@ func TestController(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := factory.New(client, factory.Options{Scope: factory.Scope{Namespace: ns}})
 	maps, secrets := controller.ClientFor[*corev1.ConfigMap](f), controller.ClientFor[*corev1.Secret](f)
-	events := controller.NewEvents(client, "example.com/counter", controller.EventOptions{Instance: "e2e"})
+	recorder := events.New(client, "example.com/counter", events.Options{Instance: "e2e"})
 
 	const objects, rounds = 20, 10
 	var mu sync.Mutex // guards counts
@@ -50,7 +51,7 @@ func TestController(t *testing.T) {
 		if err != nil {
 			return controller.Result{}, err
 		}
-		events.Record(m, controller.Event{Reason: "Counted", Action: "Count", Note: "once more", Related: secret})
+		recorder.Record(m, events.Event{Reason: "Counted", Action: "Count", Note: "once more", Related: secret})
 		mu.Lock()
 		defer mu.Unlock()
 		counts[m.Name] = count
@@ -70,7 +71,7 @@ func TestController(t *testing.T) {
 	defer runs.Wait()
 	defer cancel()
 	runs.Go(func() {
-		if err := events.Run(ctx); err != nil {
+		if err := recorder.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -102,7 +103,7 @@ func TestController(t *testing.T) {
 		require.NoError(t, err)
 		told[event.Regarding.Name] = event
 	}
-	require.Len(t, told, objects, "%+v", events.Status())
+	require.Len(t, told, objects, "%+v", recorder.Status())
 	for name, event := range told {
 		require.Equal(t, "Secret", event.Related.Kind)
 		require.NotNil(t, event.Series, name)

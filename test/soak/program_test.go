@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/apiservertest/network"
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
@@ -74,7 +75,7 @@ func (p *program) manager() *manager.Manager {
 	if err != nil {
 		panic(err)
 	}
-	events := controller.NewEvents(m.Client(), "copier", controller.EventOptions{})
+	events := events.New(m.Client(), "copier", events.Options{})
 	w := &work{
 		cluster: p.cluster, events: events,
 		pods:   controller.ClientFor[*corev1.Pod](m.Factory()),
@@ -116,7 +117,7 @@ func (p *program) term(ctx context.Context) error {
 // work is what the controllers of one manager do.
 type work struct {
 	*cluster
-	events *controller.Events
+	events *events.Recorder
 	pods   *controller.Client[*corev1.Pod]
 	copies *controller.Client[*corev1.ConfigMap]
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
@@ -43,7 +44,7 @@ type deployments struct {
 	deployments *controller.Client[*appsv1.Deployment]
 	sets        *controller.Client[*appsv1.ReplicaSet]
 	owned       *owned.Set[*appsv1.Deployment, *appsv1.ReplicaSet]
-	events      *controller.Events
+	events      *events.Recorder
 	scheme      *runtime.Scheme
 }
 
@@ -206,7 +207,7 @@ func (c *deployments) scale(ctx context.Context, r *rollout, targets map[types.U
 		case target < before:
 			direction = "down"
 		}
-		c.events.Record(r.deployment, controller.Event{Reason: "ScalingReplicaSet", Action: "Scale", Related: rs,
+		c.events.Record(r.deployment, events.Event{Reason: "ScalingReplicaSet", Action: "Scale", Related: rs,
 			Note: fmt.Sprintf("Scaled %s replica set %s from %d to %d", direction, rs.Name, before, target)})
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
@@ -44,7 +45,7 @@ type replicaSets struct {
 	sets   *controller.Client[*appsv1.ReplicaSet]
 	pods   *controller.Client[*corev1.Pod]
 	owned  *owned.Set[*appsv1.ReplicaSet, *corev1.Pod]
-	events *controller.Events
+	events *events.Recorder
 	scheme *runtime.Scheme
 }
 
@@ -150,7 +151,7 @@ func (r *replicaSets) add(ctx context.Context, rs *appsv1.ReplicaSet) error {
 		r.events.Recordf(rs, corev1.EventTypeWarning, "FailedCreate", "Create", "Error creating: %v", err)
 		return fmt.Errorf("create a pod: %w", err)
 	}
-	r.events.Record(rs, controller.Event{Reason: "SuccessfulCreate", Action: "Create", Note: "Created pod: " + p.Name, Related: p})
+	r.events.Record(rs, events.Event{Reason: "SuccessfulCreate", Action: "Create", Note: "Created pod: " + p.Name, Related: p})
 	return nil
 }
 
@@ -161,10 +162,10 @@ func (r *replicaSets) remove(ctx context.Context, rs *appsv1.ReplicaSet, p *core
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		r.events.Record(rs, controller.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Action: "Delete", Note: "Error deleting: " + err.Error(), Related: p})
+		r.events.Record(rs, events.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Action: "Delete", Note: "Error deleting: " + err.Error(), Related: p})
 		return fmt.Errorf("delete pod %s: %w", p.Name, err)
 	}
-	r.events.Record(rs, controller.Event{Reason: "SuccessfulDelete", Action: "Delete", Note: "Deleted pod: " + p.Name, Related: p})
+	r.events.Record(rs, events.Event{Reason: "SuccessfulDelete", Action: "Delete", Note: "Deleted pod: " + p.Name, Related: p})
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package controller
+package events
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	eventRefresh   = time.Minute      // between two writes of one series
-	eventTimeout   = 10 * time.Second // of one write
-	eventPatience  = 10 * time.Minute // from the last record of an event until it is no longer tried
-	firstEventWait = time.Second      // after a write that failed; doubled up to lastEventWait
-	lastEventWait  = time.Minute
+	refreshInterval = time.Minute      // between two writes of one series
+	writeTimeout    = 10 * time.Second // of one write
+	patience        = 10 * time.Minute // an event is retried for this time after it was last recorded
+	firstWait       = time.Second      // after a write that failed; doubled up to lastWait
+	lastWait        = time.Minute
 )
 
-// Run sends what is recorded until ctx is done, then what is left, for
-// EventOptions.Flush at most, and returns nil. It fails at once where the API takes
-// no events in the controller's name, and with ErrRunning while it runs. It may be
-// called again when it has returned, and begins with what is left.
-func (r *Events) Run(ctx context.Context) error {
+// Run sends events until ctx is done, then spends at most Options.Flush on those that are
+// left, and returns nil. It returns an error at once if the API does not accept the
+// controller's name, and ErrRunning while another call runs. It may be called again after
+// it has returned, and begins with the events that are left.
+func (r *Recorder) Run(ctx context.Context) error {
 	if err := r.valid(); err != nil {
 		return err
 	}
@@ -36,9 +36,9 @@ func (r *Events) Run(ctx context.Context) error {
 		return err
 	}
 	defer r.end()
-	refresh := time.NewTicker(eventRefresh)
+	refresh := time.NewTicker(refreshInterval)
 	defer refresh.Stop()
-	retry := time.NewTimer(eventRefresh)
+	retry := time.NewTimer(refreshInterval)
 	retry.Stop() // until something has failed
 	defer retry.Stop()
 	var state sending
@@ -69,8 +69,8 @@ func (r *Events) Run(ctx context.Context) error {
 	}
 }
 
-// begin claims the recorder for one Run: the end of another would have it drop events.
-func (r *Events) begin() error {
+// begin claims the recorder for one Run: the end of a second one would make it drop events.
+func (r *Recorder) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running {
@@ -86,23 +86,23 @@ func (r *Events) begin() error {
 	return nil
 }
 
-func (r *Events) end() {
+func (r *Recorder) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running, r.ended = false, true
 }
 
-// sending is how the server takes events.
+// sending says how the last attempt went.
 type sending struct {
-	wait time.Duration // until what failed is tried again; 0 if nothing did
-	down bool          // and no other event need be tried before
+	wait time.Duration // until the next attempt; 0 if nothing failed
+	down bool          // the server is down: no event is tried before
 }
 
-// severalFailures in a row, and not one event, are the server's.
+// severalFailures in a row are blamed on the server instead of an event.
 const severalFailures = 3
 
-// flush sends what is left, and says what is not.
-func (r *Events) flush(ctx context.Context) {
+// flush sends the events that are left, and logs the number that it could not send.
+func (r *Recorder) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
 	defer cancel()
 	if s := r.unwritten; s != nil {
@@ -117,7 +117,7 @@ func (r *Events) flush(ctx context.Context) {
 			break
 		}
 		select {
-		case <-time.After(max(state.wait, firstEventWait)):
+		case <-time.After(max(state.wait, firstWait)):
 		case <-ctx.Done():
 		}
 	}
@@ -137,9 +137,9 @@ func (r *Events) flush(ctx context.Context) {
 	}
 }
 
-// createAll tries to create the events that the server does not have. What fails
-// goes behind the others, so that one event does not hold up all.
-func (r *Events) createAll(ctx context.Context, waited time.Duration) (state sending) {
+// createAll tries to create the events that wait. An event that fails goes to the end of
+// the line, so that it does not hold up the others.
+func (r *Recorder) createAll(ctx context.Context, waited time.Duration) (state sending) {
 	failed := 0
 	for left := r.Status().Waiting; left > 0 && !state.down && ctx.Err() == nil; left-- {
 		err := r.createFirst(ctx)
@@ -148,7 +148,7 @@ func (r *Events) createAll(ctx context.Context, waited time.Duration) (state sen
 			continue
 		}
 		failed++
-		state.wait = min(max(firstEventWait, 2*waited), lastEventWait)
+		state.wait = min(max(firstWait, 2*waited), lastWait)
 		asked, ok := source.RetryAfter(err)
 		state.wait = max(state.wait, asked)
 		state.down = ok || failed >= severalFailures
@@ -156,20 +156,20 @@ func (r *Events) createAll(ctx context.Context, waited time.Duration) (state sen
 	return state
 }
 
-// createFirst tries once to create the event that has waited longest, which waits
-// until the server has answered. It returns an error if it is to be tried again.
-func (r *Events) createFirst(ctx context.Context) error {
+// createFirst tries once to create the event that has waited longest. It returns an error
+// if the event is to be retried.
+func (r *Recorder) createFirst(ctx context.Context) error {
 	r.mu.Lock()
-	s := r.waiting[0] // nobody else takes it away
+	s := r.waiting[0] // only the goroutine of Run removes it
 	r.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, eventTimeout)
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := r.resource.Create(limited, s.event, metav1.CreateOptions{})
 	r.mu.Lock()
 	r.waiting[0] = nil
 	r.waiting = r.waiting[1:]
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err): // by a try whose answer was lost
+	case err == nil, apierrors.IsAlreadyExists(err): // by an attempt whose answer was lost
 		r.status.Created++
 		s.told = max(1, count(s.event))
 		r.sent.add(s)
@@ -189,7 +189,7 @@ func (r *Events) createFirst(ctx context.Context) error {
 			r.lose(over, err)
 		}
 		return nil
-	case refused(err), time.Since(s.since) > eventPatience:
+	case refused(err), time.Since(s.since) > patience:
 		r.mu.Unlock()
 		r.lose(s, err)
 		return nil
@@ -199,7 +199,7 @@ func (r *Events) createFirst(ctx context.Context) error {
 	return err
 }
 
-// count is what the server knows when it has the event.
+// count returns the number of occurrences that a created event reports.
 func count(e *eventsv1.Event) int32 {
 	if e.Series == nil {
 		return 0
@@ -207,11 +207,11 @@ func count(e *eventsv1.Event) int32 {
 	return e.Series.Count
 }
 
-// updateAll writes the count of each series that has grown, and reports whether the
-// server has all. What fails is tried again with the next refresh.
-func (r *Events) updateAll(ctx context.Context) (all bool) {
+// updateAll writes the count of each series that has grown, and reports whether all
+// writes succeeded. The next refresh retries the others.
+func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	r.mu.Lock()
-	var grown []*eventSeries
+	var grown []*series
 	for _, s := range r.sent.all {
 		if s.untold() > 0 {
 			grown = append(grown, s)
@@ -238,16 +238,16 @@ func (r *Events) updateAll(ctx context.Context) (all bool) {
 	return all
 }
 
-// update tries once to write the count of a series. It returns an error if it is to
-// be tried again, or if the server has no such event any more.
-func (r *Events) update(ctx context.Context, s *eventSeries) error {
+// update tries once to write the count of a series. It returns an error if the write is to
+// be retried, or if the server no longer has the event.
+func (r *Recorder) update(ctx context.Context, s *series) error {
 	r.mu.Lock()
 	count, told, last := s.count, s.told, s.last
 	r.mu.Unlock()
 	if count <= told {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, eventTimeout)
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: count, LastObservedTime: metav1.NewMicroTime(last)}})
 	if err == nil {
@@ -267,9 +267,9 @@ func (r *Events) update(ctx context.Context, s *eventSeries) error {
 	return err
 }
 
-// renew creates a series anew whose event is gone from the server, which keeps
-// events for an hour or so.
-func (r *Events) renew(s *eventSeries) {
+// renew lets a series create a new event, because the server has dropped the old one. API
+// servers keep events for an hour by default.
+func (r *Recorder) renew(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known[s.key] != s || len(r.waiting) >= r.opts.Limit {
@@ -277,7 +277,7 @@ func (r *Events) renew(s *eventSeries) {
 	}
 	r.sent.remove(s)
 	event := s.event.DeepCopy()
-	event.Name = eventName(event.Regarding.Name)
+	event.Name = nameFor(event.Regarding.Name)
 	event.Series = &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
 	s.event, s.since = event, time.Now()
 	r.waiting = append(r.waiting, s)
@@ -287,28 +287,28 @@ func (r *Events) renew(s *eventSeries) {
 	}
 }
 
-// refused reports whether to try again is no use.
+// refused reports whether a retry cannot succeed.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// lose forgets a series, counts what the server was not told of it, and says so now
-// and then.
-func (r *Events) lose(s *eventSeries, err error) {
+// lose forgets a series, counts its untold occurrences as failed, and logs that now and
+// then.
+func (r *Recorder) lose(s *series, err error) {
 	r.mu.Lock()
 	r.status.Failed += uint64(s.untold())
 	r.forget(s)
 	r.mu.Unlock()
-	r.complaint.say(func(more int) {
+	r.unsent.Do(func(more int) {
 		about := object.Key{Namespace: s.event.Regarding.Namespace, Name: s.event.Regarding.Name}
 		r.opts.Logger.Warn("event not sent", "controller", r.controller, "reason", s.event.Reason,
 			"about", fmt.Sprintf("%s %s", s.event.Regarding.Kind, object.FormatKey(about)), "err", err, "more", more)
 	})
 }
 
-// expire drops the series that are over.
-func (r *Events) expire(now time.Time) {
+// expire forgets the series that are over.
+func (r *Recorder) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range slices.Clone(r.sent.all) {
@@ -318,13 +318,13 @@ func (r *Events) expire(now time.Time) {
 	}
 }
 
-// giveUp drops what has waited for too long while the server took nothing, so that
-// there is room for what happens now.
-func (r *Events) giveUp(now time.Time) {
-	var old []*eventSeries
+// giveUp drops events that have waited for too long while the server was down, to make
+// room for current ones.
+func (r *Recorder) giveUp(now time.Time) {
+	var old []*series
 	r.mu.Lock()
-	r.waiting = slices.DeleteFunc(r.waiting, func(s *eventSeries) bool {
-		if now.Sub(s.since) <= eventPatience {
+	r.waiting = slices.DeleteFunc(r.waiting, func(s *series) bool {
+		if now.Sub(s.since) <= patience {
 			return false
 		}
 		old = append(old, s)
@@ -336,4 +336,4 @@ func (r *Events) giveUp(now time.Time) {
 	}
 }
 
-var errTooOld = fmt.Errorf("the API server has not taken it within %s", eventPatience)
+var errTooOld = fmt.Errorf("the API server has not taken it within %s", patience)

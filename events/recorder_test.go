@@ -1,4 +1,4 @@
-package controller_test
+package events_test
 
 import (
 	"fmt"
@@ -16,10 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
-	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/object"
 )
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
 
 // The API server's own check of an event is stricter than the simulation's.
 func requireValid(t testing.TB, event *eventsv1.Event) {
@@ -35,14 +39,14 @@ func requireValid(t testing.TB, event *eventsv1.Event) {
 
 func TestEventsThatRepeatAreCounted(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Instance: "me"})
+		recorder := events.New(e.Client, "example.com/test", events.Options{Instance: "me"})
 		a, node := controllertest.Put(e, pod("a")), controllertest.Put(e, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-		e.Start(events)
+		e.Start(recorder)
 		for range 10 {
-			events.Recordf(a, "", "Scaled", "Scale", "to %d", 0)
+			recorder.Recordf(a, "", "Scaled", "Scale", "to %d", 0)
 		}
-		events.Record(a, controller.Event{Type: "Warning", Reason: "Scaled", Action: "Scale", Note: string(make([]byte, 5000)), Related: node})
-		events.Recordf(node, "Normal", "Drained", "Drain", "all gone")
+		recorder.Record(a, events.Event{Type: "Warning", Reason: "Scaled", Action: "Scale", Note: string(make([]byte, 5000)), Related: node})
+		recorder.Recordf(node, "Normal", "Drained", "Drain", "all gone")
 		e.Settle(0)
 		all := controllertest.All[*eventsv1.Event](e)
 		require.Len(e, all, 3)
@@ -66,10 +70,10 @@ func TestEventsThatRepeatAreCounted(t *testing.T) {
 
 		e.Settle(time.Minute)
 		require.EqualValues(e, 10, find("Scaled", "Normal").Series.Count)
-		require.Equal(e, controller.EventStatus{Kept: 3, Created: 3, Updated: 1}, events.Status())
+		require.Equal(e, events.Status{Kept: 3, Created: 3, Updated: 1}, recorder.Status())
 		e.Settle(time.Hour)
-		require.Equal(e, controller.EventStatus{Created: 3, Updated: 1}, events.Status(), "a series ends")
-		events.Recordf(a, "", "Scaled", "Scale", "again")
+		require.Equal(e, events.Status{Created: 3, Updated: 1}, recorder.Status(), "a series ends")
+		recorder.Recordf(a, "", "Scaled", "Scale", "again")
 		e.Settle(0)
 		require.Len(e, controllertest.All[*eventsv1.Event](e), 4)
 	})
@@ -77,42 +81,42 @@ func TestEventsThatRepeatAreCounted(t *testing.T) {
 
 func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 5})
+		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 5})
 		for n := range 8 { // nobody runs it
-			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
+			recorder.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
 		}
-		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
+		require.Equal(e, events.Status{Waiting: 5, Kept: 5, Dropped: 3}, recorder.Status())
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Count: 5, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
-		e.Start(events)
-		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
+		e.Start(recorder)
+		require.Equal(e, events.Status{Waiting: 5, Kept: 5, Dropped: 3}, recorder.Status())
 		e.Settle(time.Minute)
-		require.Equal(e, controller.EventStatus{Kept: 5, Dropped: 3, Created: 5}, events.Status())
+		require.Equal(e, events.Status{Kept: 5, Dropped: 3, Created: 5}, recorder.Status())
 
 		e.Server.SetAuthorizer(apiservertest.Deny("", "events"))
 		e.Settle(time.Hour)
-		events.Recordf(pod("x"), "", "Reason", "Act", "note")
+		recorder.Recordf(pod("x"), "", "Reason", "Act", "note")
 		e.Settle(0)
-		require.EqualValues(e, 1, events.Status().Failed)
-		require.Zero(e, events.Status().Kept)
+		require.EqualValues(e, 1, recorder.Status().Failed)
+		require.Zero(e, recorder.Status().Kept)
 	})
 }
 
 func TestEventsAreFlushedAtTheEnd(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Flush: 3 * time.Second})
-		stop := e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{Flush: 3 * time.Second})
+		stop := e.Start(recorder)
 		for range 7 {
-			events.Recordf(pod("a"), "", "Reason", "Act", "note")
+			recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
 		}
 		stop()
 		all := controllertest.All[*eventsv1.Event](e)
 		require.Len(e, all, 1)
 		require.EqualValues(e, 7, all[0].Series.Count)
 
-		stop = e.Start(events)
+		stop = e.Start(recorder)
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Delay{For: time.Hour}}})
 		for n := range 7 {
-			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
+			recorder.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
 		}
 		began := time.Now()
 		stop()
@@ -121,10 +125,10 @@ func TestEventsAreFlushedAtTheEnd(t *testing.T) {
 }
 
 // recorded runs a recorder and returns the events that are on the server after a while.
-func recorded(e *controllertest.Env, record func(*controller.Events)) []*eventsv1.Event {
-	events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-	e.Start(events)
-	record(events)
+func recorded(e *controllertest.Env, record func(*events.Recorder)) []*eventsv1.Event {
+	recorder := events.New(e.Client, "example.com/test", events.Options{})
+	e.Start(recorder)
+	record(recorder)
 	e.Settle(2 * time.Minute)
 	all := controllertest.All[*eventsv1.Event](e)
 	for _, event := range all {
@@ -135,12 +139,12 @@ func recorded(e *controllertest.Env, record func(*controller.Events)) []*eventsv
 
 func TestNotesThatDifferAreEventsOfTheirOwn(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		all := recorded(e, func(events *controller.Events) {
+		all := recorded(e, func(recorder *events.Recorder) {
 			for n := range 1000 {
-				events.Recordf(pod("a"), "", "Created", "Create", "pod %d", n)
+				recorder.Recordf(pod("a"), "", "Created", "Create", "pod %d", n)
 			}
-			events.Recordf(pod("a"), "", "Created", "Create", "pod 3")
-			events.Recordf(pod("b"), "", "Created", "Create", "pod 3")
+			recorder.Recordf(pod("a"), "", "Created", "Create", "pod 3")
+			recorder.Recordf(pod("b"), "", "Created", "Create", "pod 3")
 		})
 		counts := map[string]int32{}
 		for _, event := range all {
@@ -161,11 +165,11 @@ func TestNotesThatDifferAreEventsOfTheirOwn(t *testing.T) {
 // However many there are in a while: what is sent holds up nothing else.
 func TestEventsAreLimitedOnlyWhileTheyWait(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 10})
-		e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 10})
+		e.Start(recorder)
 		for n := range 100 {
 			for range 2 {
-				events.Recordf(pod(fmt.Sprint("p", n)), "", "Deployed", "Deploy", "note")
+				recorder.Recordf(pod(fmt.Sprint("p", n)), "", "Deployed", "Deploy", "note")
 			}
 			e.Settle(100 * time.Millisecond)
 		}
@@ -175,7 +179,7 @@ func TestEventsAreLimitedOnlyWhileTheyWait(t *testing.T) {
 		for _, event := range all {
 			require.EqualValues(e, 2, event.Series.Count)
 		}
-		require.Equal(e, controller.EventStatus{Kept: 10, Created: 100, Updated: 100}, events.Status())
+		require.Equal(e, events.Status{Kept: 10, Created: 100, Updated: 100}, recorder.Status())
 	})
 }
 
@@ -185,16 +189,16 @@ func TestEventsOutliveAnOutage(t *testing.T) {
 		apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "5"},
 	} {
 		controllertest.Run(t, func(e *controllertest.Env) {
-			all := recorded(e, func(events *controller.Events) {
+			all := recorded(e, func(recorder *events.Recorder) {
 				e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{trouble}})
 				for n := range 300 {
-					events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
+					recorder.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
 					e.Settle(time.Second)
 				}
 				require.Less(e, e.Server.Stats().Requests("create", "events"), 60, "a server in trouble is left alone")
 				e.Server.Faults().Clear()
 				e.Settle(time.Minute)
-				require.Zero(e, events.Status().Failed)
+				require.Zero(e, recorder.Status().Failed)
 			})
 			require.Len(e, all, 300)
 		})
@@ -204,12 +208,12 @@ func TestEventsOutliveAnOutage(t *testing.T) {
 // One event that the server fails at does not hold up the others.
 func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
 		for n := range 30 {
 			e.Server.Faults().Clear()
 			e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
-			events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
+			recorder.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
 			e.Settle(time.Second)
 			require.GreaterOrEqual(e, len(controllertest.All[*eventsv1.Event](e)), n)
 		}
@@ -220,15 +224,15 @@ func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
 func TestEventsAreMadeSoThatTheServerTakesThem(t *testing.T) {
 	var none *corev1.Pod
 	controllertest.Run(t, func(e *controllertest.Env) {
-		all := recorded(e, func(events *controller.Events) {
+		all := recorded(e, func(recorder *events.Recorder) {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:node"}}
-			events.Record(role, controller.Event{Reason: "Odd", Action: "Act", Related: none})
-			events.Record(pod(strings.Repeat("a", 229)+"-b"), controller.Event{Reason: "Long", Action: "Act"}) // cut behind the '-'
-			events.Record(pod("a"), controller.Event{Type: "warning", Reason: strings.Repeat("ü", 100), Note: strings.Repeat("ü", 1000)})
-			events.Record(pod("a"), controller.Event{})
-			events.Record(none, controller.Event{Reason: "Nil"})
-			events.Record(nil, controller.Event{Reason: "Nil"})
-			require.EqualValues(e, 2, events.Status().Dropped)
+			recorder.Record(role, events.Event{Reason: "Odd", Action: "Act", Related: none})
+			recorder.Record(pod(strings.Repeat("a", 229)+"-b"), events.Event{Reason: "Long", Action: "Act"}) // cut behind the '-'
+			recorder.Record(pod("a"), events.Event{Type: "warning", Reason: strings.Repeat("ü", 100), Note: strings.Repeat("ü", 1000)})
+			recorder.Record(pod("a"), events.Event{})
+			recorder.Record(none, events.Event{Reason: "Nil"})
+			recorder.Record(nil, events.Event{Reason: "Nil"})
+			require.EqualValues(e, 2, recorder.Status().Dropped)
 		})
 		require.Len(e, all, 4)
 		for _, event := range all {
@@ -240,13 +244,13 @@ func TestEventsAreMadeSoThatTheServerTakesThem(t *testing.T) {
 // A server keeps an event for an hour or so; a series may last longer.
 func TestASeriesOutlivesItsEvent(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		all := recorded(e, func(events *controller.Events) {
+		all := recorded(e, func(recorder *events.Recorder) {
 			for range 3 {
-				events.Recordf(pod("a"), "", "Happened", "Act", "note")
+				recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 				e.Settle(2 * time.Minute)
 			}
 			controllertest.Delete[*eventsv1.Event](e, object.KeyOf(controllertest.All[*eventsv1.Event](e)[0]))
-			events.Recordf(pod("a"), "", "Happened", "Act", "note")
+			recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		})
 		require.Len(e, all, 1)
 		require.EqualValues(e, 4, all[0].Series.Count)
@@ -255,78 +259,78 @@ func TestASeriesOutlivesItsEvent(t *testing.T) {
 
 func TestTheNameOfARecorderIsChecked(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		err := controller.NewEvents(e.Client, "my controller", controller.EventOptions{}).Run(e.Context())
-		require.ErrorContains(e, err, "the API takes no events of a controller called \"my controller\": ")
+		err := events.New(e.Client, "my controller", events.Options{}).Run(e.Context())
+		require.ErrorContains(e, err, "invalid event controller name \"my controller\": ")
 	})
 }
 
 // What comes too late is counted.
 func TestEventsAfterTheEndAreDropped(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		e.Start(events)()
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
-		require.Equal(e, controller.EventStatus{Dropped: 1}, events.Status())
-		e.Start(events)
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)()
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
+		require.Equal(e, events.Status{Dropped: 1}, recorder.Status())
+		e.Start(recorder)
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(0)
-		require.EqualValues(e, 1, events.Status().Created)
+		require.EqualValues(e, 1, recorder.Status().Created)
 	})
 }
 
 // What repeats after the end is sent by nobody, and is counted as dropped too.
 func TestARepetitionAfterTheEndIsDropped(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		stop := e.Start(events)
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		stop := e.Start(recorder)
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(time.Second)
 		stop()
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
-		require.EqualValues(e, 1, events.Status().Dropped)
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
+		require.EqualValues(e, 1, recorder.Status().Dropped)
 	})
 }
 
 // An event that waits for longer than a series lasts counts its repetitions all the same.
 func TestAnEventThatWaitsForLongerThanASeriesLasts(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusInternalServerError}}})
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(7 * time.Minute) // of the ten for which it is tried
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Server.Faults().Clear()
 		e.Settle(3 * time.Minute)
 		all := controllertest.All[*eventsv1.Event](e)
 		require.Len(e, all, 1)
 		require.EqualValues(e, 2, all[0].Series.Count)
 		e.Settle(time.Hour)
-		require.Equal(e, controller.EventStatus{Created: 1, Updated: 1}, events.Status(), "a series ends")
-		events.Recordf(pod("b"), "", "Happened", "Act", "note")
+		require.Equal(e, events.Status{Created: 1, Updated: 1}, recorder.Status(), "a series ends")
+		recorder.Recordf(pod("b"), "", "Happened", "Act", "note")
 		e.Settle(0)
-		require.EqualValues(e, 2, events.Status().Created)
+		require.EqualValues(e, 2, recorder.Status().Created)
 	})
 }
 
 // An event that waits and is recorded again is as new as its last record.
 func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		for _, name := range []string{"a", "b", "c", "d"} { // so many that the server is down
-			events.Recordf(pod(name), "", "Happened", "Act", "note")
+			recorder.Recordf(pod(name), "", "Happened", "Act", "note")
 		}
 		e.Settle(9 * time.Minute)
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(5 * time.Minute)
-		require.Equal(e, controller.EventStatus{Waiting: 1, Kept: 1, Failed: 3}, events.Status())
+		require.Equal(e, events.Status{Waiting: 1, Kept: 1, Failed: 3}, recorder.Status())
 		e.Settle(10 * time.Minute)
-		require.Equal(e, controller.EventStatus{Failed: 5}, events.Status(), "both that were recorded of a")
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		require.Equal(e, events.Status{Failed: 5}, recorder.Status(), "both that were recorded of a")
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(9 * time.Minute)
-		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Happened", "Act", "note")
 		e.Settle(5 * time.Minute)
 		e.Server.Faults().Clear()
 		e.Settle(3 * time.Minute)
@@ -340,21 +344,21 @@ func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
 // what is too old makes room.
 func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 10})
-		e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 10})
+		e.Start(recorder)
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Delay{For: 24 * time.Hour}}})
 		most := 0
 		for n := range 3600 {
-			events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
+			recorder.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
 			e.Settle(time.Second)
-			most = max(most, events.Status().Kept)
+			most = max(most, recorder.Status().Kept)
 		}
 		require.Equal(e, 10, most)
-		require.GreaterOrEqual(e, events.Status().Failed, uint64(30), "all that waited for ten minutes")
-		require.EqualValues(e, 3600, events.Status().Dropped+events.Status().Failed+uint64(events.Status().Waiting))
+		require.GreaterOrEqual(e, recorder.Status().Failed, uint64(30), "all that waited for ten minutes")
+		require.EqualValues(e, 3600, recorder.Status().Dropped+recorder.Status().Failed+uint64(recorder.Status().Waiting))
 		e.Server.Faults().Clear()
 		e.Settle(2 * time.Minute)
-		require.Zero(e, events.Status().Waiting)
+		require.Zero(e, recorder.Status().Waiting)
 	})
 }
 
@@ -375,11 +379,11 @@ func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
 	for name, fault := range map[string]apiservertest.Action{"fails": apiservertest.Fail{Code: 500}, "lasts": apiservertest.Delay{For: 5 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(e *controllertest.Env) {
-				events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 1})
-				e.Start(events)
+				recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 1})
+				e.Start(recorder)
 				recorded := uint64(0)
 				record := func(about string) {
-					events.Recordf(pod(about), "", "Reason", "Act", "note")
+					recorder.Recordf(pod(about), "", "Reason", "Act", "note")
 					e.Settle(time.Second)
 					recorded++
 				}
@@ -389,7 +393,7 @@ func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
 				record("b")
 				record("a") // while the count is written, if that lasts
 				e.Settle(5 * time.Minute)
-				s := events.Status()
+				s := recorder.Status()
 				require.Equal(e, recorded, shown(e)+s.Dropped+s.Failed, "%+v", s)
 				require.Equal(e, name == "fails", s.Failed == 1, "%+v", s)
 			})
@@ -401,10 +405,10 @@ func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
 // meanwhile.
 func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 1})
-		stop := e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 1})
+		stop := e.Start(recorder)
 		record := func(about string) {
-			events.Recordf(pod(about), "", "Reason", "Act", "note")
+			recorder.Recordf(pod(about), "", "Reason", "Act", "note")
 			e.Settle(time.Second)
 		}
 		record("a")
@@ -412,7 +416,7 @@ func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "patch", Resource: "events", Count: 1, Do: []apiservertest.Action{apiservertest.Delay{For: 9 * time.Second}}})
 		record("b")
 		stop()
-		require.Zero(e, events.Status().Failed)
+		require.Zero(e, recorder.Status().Failed)
 		require.EqualValues(e, 3, shown(e))
 	})
 }
@@ -420,14 +424,14 @@ func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 // What repeats while its count cannot be written is no new series, however long that lasts.
 func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		e.Start(events)
-		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(0)
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "patch", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
-		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(10 * time.Minute)
-		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Server.Faults().Clear()
 		e.Settle(2 * time.Minute)
 		require.EqualValues(e, 3, shown(e))
@@ -438,17 +442,17 @@ func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 // the server never knew has.
 func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
-		e.Start(events)
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
 		for range 3 {
-			events.Recordf(pod("a"), "", "Reason", "Act", "note")
+			recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
 		}
 		e.Settle(2 * time.Minute)
 		controllertest.Delete[*eventsv1.Event](e, object.KeyOf(controllertest.All[*eventsv1.Event](e)[0]))
 		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusForbidden}}})
-		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
 		e.Settle(2 * time.Minute)
-		require.Equal(e, controller.EventStatus{Created: 1, Updated: 1, Failed: 1}, events.Status())
+		require.Equal(e, events.Status{Created: 1, Updated: 1, Failed: 1}, recorder.Status())
 	})
 }
 
@@ -457,15 +461,15 @@ func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 func TestCountsAreFlushedTooAndLoggedElse(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log strings.Builder
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		recorder := events.New(e.Client, "example.com/test", events.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		record := func(name string) {
-			events.Recordf(pod(name), "", "Reason", "Act", "note")
+			recorder.Recordf(pod(name), "", "Reason", "Act", "note")
 			e.Settle(0)
 		}
 		fail := func(verb string, times int) {
 			e.Server.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "events", Count: times, Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		}
-		stop := e.Start(events)
+		stop := e.Start(recorder)
 		record("a")
 		record("a")
 		fail("create", 0)
@@ -476,12 +480,32 @@ func TestCountsAreFlushedTooAndLoggedElse(t *testing.T) {
 		require.Contains(e, log.String(), "events=1 repetitions=0")
 
 		e.Server.Faults().Clear()
-		stop = e.Start(events)
+		stop = e.Start(recorder)
 		e.Settle(time.Second)
 		require.EqualValues(e, 3, shown(e), "what the first Run left is not kept waiting")
 		record("a")
 		fail("patch", 0)
 		stop()
 		require.Contains(e, log.String(), "events=0 repetitions=1")
+	})
+}
+
+// Two parts of a program may both run a recorder.
+func TestRecorderRunsOnceAtATime(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		stop := e.Start(recorder)
+		e.Settle(time.Second)
+		require.ErrorIs(e, recorder.Run(e.Context()), events.ErrRunning)
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(time.Second)
+		require.EqualValues(e, 1, recorder.Status().Created)
+		stop()
+		recorder.Recordf(pod("b"), "", "Reason", "Act", "note")
+		require.EqualValues(e, 1, recorder.Status().Dropped)
+		e.Start(recorder)
+		recorder.Recordf(pod("b"), "", "Reason", "Act", "note")
+		e.Settle(time.Second)
+		require.EqualValues(e, 2, recorder.Status().Created)
 	})
 }

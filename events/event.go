@@ -1,4 +1,4 @@
-package controller
+package events
 
 import (
 	"fmt"
@@ -15,16 +15,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// What the API allows, in bytes.
+// The limits of the API, in bytes.
 const (
 	maxNote = 1024
 	maxWord = 128 // of an instance, a reason and an action
 )
 
-// make returns the event as it is created, as the API wants it: an event that is
-// refused is lost. It shares no memory with the objects, which may live for less
-// long.
-func (r *Events) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
+// make returns the event to create. The API accepts it whatever e holds, since a refused
+// event is lost. It shares no memory with the objects, which may be freed earlier.
+func (r *Recorder) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
 	namespace := strings.Clone(about.GetNamespace())
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // as kubectl expects of cluster-scoped objects
@@ -42,7 +41,7 @@ func (r *Events) make(about object.Object, e Event, now time.Time) *eventsv1.Eve
 		e.Reason, e.Action = "Unknown", "Unknown"
 	}
 	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: eventName(about.GetName())},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: nameFor(about.GetName())},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: r.controller,
 		ReportingInstance:   r.opts.Instance,
@@ -56,10 +55,9 @@ func (r *Events) make(about object.Object, e Event, now time.Time) *eventsv1.Eve
 	return event
 }
 
-// eventName is a name that no other event has. It begins with that of the object
-// where that can be: an event's name must be a DNS subdomain, and not all kinds
-// have such names ("system:node").
-func eventName(about string) string {
+// nameFor returns a unique event name. It begins with the object's name if that is a DNS
+// subdomain, as an event's name must be; some kinds have other names ("system:node").
+func nameFor(about string) string {
 	suffix := fmt.Sprintf(".%016x", rand.Uint64())
 	about = strings.TrimRight(about[:min(len(about), content.DNS1123SubdomainMaxLength-len(suffix))], ".-")
 	if name := about + suffix; len(content.IsDNS1123Subdomain(name)) == 0 {
@@ -68,15 +66,15 @@ func eventName(about string) string {
 	return "event" + suffix
 }
 
-// cut returns at most the first n bytes of a text, in memory of its own.
+// cut returns a copy of at most the first n bytes of a text.
 func cut(text string, n int) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), n)], ""))
 }
 
-// reference names an object. Without a kind, which the scheme does not know, it
-// still has the rest.
-func (r *Events) reference(o object.Object) corev1.ObjectReference {
-	kind, _ := kindOf(o, r.scheme)
+// reference returns a reference to an object. It has no kind if the scheme does not know
+// the object's type.
+func (r *Recorder) reference(o object.Object) corev1.ObjectReference {
+	kind, _ := r.client.KindOf(o)
 	version, name := kind.ToAPIVersionAndKind()
 	return corev1.ObjectReference{
 		APIVersion: version, Kind: strings.Clone(name),

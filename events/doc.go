@@ -1,0 +1,27 @@
+/*
+Package events records Kubernetes events: messages about an object that users read with
+kubectl describe.
+
+# Usage
+
+	recorder := events.New(client, "example.com/memcached", events.Options{Logger: logger})
+	go recorder.Run(ctx) // a manager does this: recorder := m.Events("example.com/memcached")
+	recorder.Recordf(site, corev1.EventTypeWarning, "ImagePullFailed", "Pull", "image %s: %v", image, err)
+
+# Guarantees
+
+Recording never blocks, never fails and never calls the server. Run sends the events, one
+request at a time. Repetitions are counted in one event. A recorder holds at most
+Options.Limit events that wait and as many that may repeat; it drops, counts and logs the
+others.
+
+# Concurrency
+
+All methods may be called from any goroutine. Run runs once at a time.
+
+# Failure
+
+If the server is down, events wait for up to 10 minutes. An event that the server refuses
+is dropped, counted in Status.Failed and logged.
+*/
+package events

@@ -1,0 +1,294 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/internal/throttle"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// ErrRunning means that Run was called while it runs.
+var ErrRunning = errors.New("it runs already")
+
+// The defaults of Options.
+const (
+	DefaultLimit = 1000
+	DefaultFlush = 5 * time.Second
+)
+
+const (
+	seriesWindow = 6 * time.Minute // a series ends after this time without a repetition
+	maxNotes     = 10              // notes of one occurrence that get events of their own
+)
+
+// Options configure a Recorder. The zero value works.
+type Options struct {
+	// Instance distinguishes the processes of one controller. Default the host name.
+	Instance string
+
+	// Limit is the number of events that may wait to be sent, and the number of sent
+	// events that are remembered because they may repeat. An event recorded while Limit
+	// others wait is dropped and counted. Default DefaultLimit.
+	Limit int
+
+	// Flush is the time that Run may take to send the remaining events after its context
+	// is done. Default DefaultFlush.
+	Flush time.Duration
+
+	// Logger logs events that cannot be sent. If nil, nothing is logged.
+	Logger *slog.Logger
+}
+
+// Event is a message for users about an object.
+type Event struct {
+	Type    string        // corev1.EventTypeNormal or EventTypeWarning; any other value means Normal
+	Reason  string        // why, in one word: "ScalingReplicaSet"
+	Action  string        // what was done or failed, in one word: "Scale"; the default is Reason
+	Note    string        // text for people; cut to 1 KiB
+	Related object.Object // another object that the event concerns; nil if there is none
+}
+
+// Recorder records events of events.k8s.io/v1. Repetitions within 6 minutes (same object,
+// type, reason, action, note and related object) form one event with a count, a series,
+// which is written at most once a minute. If events differ in the note alone, the first 10
+// notes get events of their own, and further notes count as one more.
+//
+// Recording never blocks and never fails. The recorder retries an event for 10 minutes
+// after it was last recorded, with pauses of up to a minute. It counts and logs the events
+// that it drops. Its methods may be called from any goroutine.
+// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+type Recorder struct {
+	controller string
+	opts       Options
+	client     *rest.Client
+	resource   *rest.Resource[*eventsv1.Event]
+	wake       chan struct{} // holds a token if there is something to create
+
+	unsent throttle.Log
+
+	// unwritten is a series that was forgotten when the context of Run ended: flush writes
+	// its last count. It belongs to the goroutine of Run.
+	unwritten *series
+
+	mu      sync.Mutex // guards all below; nothing is called while it is held
+	known   map[identity]*series
+	notes   map[occurrence]int // number of different notes that are known
+	waiting []*series          // not on the server yet, in the order in which to try
+	sent    recent             // on the server
+	running bool
+	ended   bool // Run has returned
+	status  Status
+}
+
+// Status counts events.
+type Status struct {
+	Waiting int    // to be created
+	Kept    int    // remembered because they may repeat, including those that wait
+	Created uint64 // sent
+	Updated uint64 // counts sent
+	Dropped uint64 // because of Options.Limit, because the object was nil, or after Run had returned
+	Failed  uint64 // refused, or not sent in time; each repetition counts, as in Dropped
+}
+
+// occurrence identifies the events that differ in their note alone.
+type occurrence struct {
+	regarding, related         types.UID
+	regardingName, relatedName object.Key // of objects without a UID
+	typ, reason, action        string
+}
+
+// identity identifies the repetitions of one event.
+type identity struct {
+	occurrence
+	note string // empty for notes beyond maxNotes
+	rest bool   // the note is beyond maxNotes
+}
+
+// series is an event and its repetitions. Recorder.mu guards it, except for event, which
+// does not change while the series waits.
+type series struct {
+	key   identity
+	event *eventsv1.Event // as it is created
+	since time.Time       // last recorded while it waits, or renewed: it is retried for patience from then on
+	count int32
+	told  int32 // the last count that the server accepted; 0 before the event was created
+	last  time.Time
+	place int // in Recorder.sent; -1 if it is not there
+}
+
+// sent reports whether the server has the event, as far as is known.
+func (s *series) sent() bool { return s.place >= 0 }
+
+// untold returns the number of occurrences that the server does not know of.
+func (s *series) untold() int { return int(s.count - s.told) }
+
+// over reports whether the next occurrence begins another series. A series with untold
+// occurrences is not over.
+func (s *series) over(now time.Time) bool {
+	return s.untold() == 0 && now.Sub(s.last) >= seriesWindow
+}
+
+// New returns a recorder of events in the name of a controller, such as
+// "example.com/memcached". It sends nothing before Run, which fails if the API does not
+// accept the name.
+func New(client *rest.Client, controller string, opts Options) *Recorder {
+	if opts.Instance == "" {
+		opts.Instance, _ = os.Hostname() // else the controller's name
+	}
+	if opts.Instance == "" {
+		opts.Instance = controller
+	}
+	opts.Instance = cut(opts.Instance, maxWord)
+	if opts.Limit <= 0 {
+		opts.Limit = DefaultLimit
+	}
+	if opts.Flush <= 0 {
+		opts.Flush = DefaultFlush
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Recorder{
+		controller: controller, opts: opts, client: client, resource: rest.ResourceFor[*eventsv1.Event](client),
+		wake: make(chan struct{}, 1), known: make(map[identity]*series), notes: make(map[occurrence]int),
+	}
+}
+
+// valid returns an error if the API does not accept the controller's name.
+func (r *Recorder) valid() error {
+	if wrong := content.IsLabelKey(r.controller); len(wrong) > 0 {
+		return fmt.Errorf("invalid event controller name %q: %s", r.controller, strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// Record records an event about an object, which may come from a cache.
+func (r *Recorder) Record(about object.Object, e Event) {
+	if source.IsNil(about) {
+		r.drop("it is about nil", e.Reason)
+		return
+	}
+	if source.IsNil(e.Related) {
+		e.Related = nil
+	}
+	now := time.Now()
+	event := r.make(about, e, now)
+	h := occurrence{
+		regarding: event.Regarding.UID, typ: event.Type, reason: event.Reason, action: event.Action,
+		regardingName: object.Key{Namespace: event.Regarding.Namespace, Name: event.Regarding.Name},
+	}
+	if event.Related != nil {
+		h.related, h.relatedName = event.Related.UID, object.Key{Namespace: event.Related.Namespace, Name: event.Related.Name}
+	}
+	if why := r.record(h, event, now); why != "" {
+		r.drop(why, e.Reason)
+		return
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// record counts a repetition, or lets a new event wait to be sent. It returns the reason if
+// it can do neither.
+func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := identity{occurrence: h, note: event.Note}
+	s, again := r.known[key]
+	if !again && r.notes[h] >= maxNotes {
+		key = identity{occurrence: h, rest: true}
+		s, again = r.known[key]
+	}
+	switch {
+	case r.ended:
+		return "its recorder has ended"
+	case again && !s.over(now):
+		s.count++
+		s.last = now
+		if s.sent() {
+			r.sent.touch(s)
+		} else {
+			s.since = now
+		}
+		return ""
+	case len(r.waiting) >= r.opts.Limit:
+		return fmt.Sprintf("%d events wait to be sent", len(r.waiting))
+	}
+	if again { // a series that is over, and was not forgotten yet
+		r.forget(s)
+	}
+	s = &series{key: key, event: event, since: now, count: 1, last: now, place: -1}
+	r.known[key] = s
+	if !key.rest {
+		r.notes[h]++
+	}
+	r.waiting = append(r.waiting, s)
+	return ""
+}
+
+// forget lets the next event of a series begin another one. It is called under mu.
+func (r *Recorder) forget(s *series) {
+	if r.known[s.key] != s {
+		return
+	}
+	delete(r.known, s.key)
+	if s.sent() {
+		r.sent.remove(s)
+	}
+	if s.key.rest {
+		return
+	}
+	if r.notes[s.key.occurrence]--; r.notes[s.key.occurrence] == 0 {
+		delete(r.notes, s.key.occurrence)
+	}
+}
+
+// drop counts an event that is not recorded, and logs it now and then.
+func (r *Recorder) drop(why, reason string) {
+	r.mu.Lock()
+	r.status.Dropped++
+	r.mu.Unlock()
+	r.unsent.Do(func(more int) {
+		r.opts.Logger.Warn("event dropped", "controller", r.controller, "reason", reason, "because", why, "more", more)
+	})
+}
+
+// Recordf calls Record with an event that has no related object. It formats the note with
+// fmt.Sprintf.
+func (r *Recorder) Recordf(about object.Object, typ, reason, action, note string, args ...any) {
+	r.Record(about, Event{Type: typ, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...)})
+}
+
+// Status returns the counters.
+func (r *Recorder) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.Waiting, s.Kept = len(r.waiting), len(r.known)
+	return s
+}
+
+// String returns a name for logs.
+func (r *Recorder) String() string { return "events of " + r.controller }
+
+// NeedLeaderElection returns false: a process that does not lead may record events, and
+// events that the leader's controllers record at their end are still sent.
+func (r *Recorder) NeedLeaderElection() bool { return false }
+
+// Ready returns nil: a recorder waits for no cache, and events that cannot be sent do not
+// make a program unready. Status counts them.
+func (r *Recorder) Ready() error { return nil }

@@ -1,0 +1,44 @@
+// Package throttle limits how often a recurring problem is logged.
+package throttle
+
+import (
+	"sync"
+	"time"
+)
+
+// The first and the longest interval between two messages.
+const (
+	firstInterval = 10 * time.Second
+	lastInterval  = 10 * time.Minute
+)
+
+// Log reports a recurring problem at once, and then at intervals that double. A problem
+// that has not recurred for the length of the last interval starts over. The zero value
+// works; all methods may be called from any goroutine.
+type Log struct {
+	mu       sync.Mutex // guards all below; nothing is called while it is held
+	next     time.Time  // no message before
+	interval time.Duration
+	more     int // occurrences since the last message
+}
+
+// Do calls log with the number of occurrences since the last message, unless the
+// interval has not passed.
+func (l *Log) Do(log func(more int)) {
+	l.mu.Lock()
+	now := time.Now()
+	if now.Before(l.next) {
+		l.more++
+		l.mu.Unlock()
+		return
+	}
+	if l.interval == 0 || now.Sub(l.next) > l.interval {
+		l.interval = firstInterval
+	} else {
+		l.interval = min(2*l.interval, lastInterval)
+	}
+	more := l.more
+	l.more, l.next = 0, now.Add(l.interval)
+	l.mu.Unlock()
+	log(more)
+}
