@@ -51,7 +51,7 @@ func NewQueue[T comparable](name string, limiter workqueue.TypedRateLimiter[T]) 
 }
 
 // figures returns what exports the queues of this process; the registry has it.
-func figures() millrace.Metrics {
+func figures() millrace.MetricsProvider {
 	queues := metrics.NewWorkQueues(metrics.WorkQueueOptions{})
 	err := prometheus.WrapRegistererWithPrefix("millrace_", ctrlmetrics.Registry).Register(queues)
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
