@@ -149,4 +149,4 @@ bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
 
 .PHONY: bin/informer-bench
 bin/informer-bench:
-	$(GO) build -o $@ ./cmd/informer-bench
+	$(GO) -C cmd/informer-bench build -o $(CURDIR)/$@ .

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // lineHeight is that of a chart of lines.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // page is a Markdown document that is being written.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // headline is a figure that stands for a scenario on the first page.

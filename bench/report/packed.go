@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // targets is the table of the targets that are named in words, if any of them was measured:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // overviewLink is where the picture is, below the report.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // section is what the report has to say of one scenario.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // table has a row for each figure and a column for each contestant. A cell is

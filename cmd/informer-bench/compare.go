@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/millrace-dev/millrace/bench/results"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // compared is two revisions of a contestant, held against each other in one job.

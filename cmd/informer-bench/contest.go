@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/results"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // contest runs jobs.

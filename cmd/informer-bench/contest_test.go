@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/bench/results"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // scripted returns an entrant that is a shell script. It can call ready, mark NAME

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // entrant is a contestant in a run: built from the source tree around the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // environment describes this machine.

@@ -25,8 +25,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/millrace-dev/millrace/cmd/internal/manual"
+	"github.com/spf13/cobra/doc"
 )
 
 func main() {
@@ -45,6 +44,24 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newListCommand(), newRunCommand(), newReportCommand(), newServeCommand(), manual.Command())
+	root.AddCommand(newListCommand(), newRunCommand(), newReportCommand(), newServeCommand(), newManualCommand())
 	return root
+}
+
+// newManualCommand returns the hidden verb "man DIR", which a release calls for its manual
+// pages. SOURCE_DATE_EPOCH, if set, is their date.
+func newManualCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write the manual pages to a directory",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			cmd.Root().DisableAutoGenTag = true // it holds today's date
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Manual: "INFORMER-BENCH"}, args[0])
+		},
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // TestMain lets the test binary be the load server, as informer-bench is. With the race detector

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // sampleEvery is how often the memory of a contestant is looked at where it is

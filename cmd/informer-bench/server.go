@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // loadServer is the harness's side of a load server.

@@ -3,8 +3,8 @@ package main
 import (
 	"maps"
 
-	"github.com/millrace-dev/millrace/bench/results"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // measures are the metrics of one contestant in one round.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/millrace-dev/millrace/bench/results"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // writeTable prints a job: a line for each metric and contestant.

@@ -17,12 +17,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/doctor"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/manual"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/shards"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/view"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/wait"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
-	"github.com/millrace-dev/millrace/cmd/internal/manual"
 )
 
 // surroundings is what a run gets from the process that it is in.

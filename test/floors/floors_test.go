@@ -57,7 +57,7 @@ var rooms = map[string][][]string{
 		{"crew", "json", "protobuf", "cbor"},
 	},
 	"cmd/informer-debug": {
-		{"terminal", "diff", "jsonpath", "top", "page"},
+		{"terminal", "diff", "jsonpath", "manual", "top", "page"},
 		{"exit", "demo"},
 		{"output", "cluster", "debugtest"},
 		{"attach", "playback"},

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // footprint counts goroutines and bytes of a synced informer and of a handler.

@@ -32,6 +32,7 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/millrace-dev/millrace v0.0.0
+	github.com/millrace-dev/millrace/cmd/informer-bench v0.0.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -64,3 +65,5 @@ replace github.com/millrace-dev/millrace => ../../..
 replace github.com/millrace-dev/millrace/adapters/clientgo => ../../../adapters/clientgo
 
 replace github.com/millrace-dev/millrace/envtest => ../../../envtest
+
+replace github.com/millrace-dev/millrace/cmd/informer-bench => ../../../cmd/informer-bench

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/apiservertest/objects"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // newTypedInformer returns an informer of custom resources with a Go type, made

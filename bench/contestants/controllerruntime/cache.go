@@ -21,8 +21,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/millrace-dev/millrace/apiservertest/objects"
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // prepare settles what is the same for the whole process, and returns the types.

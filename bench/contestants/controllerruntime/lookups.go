@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 // cachedRead looks things up in a cache that nobody writes, through a client.

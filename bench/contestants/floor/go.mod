@@ -8,6 +8,7 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/millrace-dev/millrace/cmd/informer-bench v0.0.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/x448/float16 v0.8.4 // indirect
@@ -26,3 +27,5 @@ require (
 )
 
 replace github.com/millrace-dev/millrace => ../../..
+
+replace github.com/millrace-dev/millrace/cmd/informer-bench => ../../../cmd/informer-bench

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/apiservertest/objects"
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
 func main() {

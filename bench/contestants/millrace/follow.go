@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/apiservertest/objects"
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"

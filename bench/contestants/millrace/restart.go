@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/snapshot"
 )

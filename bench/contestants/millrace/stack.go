@@ -4,8 +4,8 @@
 package millrace
 
 import (
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 func stat(v float64) results.Stat { return results.Stat{Min: v, Median: v, Max: v} }

@@ -3,7 +3,7 @@ package scenario
 import (
 	"runtime/metrics"
 
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // collected is what the garbage collector of this process has done so far.

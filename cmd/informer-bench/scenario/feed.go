@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest/objects"
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
 // feedRV is the resource version of the list of a Feed; its first event has

@@ -3,8 +3,8 @@ package scenario
 import (
 	"runtime"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // FootprintSteps are what Footprint measures.

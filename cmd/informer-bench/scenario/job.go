@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
 // DefaultObjects is how many objects the targets are set for.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
 // Join lets events come to a listener and, when a third of them have, lets

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
 // Lookups are the ways to read a cache of Pods. Each visits the objects without

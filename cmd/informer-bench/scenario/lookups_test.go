@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
 func TestLookupsAreMeasuredAndCounted(t *testing.T) {

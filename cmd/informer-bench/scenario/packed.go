@@ -3,8 +3,8 @@ package scenario
 import (
 	"slices"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // packedScenarios are about caches of bytes. Handlers that want keys are, in client-go,

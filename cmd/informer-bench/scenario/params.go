@@ -1,6 +1,6 @@
 package scenario
 
-import "github.com/millrace-dev/millrace/bench/results"
+import "github.com/millrace-dev/millrace/cmd/informer-bench/results"
 
 // The names of parameters.
 const (

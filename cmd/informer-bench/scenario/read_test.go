@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // kept are 3000 Pods on their shelves, and how often each was got. A read takes a

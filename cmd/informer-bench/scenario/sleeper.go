@@ -7,8 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
-	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
 // Sleeper is a handler that sleeps in its first call until it is woken.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
 func TestWindowHoldsTheNextEventBack(t *testing.T) {
