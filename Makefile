@@ -98,7 +98,7 @@ kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D --port P"
 	@exec ./bin/kube $(ARGS)
 
 .PHONY: bench
-bench: bin/informer-bench ## Measure against client-go and make BENCHMARKS.md
+bench: bin/informer-bench ## Measure against client-go and write results/benchmarks.md
 	./bin/informer-bench run --rounds 5 --json bench/out/results.json
 	./bin/informer-bench report bench/out/results.json
 

@@ -1,4 +1,4 @@
-// Command report makes BENCHMARKS.md and its charts from a results file of
+// Command report makes results/benchmarks.md and its charts from a results file of
 // informer-bench, which calls it:
 //
 //	informer-bench report results.json
@@ -31,7 +31,7 @@ func newCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:           "report RESULTS.json",
-		Short:         "Make BENCHMARKS.md and charts from a results file",
+		Short:         "Make results/benchmarks.md and charts from a results file",
 		Args:          cobra.ExactArgs(1),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -47,6 +47,6 @@ func newCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md, bench/out/overview.svg and bench/out/charts to")
+	cmd.Flags().StringVar(&out, "out", ".", "the directory that gets results/benchmarks.md, bench/out/overview.svg and bench/out/charts")
 	return cmd
 }

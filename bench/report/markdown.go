@@ -17,12 +17,12 @@ type page struct{ bytes.Buffer }
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// markdown is the whole of BENCHMARKS.md.
+// markdown is the whole report.
 func markdown(r *results.Results, sections []section, drawing []byte) []byte {
 	p := new(page)
 	p.line("# Benchmarks\n")
 	p.line("Millrace, client-go and controller-runtime at the same work on one machine. Made by")
-	p.line("`informer-bench report` from [one run](%s); not to be edited.\n", resultsLink)
+	p.line("`informer-bench report` from [one run](%s); not to be edited.\n", linkTo(data))
 	p.overview(r, figures(r, sections), drawing)
 	p.targets(r)
 	for i := range sections {
@@ -32,14 +32,6 @@ func markdown(r *results.Results, sections []section, drawing []byte) []byte {
 	p.environment(&r.Env)
 	p.missing(r)
 	return p.Bytes()
-}
-
-// bracketed is " (handlers=10)", or nothing.
-func bracketed(params results.Params) string {
-	if len(params) == 0 {
-		return ""
-	}
-	return " (" + params.String() + ")"
 }
 
 func (p *page) environment(env *results.Env) {
@@ -129,22 +121,25 @@ func (p *page) section(s *section) {
 	p.table(s)
 }
 
-// missing are the targets that the results say nothing about.
+// missing counts the targets that the results say nothing about, by scenario.
 func (p *page) missing(r *results.Results) {
-	var lines []string
+	var scenarios []string
+	count := map[string]int{}
 	for _, v := range r.Check(results.Targets()) {
 		if v.Measured {
 			continue
 		}
-		params := v.Target.Params
-		if v.Row != nil {
-			params = v.Row.Params
+		if count[v.Target.Scenario] == 0 {
+			scenarios = append(scenarios, v.Target.Scenario)
 		}
-		lines = append(lines, fmt.Sprintf("- %s%s: %s %s", v.Target.Scenario, bracketed(params), v.Target.Figure(), v.Target.Want()))
+		count[v.Target.Scenario]++
 	}
-	if len(lines) > 0 {
-		p.line("## Targets that were not measured in this run\n")
-		p.line("%s", strings.Join(lines, "\n"))
+	if len(scenarios) == 0 {
+		return
+	}
+	p.line("## Targets that were not measured in this run\n")
+	for _, scenario := range scenarios {
+		p.line("- %s: %s", scenario, plural(count[scenario], "target"))
 	}
 }
 

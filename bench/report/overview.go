@@ -139,7 +139,7 @@ func (p *page) overview(r *results.Results, figures []figure, picture []byte) {
 		return
 	}
 	if len(picture) > 0 {
-		p.line("![Memory and speed against client-go](%s)\n", overviewLink)
+		p.line("![Memory and speed against client-go](%s)\n", linkTo(overview))
 	}
 	p.row([]string{"scenario", "figure", results.ClientGo, "Millrace", "ratio", "target", "verdict"})
 	p.line("|---|---|---|---|---|---|---|")

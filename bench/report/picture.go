@@ -9,9 +9,6 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// overviewLink is where the picture is, below the report.
-const overviewLink = "bench/out/overview.svg"
-
 // The measures of the picture, in pixels.
 const (
 	pictureWidth  = 760

@@ -10,11 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// resultsLink is where the results usually are, as links have it.
-const resultsLink = "bench/out/results.json"
-
-// charts is where the charts are, below the report, as links have it.
-const charts = "bench/out/charts"
+// Paths of the report and of the files it links to, below the root of the repository.
+const (
+	report   = "results/benchmarks.md"
+	data     = "bench/out/results.json"
+	overview = "bench/out/overview.svg"
+	charts   = "bench/out/charts"
+)
 
 // write writes the report into a directory, and returns what it wrote.
 func write(r *results.Results, dir string) ([]string, error) {
@@ -23,8 +25,9 @@ func write(r *results.Results, dir string) ([]string, error) {
 		return nil, err
 	}
 	into := filepath.Join(dir, filepath.FromSlash(charts))
-	if err := os.MkdirAll(into, 0o755); err != nil {
-		return nil, fmt.Errorf("make the directory of the charts: %w", err)
+	page := filepath.Join(dir, filepath.FromSlash(report))
+	if err := errors.Join(os.MkdirAll(into, 0o755), os.MkdirAll(filepath.Dir(page), 0o755)); err != nil {
+		return nil, fmt.Errorf("make the directories of the report: %w", err)
 	}
 	if err := removeCharts(into); err != nil {
 		return nil, fmt.Errorf("remove the charts of an earlier report: %w", err)
@@ -39,7 +42,7 @@ func write(r *results.Results, dir string) ([]string, error) {
 	}
 	drawing := picture(figures(r, sections), &r.Env)
 	if len(drawing) > 0 {
-		if err := put(filepath.Join(dir, filepath.FromSlash(overviewLink)), drawing); err != nil {
+		if err := put(filepath.Join(dir, filepath.FromSlash(overview)), drawing); err != nil {
 			return written, err
 		}
 	}
@@ -50,7 +53,7 @@ func write(r *results.Results, dir string) ([]string, error) {
 			}
 		}
 	}
-	return written, put(filepath.Join(dir, "BENCHMARKS.md"), markdown(r, sections, drawing))
+	return written, put(page, markdown(r, sections, drawing))
 }
 
 func removeCharts(dir string) error {
@@ -65,4 +68,7 @@ func removeCharts(dir string) error {
 }
 
 // link is the address of a chart in the report.
-func (c chart) link() string { return path.Join(charts, c.name) }
+func (c chart) link() string { return linkTo(path.Join(charts, c.name)) }
+
+// linkTo is the address of a file in the report, which is one folder below the root.
+func linkTo(file string) string { return path.Join("..", file) }

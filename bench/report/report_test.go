@@ -66,7 +66,7 @@ func TestReportIsAsCommitted(t *testing.T) {
 		require.Equal(t, want[name], content, "%s: if this is meant, go test -update, and look at it", name)
 		require.Contains(t, out.String(), filepath.Join(dir, filepath.FromSlash(name)), "what is written is named")
 	}
-	require.Contains(t, got["BENCHMARKS.md"], "TEST DATA")
+	require.Contains(t, got[report], "TEST DATA")
 }
 
 func TestChartsAreSoundAndLinked(t *testing.T) {
@@ -184,7 +184,7 @@ func TestTheFirstPageHasARowForEachHeadline(t *testing.T) {
 
 	text := string(markdown(r, sections, picture(all, &r.Env)))
 	first, _, _ := strings.Cut(text, "\n## ")
-	require.Contains(t, first, "]("+overviewLink+")")
+	require.Contains(t, first, "]("+linkTo(overview)+")")
 	require.Equal(t, len(all)+2, strings.Count(first, "\n|"), "a row for each, after two of the head")
 	met, missed := 0, 0
 	for _, v := range r.Check(results.Targets()) {
@@ -232,7 +232,7 @@ func TestOddResultsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	_, err := write(r, dir)
 	require.NoError(t, err)
-	text := files(t, dir)["BENCHMARKS.md"]
+	text := files(t, dir)[report]
 	require.Contains(t, text, `some\|body`)
 	require.Equal(t, 1, strings.Count(text, "!["), text)
 }

@@ -19,13 +19,13 @@ func newReportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "report RESULTS.json",
-		Short: "Make BENCHMARKS.md and charts from a results file",
+		Short: "Make results/benchmarks.md and charts from a results file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return report(cmd.Context(), args[0], out, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md, bench/out/overview.svg and bench/out/charts to")
+	cmd.Flags().StringVar(&out, "out", ".", "the directory that gets results/benchmarks.md, bench/out/overview.svg and bench/out/charts")
 	return cmd
 }
 
