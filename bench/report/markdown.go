@@ -54,49 +54,35 @@ func (p *page) environment(env *results.Env) {
 	}
 }
 
-// guide says how to read the tables, and what not to read into them.
+// guide says how to read the tables, and their limits.
 func (p *page) guide(env *results.Env) {
 	p.line(`## How to read this
 
-Contestants are programs of their own. They do the same work against the same
-server, a process of its own that has everything encoded beforehand, and take
-turns: one round of each, then the next round. What each has in its cache at the
-end is compared, and a run in which two differ fails.
+Contestants are separate programs. They do the same work against one server process that
+has encoded everything beforehand, in turns. Their caches are compared at the end; a run in
+which two differ fails.
 
-A cell has the median over the rounds, [its minimum and maximum], and below them the
-ratio (×) to client-go, or to controller-runtime where client-go has no such thing:
-the median of the quotients round by round. Then follow the targets. One against
-` + "`floor`" + ` is a ratio to a program that reads the same bytes and discards them. Targets
-are set for --objects 50000; with fewer objects, fixed costs weigh more.
+A cell has the median over the rounds, [minimum and maximum], and the ratio (×) to
+client-go, or to controller-runtime if client-go has no such thing: the median of the
+quotients round by round. Then follow the targets, which are set for --objects 50000. ` + "`floor`" + ` is a
+program that reads the same bytes and discards them.
 
-` + "`clientgo+millrace`" + ` and ` + "`controllerruntime+millrace`" + ` are the adapters: Millrace
-behind the interfaces of the other, by one line. ` + "`millrace-packed`" + ` and
-` + "`controllerruntime+millrace-packed`" + ` cache bytes. ` + "`hostile=1`" + ` marks objects in which
-nothing repeats, so that there is nothing to share; the target is to be no worse than
-client-go. CPU is user and system time of the process, peak RSS the kernel's
-high-water mark, live heap what two collections leave. K, M and G are powers of 1000.
+` + "`clientgo+millrace`" + ` and ` + "`controllerruntime+millrace`" + ` are the adapters; names with
+` + "`packed`" + ` cache bytes. ` + "`hostile=1`" + ` marks objects in which nothing repeats. CPU is user and
+system time, peak RSS the kernel's high-water mark, live heap the rest after two
+collections. K, M and G are powers of 1000. In charts a bar ends at the ratio, the line at
+1 is the peer, and the notch is the target; rates are inverted, so shorter is better.
 
-In charts a bar ends at the ratio, the line at 1 is the peer, and the notch is the
-target. Rates are turned round there (time, not events in a time), so that shorter is
-better everywhere.
-
-## What not to read into it
-
-- Absolute figures are those of this machine in that hour, and show the order of
-  magnitude. The ratios are what can be compared with those of another run.`)
+- Absolute figures are those of this machine at that time; compare ratios.`)
 	if env.Cores > 0 && env.Cores <= 4 {
-		p.line(`- With %d cores, server and contestant compete for them: wall time has the
-  server's share in it. CPU time has not.`, env.Cores)
+		p.line("- With %d cores, wall time includes the server's share. CPU time does not.", env.Cores)
 	}
-	p.line(`- A virtual or shared machine has neighbours. They show as a wide [min – max]; a
-  ratio suffers less, since both of its sides had the same neighbours, but a
-  difference smaller than the spread is none.`)
+	p.line("- A difference smaller than [min – max] is none.")
 	if env.Rounds < 5 {
-		p.line("- %s: min and max are nearly all there is to say about the spread.", plural(env.Rounds, "round"))
+		p.line("- %s: min and max say little about the spread.", plural(env.Rounds, "round"))
 	}
 	p.line(`- The server is on the same host: no latency, no bandwidth limit, no TLS.
-- Objects are made from a seed to be like those of a real cluster
-  (apiservertest/objects says in which respects). Yours differ.
+- Objects are generated (apiservertest/objects). Yours differ.
 `)
 }
 
