@@ -23,6 +23,7 @@
 //	sharedinformer             applies the queue to the cache and calls the handlers
 //	factory                    one informer per type and scope
 //	serving                    HTTP servers with certificates and access rights
+//	events                     records Kubernetes events
 //	controller                 events in, requests queued, reconcilers called
 //	leaderelection             one of several processes does the work, by a Lease
 //	membership                 many processes share the work, by a Lease each
