@@ -59,9 +59,9 @@ type Controllers struct {
 	figures []metric[*controller.Status]
 	sources []metric[*controller.SourceStatus]
 
-	mu        sync.Mutex // guards all below and what is in it; only Prometheus is called while it is held
+	mu   sync.Mutex // guards all below and what is in it; only Prometheus is called while it is held
 	live []*controllerMetrics
-	past      map[string]*past // by the name that they had
+	past map[string]*past // by the name that they had
 }
 
 // past is what controllers counted that ended long ago, while their name lives on. A
