@@ -85,7 +85,6 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 // of any kind, such as those of a manifest. The answers are of type T; where that is
 // object.Object, of the Go type that the scheme has for the kind, which must be there.
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
-	c.mustExist()
 	kind, err := c.KindOf(o)
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
@@ -103,6 +102,7 @@ func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 // has for its Go type. It fails if o is nil, and if the scheme has no such type or has it
 // under several kinds.
 func (c *Client) KindOf(o object.Object) (object.GVK, error) {
+	c.mustExist()
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return object.GVK{}, errors.New("the object whose kind is wanted is nil")
 	}
