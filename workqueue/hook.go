@@ -6,10 +6,10 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order, a MetricsProvider and a RateLimiter come from the user. A panic or a runtime.Goexit of theirs must not
-// leave the queue locked, end a worker, nor lose a key that was handed out or is to be tried again:
-// it is noted in the Status, and the queue goes on without what they should have done. So each is
-// called in a goroutine of its own.
+// An Order, a MetricsProvider and a RateLimiter come from the user. Their panics and calls of
+// runtime.Goexit must not leave the queue locked, end a worker or lose a key. So each is called
+// in a goroutine of its own; a failure is noted in the Status, and the queue continues without
+// the result of the call.
 
 // ordered is an Order that does no harm. It is called under the queue's lock.
 type ordered[K comparable] struct {
