@@ -27,13 +27,10 @@ const (
 	// Trim asks the consumer to let go of the namespaces that it no longer wants.
 	// It brings no change either.
 	Trim
-	// Gained carries what a list showed of that part of the set which has come to be
-	// wanted. What else the consumer has stays, and the RV too.
-	Gained
 	// Passed tells of a change of an object that is not wanted, and may have been before.
 	Passed
-	// Lose asks the consumer to let go of the objects that it no longer wants.
-	Lose
+	// Drop asks the consumer to drop the objects for which Part.Drop reports true.
+	Drop
 )
 
 // String names the type in lower case.
@@ -53,12 +50,10 @@ func (t Type) String() string {
 		return "bookmark"
 	case Trim:
 		return "trim"
-	case Gained:
-		return "gained"
 	case Passed:
 		return "passed"
-	case Lose:
-		return "lose"
+	case Drop:
+		return "drop"
 	}
 	return "unknown"
 }
@@ -73,11 +68,11 @@ type Delta struct {
 	Type   Type
 	Late   bool          // of Added, Updated and Deleted; see Outdates
 	Anew   bool          // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
-	Key    object.Key    // of Object, or of what passed; for Replaced, Gained and Bookmark the namespace that they are about, empty for all
+	Key    object.Key    // of Object, or of what passed; for Replaced and Bookmark the namespace that they are about, empty for all
 	Object object.Head   // for Deleted, the last state that the server told
-	Items  []object.Head // for Replaced and Gained, the whole set in list order
+	Items  []object.Head // for Replaced, the whole set in list order
 	RV     string        // the resource version that it brings the cache to
-	Part   *Part         // of Gained and Passed, and of Replaced where only a part of the set is wanted
+	Part   *Part         // of Passed and Drop, and of Replaced where only a part of the set is wanted
 
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready
@@ -87,10 +82,10 @@ type Delta struct {
 // Part is what a Delta says where a consumer wants a part of the set only, and which part
 // that is changes.
 type Part struct {
-	Turn uint64           // of Replaced and Gained: the count of changes of the part when the list began
-	At   string           // of Gained: the resource version of the list
-	Away []object.Version // objects that are there and not wanted
-	Gone bool             // of Passed: it was deleted
+	Gains uint64                 // of Replaced: how often objects had come to be wanted when the list began
+	Away  []object.Version       // of Replaced, objects that the list showed and that are not wanted; of Passed, the object
+	Gone  bool                   // of Passed: it was deleted
+	Drop  func(object.Head) bool // of Drop; it must not call the consumer
 }
 
 // Outdates reports whether a late delta tells of a later state than have, which the
@@ -109,6 +104,3 @@ func (d *Delta) Outdates(have object.Head) bool {
 
 // ofObject reports whether d is about one object.
 func (d *Delta) ofObject() bool { return d.Type <= Deleted }
-
-// isList reports whether d carries what a list has shown.
-func (d *Delta) isList() bool { return d.Type == Replaced || d.Type == Gained }

@@ -81,7 +81,7 @@ func (f *DeltaFIFO) Add(d Delta) {
 		f.late++
 	}
 	if !f.compact || f.fold(&d) {
-		if d.isList() {
+		if d.Type == Replaced {
 			f.supersede(&d)
 		}
 		f.entries = append(f.entries, d)
@@ -122,7 +122,7 @@ func (f *DeltaFIFO) fold(d *Delta) bool {
 // supersede drops the list that d makes needless, and notes where d will be. Late changes behind
 // that list go too: whether they are news can only be told from it.
 func (f *DeltaFIFO) supersede(d *Delta) {
-	if at, waits := f.lists[d.Key.Namespace]; waits && d.Type == Replaced {
+	if at, waits := f.lists[d.Key.Namespace]; waits {
 		for n := at; f.late > 0 && n < len(f.entries); n++ {
 			if e := &f.entries[n]; e.Late && (d.Key.Namespace == "" || e.Key.Namespace == d.Key.Namespace) {
 				*e = Delta{}
@@ -136,14 +136,13 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 	f.lists[d.Key.Namespace] = len(f.entries)
 }
 
-// ListWaits reports whether a list of a namespace (Replaced or Gained) is queued, and whether it
-// is Anew. The next list of that namespace should then be a whole one, which supersedes it, and
-// must not take back known objects if the one that waits did not.
-func (f *DeltaFIFO) ListWaits(namespace string) (waits, anew bool) {
+// AnewWaits reports whether a list of a namespace that is Anew is queued. The next list of that
+// namespace supersedes it, and must not take back known objects either.
+func (f *DeltaFIFO) AnewWaits(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at, waits := f.lists[namespace]
-	return waits, waits && f.entries[at].Anew
+	return waits && f.entries[at].Anew
 }
 
 // drop makes a hole of an entry.
@@ -183,7 +182,7 @@ func (f *DeltaFIFO) close() {
 		if last, ok := f.newest[d.Key]; ok && last == at && d.ofObject() {
 			f.newest[d.Key] = len(kept)
 		}
-		if last, ok := f.lists[d.Key.Namespace]; ok && last == at && d.isList() {
+		if last, ok := f.lists[d.Key.Namespace]; ok && last == at && d.Type == Replaced {
 			f.lists[d.Key.Namespace] = len(kept)
 		}
 		kept = append(kept, d)

@@ -282,14 +282,11 @@ func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 	}
 	for _, compact := range []bool{false, true} {
 		f := New(Options{Compact: compact})
-		waits, _ := f.ListWaits("")
-		require.False(t, waits)
+		require.False(t, f.AnewWaits(""))
 		fill(f, delta(Added, "x", "1", 1), list("", 2, true), list("shop", 3, false), delta(Deleted, "x", "1", 4))
 		first := f.Oldest()
 		for rv := range 1000 {
-			waits, anew := f.ListWaits("")
-			require.True(t, waits)
-			require.True(t, anew)
+			require.True(t, f.AnewWaits(""))
 			f.Add(list("", 5+rv, false))
 		}
 		require.Equal(t, 4, f.Len())
@@ -302,20 +299,8 @@ func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 		require.True(t, deltas[2].Anew)
 		require.False(t, deltas[3].Anew)
 
-		waits, anew := f.ListWaits("")
-		require.False(t, waits || anew, "it was taken")
+		require.False(t, f.AnewWaits(""), "it was taken")
 	}
-}
-
-// A list of what was gained waits until a whole list supersedes it, and supersedes none.
-func TestAWholeListSupersedesAGainedOne(t *testing.T) {
-	f := fill(New(Options{}), barrier(Replaced, 1), barrier(Gained, 0))
-	require.Equal(t, 2, f.Len())
-	waits, anew := f.ListWaits("")
-	require.True(t, waits)
-	require.False(t, anew)
-	f = fill(New(Options{}), barrier(Gained, 0), delta(Added, "x", "1", 1), barrier(Replaced, 2))
-	require.Equal(t, "added x@1; replaced @2", show(f.TryPop()))
 }
 
 // The age of the queue is how far the consumer lags, also where only few objects change.

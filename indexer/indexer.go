@@ -369,12 +369,12 @@ func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	}
 }
 
-// Drop removes every object for which keep returns false, and calls each for every removed
-// object. Keep must not read the cache.
-func (w Writer) Drop(keep func(object.Head) bool, each func(Change)) {
+// Drop removes every object for which drop reports true, and calls each for every removed
+// object. Neither may read the cache.
+func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	list := &w.to.all
 	for at := list.len() - 1; at >= 0; at-- { // the last object takes the place of a removed one
-		if e := list.owners[at]; !keep(e.object) {
+		if e := list.owners[at]; drop(e.object) {
 			w.to.remove(e)
 			each(Change{Key: e.key(), Old: e.object, Existed: true})
 		}

@@ -105,7 +105,6 @@ millrace_informer_selection{by="server",resource="pods"} 0
 # TYPE millrace_informer_state gauge
 millrace_informer_state{resource="pods",state="BackingOff"} 0
 millrace_informer_state{resource="pods",state="Connecting"} 0
-millrace_informer_state{resource="pods",state="Gaining"} 0
 millrace_informer_state{resource="pods",state="Idle"} 0
 millrace_informer_state{resource="pods",state="InitialWatch"} 0
 millrace_informer_state{resource="pods",state="Listing"} 0

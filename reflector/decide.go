@@ -65,10 +65,8 @@ func (r *Reflector) learn(did State, fail *failure.Failure) {
 	case errors.Is(fail.Err, errBack):
 		r.backs++
 		r.expired, r.anew = true, true
-	case did == Gaining:
-		r.unpaged = r.unpaged || expired(fail.Err) // a page, since the list had no version to begin with
 	case did == Listing && expired(fail.Err):
-		r.unpaged = r.expired || r.opts.Consistent || r.opts.PageSize > 0
+		r.unpaged = r.expired || r.opts.consistent() || r.opts.PageSize > 0
 		r.expired = true
 	case did == Listing, did == Resuming && !r.current():
 	case expiredWatch(fail):

@@ -30,8 +30,8 @@
 //
 // The function of a state runs it to its end and returns why it failed, if it did. Run asks decide.go for
 // the next state, which says when a list follows and when a streaming list gives way to one. Three
-// things have a list take the place of the next watch besides: something that was queued is lost
-// (relist.go), more is wanted (narrowing.go), and watches fail for too long (following.go).
+// things have a list take the place of the next watch besides: something that was queued is lost, or
+// objects came to be owned (relist.go), and watches fail for too long (following.go).
 //
 // # Guarantees
 //

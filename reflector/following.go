@@ -38,7 +38,7 @@ type following struct {
 func (f *following) failed(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
-		errors.Is(fail.Err, errLost), errors.Is(fail.Err, errGained):
+		errors.Is(fail.Err, errRelist):
 		return // these have lists of their own
 	case refusal(fail):
 		if f.refused.IsZero() {
@@ -99,7 +99,7 @@ func (r *Reflector) poll(state State) State {
 // bookmarks.
 func (r *Reflector) followed(state State, brought uint64, fail *failure.Failure) {
 	switch {
-	case brought > 0, fail == nil && state != Listing && state != Gaining:
+	case brought > 0, fail == nil && state != Listing:
 		r.following = following{}
 		r.update(func(s *Status) { s.Polling = false })
 	case state == Watching && fail != nil:

@@ -24,15 +24,14 @@ const relistPage = 500
 func (r *Reflector) list(ctx context.Context) *failure.Failure {
 	r.countList()
 	began := time.Now()
-	items, rv, fail := r.read(ctx, 0)
+	items, rv, fail := r.read(ctx)
 	if fail != nil {
 		return fail
 	}
 	return r.replace(items, rv, began, failure.PhaseList)
 }
 
-// read reads a list of what is wanted and was not at a turn.
-func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head, rv string, fail *failure.Failure) {
+func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, fail *failure.Failure) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
@@ -41,7 +40,7 @@ func (r *Reflector) read(ctx context.Context, since uint64) (items []object.Head
 	ctx, answered := r.ask(ctx)
 	defer answered()
 	defer r.calls.stop()
-	list := r.source.List(ctx, r.request(r.listOptions(), since))
+	list := r.source.List(ctx, r.request(r.listOptions(), true))
 	for item, err := range list.Items {
 		if err != nil {
 			return nil, "", failed(ctx, failure.PhaseList, err)
@@ -94,7 +93,7 @@ func (r *Reflector) listOptions() metav1.ListOptions {
 	case r.unpaged:
 	case r.opts.PageSize > 0:
 		opts.Limit = r.opts.PageSize
-	case r.expired, r.rv != "", r.opts.Consistent:
+	case r.expired, r.rv != "", r.opts.consistent():
 		opts.Limit = relistPage
 	default:
 		opts.ResourceVersion = "0"
@@ -125,12 +124,11 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 // countList is called before the list, so that a list that fails counts too. If one that is
 // Anew waits, the cache still holds what was before it: the next list takes nothing back either.
 func (r *Reflector) countList() {
-	_, anew := r.queue.ListWaits("")
-	r.anew = r.anew || anew
+	r.anew = r.anew || r.queue.AnewWaits("")
 	r.following.listing(time.Now())
 	r.update(func(s *Status) {
 		s.Lists++
-		if s.RV != "" {
+		if s.RV != "" && r.owned.began == r.owned.listed {
 			s.Relists++
 		}
 	})
@@ -146,8 +144,8 @@ func (r *Reflector) replace(items []object.Head, rv string, began time.Time, pha
 	r.hears(now)
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
-	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
-	r.earlier, r.share.listed = nil, r.share.began
+	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(), Received: began, Decoded: now, Queued: now})
+	r.earlier, r.owned.listed = nil, r.owned.began
 	if !resumed {
 		r.listed()
 	}

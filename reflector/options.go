@@ -72,6 +72,10 @@ type Options struct {
 	// yields those themselves that have not changed (see source.Request).
 	Known wire.Known
 
+	// Ownership, if not nil, says which objects are reflected. It makes the first list a
+	// consistent read.
+	Ownership Ownership
+
 	// Initial says how the initial state is read.
 	Initial Initial
 
@@ -182,6 +186,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.Timing.Backoff = o.Timing.Backoff.withDefaults()
 	return o, errors.Join(errs...)
 }
+
+// consistent reports whether the first list is a consistent read.
+func (o Options) consistent() bool { return o.Consistent || o.Ownership != nil }
 
 // selectors is the part of the request that is the same in lists and watches.
 func (o Options) selectors() metav1.ListOptions {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -36,9 +37,10 @@ type Reflector struct {
 	history
 	watches
 	earlier *earlier // to begin with; nil where there is none, or none any more
-	share   share
+	owned   owned
 	fits    reflect.Type // the Go type of the last object
 	pace    pacer
+	relists *rate.Limiter    // of lists that follow gains
 	losing  *failure.Failure // what lost was when the list in progress began
 
 	nudge    chan struct{}                   // holds a token when a back-off is to end
@@ -76,10 +78,10 @@ type Queue interface {
 	// WaitForRoom is called before each change of a watch. It may hold it up, for as
 	// long as ctx lasts.
 	WaitForRoom(ctx context.Context) error
-	// ListWaits reports whether a list that the reflector added has not been taken yet, and
-	// whether that list is Anew. The reflector passes an empty namespace, which stands for
-	// its own, as it does in the keys of lists and bookmarks.
-	ListWaits(namespace string) (waits, anew bool)
+	// AnewWaits reports whether a list that the reflector added, and that is Anew, has not been
+	// taken yet. The reflector passes an empty namespace, which stands for its own, as it does
+	// in the keys of lists and bookmarks.
+	AnewWaits(namespace string) bool
 }
 
 // New returns a reflector that is not running. Options that contradict each
@@ -90,6 +92,7 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	r.anew = opts.Consistent
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
+	r.relists = rate.NewLimiter(2, 20)
 	r.made = time.Now()
 	r.heardAt.Store(never)
 	r.status = Status{State: Idle, Since: r.made}
@@ -151,8 +154,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 	if r.earlier != nil {
 		r.earlier = &earlier{Earlier: r.earlier.Earlier}
 	}
-	state, _ := r.relist(r.first(), nil)
-	state, _ = r.gaining(ctx, state, nil)
+	state, _ := r.relist(ctx, r.first(), nil)
 	for ctx.Err() == nil {
 		state = r.poll(state)
 		heard := r.heard
@@ -163,8 +165,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 		}
 		next, fail := r.decide(state, fail, broken)
 		r.followed(state, r.heard-heard, fail)
-		next, fail = r.gaining(ctx, next, fail)
-		if next, fail = r.relist(next, fail); fail != nil {
+		if next, fail = r.relist(ctx, next, fail); fail != nil {
 			r.record(fail)
 			if r.verdict(ctx, fail) == failure.Stop {
 				return fail
@@ -215,7 +216,7 @@ func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, 
 }
 
 func (r *Reflector) attempt(ctx context.Context, state State) *failure.Failure {
-	r.losing, r.share.began = r.lost.Load(), r.turn()
+	r.losing, r.owned.began = r.lost.Load(), r.gains()
 	switch state {
 	case Listing:
 		r.enter(Listing)
@@ -226,9 +227,6 @@ func (r *Reflector) attempt(ctx context.Context, state State) *failure.Failure {
 	case Resuming:
 		r.enter(Resuming)
 		return r.resume(ctx)
-	case Gaining:
-		r.enter(Gaining)
-		return r.gain(ctx)
 	default:
 		r.enter(Connecting)
 		return r.watch(ctx)

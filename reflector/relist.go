@@ -1,22 +1,26 @@
 package reflector
 
 import (
+	"context"
 	"errors"
 
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// errLost ends a watch when the state is to be listed anew.
-var errLost = errors.New("something that was queued is lost; a list follows")
+// errRelist ends a watch when the state is to be listed anew.
+var errRelist = errors.New("a list follows")
 
-// Relist has the state listed anew, because something that was queued is lost: f says what,
-// and why. That counts as a failure, so that the list follows after a back-off, which grows if
-// this goes on. A list that fails is tried again. Relist may be called from anywhere, under
-// any lock, and whether the reflector runs or not.
+// Relist has the state listed anew. If something that was queued is lost, f says what, and why:
+// that counts as a failure, so that the list follows after a back-off, which grows if this goes
+// on. A nil f announces a gain (see Ownership), which is no failure. A list that fails is tried
+// again. Relist may be called from anywhere, under any lock, and whether the reflector runs or
+// not.
 func (r *Reflector) Relist(f *failure.Failure) {
-	r.lost.Store(f)
+	if f != nil {
+		r.lost.Store(f)
+	}
 	if end := r.endWatch.Load(); end != nil {
-		(*end)(errLost)
+		(*end)(errRelist)
 	}
 }
 
@@ -27,25 +31,30 @@ func (r *Reflector) watching(end func(error)) {
 		return
 	}
 	r.endWatch.Store(&end)
-	switch {
-	case r.lost.Load() != nil:
-		end(errLost)
-	case r.turn() != r.share.listed:
-		end(errGained)
+	if r.lost.Load() != nil || r.gained() {
+		end(errRelist)
 	}
 }
+
+// gained reports whether objects have come to be owned since the list that is queued began.
+func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 
 // listed notes that a list is queued which began when losing was what was known to be lost.
 // What was lost since then may be in it as it was.
 func (r *Reflector) listed() { r.lost.CompareAndSwap(r.losing, nil) }
 
-// relist says where to go on instead, and why, if something is lost.
-func (r *Reflector) relist(next State, fail *failure.Failure) (State, *failure.Failure) {
-	lost := r.lost.Load()
-	if lost == nil || next != Watching && next != Gaining {
-		return next, fail
+// relist says where to go on instead, and why, if something is lost or was gained.
+func (r *Reflector) relist(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
+	if fail != nil && errors.Is(fail.Err, errRelist) {
+		fail = nil
 	}
-	if fail == nil || errors.Is(fail.Err, errLost) {
+	lost := r.lost.Load()
+	switch {
+	case next != Watching || lost == nil && !r.gained():
+		return next, fail
+	case lost == nil:
+		_ = r.relists.Wait(ctx) // its error is that of ctx, which ends the run
+	case fail == nil:
 		again := *lost // what is recorded is completed
 		fail = &again
 	}

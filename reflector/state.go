@@ -27,9 +27,6 @@ const (
 	// server has forgotten the history since, contradicts the state, or does not confirm
 	// it in time, a list takes its place.
 	Resuming
-	// Gaining: listing what has come to be wanted, while the rest stays (see
-	// Reflector.Narrow). A failure is followed by a back-off and another list.
-	Gaining
 	// Connecting: asking for a watch from the last resource version. The server
 	// has not accepted it yet. A failure is as one of Watching.
 	Connecting
@@ -57,8 +54,6 @@ func (s State) String() string {
 		return "InitialWatch"
 	case Resuming:
 		return "Resuming"
-	case Gaining:
-		return "Gaining"
 	case Connecting:
 		return "Connecting"
 	case Watching:
@@ -98,11 +93,11 @@ type Status struct {
 	Resumed bool
 
 	Lists      uint64 // lists and streaming lists begun
-	Relists    uint64 // those of them that replaced a state; more than a few an hour mean that watches fall behind the server's history
+	Relists    uint64 // those of them that replaced a state; more than a few an hour mean that watches fall behind the server's history. A list of objects that came to be owned is none
 	Watches    uint64 // watches begun, streaming lists included
 	Events     uint64 // changes queued
 	Bookmarks  uint64 // bookmarks queued; none on a quiet watch for minutes means that every reconnect may expire
-	Passed     uint64 // changes of objects that are not wanted (see Reflector.Narrow)
+	Passed     uint64 // changes of objects that are not wanted (see Ownership)
 	Duplicates uint64 // events that were dropped because they told nothing new
 	Failures   uint64 // failures of all phases
 

@@ -121,7 +121,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)
 	defer answered() // also if the source panics
-	events, err := r.source.Watch(ctx, r.request(opts, 0))
+	events, err := r.source.Watch(ctx, r.request(opts, opts.SendInitialEvents != nil))
 	answered()
 	if err != nil {
 		return failed(ctx, failure.PhaseWatchOpen, err)

@@ -35,7 +35,7 @@ func (a *applier) keep(deltas []deltafifo.Delta) {
 		switch {
 		case d.Anew:
 			maps.Copy(coming, a.keepItems(d.Items, known))
-		case d.Type == deltafifo.Replaced, d.Type == deltafifo.Gained:
+		case d.Type == deltafifo.Replaced:
 			for _, item := range d.Items {
 				note(item)
 			}

@@ -30,10 +30,7 @@ type feed struct {
 
 	// Where a share of the objects is wanted:
 	selecting *selecting
-	listed    uint64        // the turn of the last list that was applied; guarded by core.join
-	floors    []floor       // guarded by core.join
-	before    []*feed       // until it is whole, those by whose lists the cache has its namespaces, sorted; guarded by core.join
-	held      atomic.Uint64 // listed, once readers see it
+	held      atomic.Uint64 // the gains before the list that readers see
 
 	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs
 	unsaved   atomic.Pointer[failure.Failure] // why its snapshot was not written at last; nil if it was
@@ -118,5 +115,5 @@ func (w within) Add(d deltafifo.Delta) {
 	w.DeltaFIFO.Add(d)
 }
 
-// ListWaits implements reflector.Queue.
-func (w within) ListWaits(string) (waits, anew bool) { return w.DeltaFIFO.ListWaits(w.namespace) }
+// AnewWaits implements reflector.Queue.
+func (w within) AnewWaits(string) bool { return w.DeltaFIFO.AnewWaits(w.namespace) }

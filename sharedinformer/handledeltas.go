@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
 )
 
 // process applies what the feeds queue until ctx is done, which is when they have
@@ -107,8 +108,8 @@ func (i *core) change(deltas []deltafifo.Delta, changes *applier) (failures []*i
 			i.packing.count(changes.events)
 		}
 	})
-	for _, f := range changes.listed {
-		f.held.Store(f.listed)
+	for f, gains := range changes.lists {
+		f.held.Store(gains)
 	}
 	i.publish(changes)
 	return failures, look
@@ -168,11 +169,11 @@ type applier struct {
 	settled  []settled
 
 	// Where a share of the objects is wanted:
-	terms        *terms                // nil where all are
-	listed       []*feed               // of which a list was applied
-	listing      *feed                 // of which a whole list is being applied
-	listedBefore uint64                // the turn of the list before that
-	away         map[identity]struct{} // what that list showed elsewhere
+	terms *terms                // nil where all are
+	lists map[*feed]uint64      // the gains before each list that was applied
+	gains uint64                // those before the list that is being applied
+	held  uint64                // those before the list before that
+	away  map[identity]struct{} // what the list that is being applied showed elsewhere
 }
 
 // settled is what became of a late delta.
@@ -194,17 +195,14 @@ func (a *applier) expect(deltas []deltafifo.Delta, initial bool) {
 }
 
 func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
-	if a.terms != nil {
-		a.reached(d)
-		if (d.Type <= deltafifo.Deleted || d.Type == deltafifo.Passed) && !a.ours(w, d) {
-			return
-		}
-	}
-	if d.Type == deltafifo.Passed {
-		a.passed(w, d)
+	switch {
+	case d.Type == deltafifo.Passed:
+		a.passed(w, d, d.Part.Away[0], d.Part.Gone)
 		return
-	}
-	if d.Late && !a.takes(w, d) {
+	case a.terms != nil && d.Type <= deltafifo.Deleted && a.since(d.Object) == 0:
+		a.passed(w, d, object.VersionOf(d.Object), d.Type == deltafifo.Deleted)
+		return
+	case d.Late && !a.takes(w, d):
 		return
 	}
 	switch d.Type {
@@ -221,24 +219,39 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 		a.informer.syncing.Store(false)
 	case deltafifo.Trim:
 		a.trimmed(w, d)
-	case deltafifo.Gained:
-		a.gained(w, d)
-	case deltafifo.Lose:
-		a.lose(w, d)
+	case deltafifo.Drop:
+		w.Drop(d.Part.Drop, func(c indexer.Change) { a.add(d, event{Type: Delete, Object: c.Old, Moved: true}) })
 	case deltafifo.Bookmark: // its RV is the batch's
 		a.informer.marked(d.RV)
 	}
 }
 
-// passed lets go of an object that has left what the source chooses, of which only the version has
-// come.
-func (a *applier) passed(w indexer.Writer, d *deltafifo.Delta) {
-	left := d.Part.Away[0]
-	if have, cached := w.Get(d.Key); cached && !olderThan(left.RV, have) {
-		w.Delete(d.Key)
-		a.informer.gone.add(have, left.RV)
-		a.add(d, event{Type: Delete, Object: have, FinalStateUnknown: true})
+// passed drops the cached object of a key if a change says that it is not wanted any more, that
+// it was deleted, or that another one has its key.
+func (a *applier) passed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
+	have, cached := w.Get(d.Key)
+	if !cached || olderThan(now.RV, have) {
+		return
 	}
+	w.Delete(d.Key)
+	e := event{Type: Delete, Object: have}
+	switch ended := deleted || have.GetUID() != now.UID; {
+	case ended:
+		e.FinalStateUnknown = true
+		a.informer.gone.add(have, forGood)
+	case a.terms == nil: // it may come back
+		e.FinalStateUnknown = true
+		a.informer.gone.add(have, now.RV)
+	default:
+		e.Moved = true
+	}
+	a.add(d, e)
+}
+
+// olderThan reports whether a version is known to be below that of a cached object.
+func olderThan(rv string, have object.Head) bool {
+	order, err := object.CompareRV(rv, have.GetResourceVersion())
+	return err == nil && order < 0
 }
 
 // takes reports whether a late delta is news: later than what is cached under its key,
@@ -267,10 +280,7 @@ func (a *applier) replaced(w indexer.Writer, d *deltafifo.Delta) {
 	}
 	a.initial = f == nil || !f.whole
 	if a.terms != nil {
-		if f == nil {
-			return // its objects are trimmed
-		}
-		a.narrow(d, f)
+		a.own(d, f)
 	}
 	replace := w.Replace
 	if d.Anew {
@@ -339,7 +349,7 @@ func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	switch {
 	case d.Type == deltafifo.Replaced:
 		return a.initial
-	case d.Type == deltafifo.Gained, a.informer.synced.Load():
+	case a.informer.synced.Load():
 		return false
 	}
 	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
@@ -132,6 +133,25 @@ func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
 		_, kept := i.Cache().Get(object.Key{Namespace: "a", Name: other})
 		require.Equal(t, want, heard)
 		require.Equal(t, !lost, kept, "of the slot that was lost")
+	})
+}
+
+// The watch had read a change when the slot was lost, and queues it behind the loss.
+func TestS05_AChangeThatComesAfterTheLossIsNotCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var read partial
+		w.put("a", "x", func(o partial) { read = o })
+		share := &given{owned: shard.AllSlots(1), changed: make(chan struct{})}
+		i := New[partial](part{w}, Options{Initial: reflector.List, Shard: shard.Scope{Key: shard.ByUID(), Share: share}})
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.Equal(t, 1, i.Cache().Len())
+		share.set(shard.NewSlots(1))
+		synctest.Wait()
+		i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(read), Object: read, RV: read.ResourceVersion})
+		synctest.Wait()
+		require.Zero(t, i.Cache().Len())
 	})
 }
 

@@ -123,16 +123,11 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	all.leaving, all.waiting = slices.DeleteFunc(all.leaving, idle), slices.DeleteFunc(all.waiting, idle)
 	var feeds, come []*feed
 	before := all.all()
-	var kept []*feed
-	if i.shards != nil {
-		kept = keepers(before)
-	}
 	for _, f := range set {
 		if stays := exactly(before, f.namespace); stays != nil {
 			feeds = append(feeds, stays)
 			continue
 		}
-		f.succeed(kept)
 		f.came = all.changes
 		feeds, come = append(feeds, f), append(come, f)
 	}
@@ -215,10 +210,10 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 	if namespace != metav1.NamespaceAll {
 		queue = within{i.queue, namespace}
 	}
-	f.reflector = reflector.New(from, queue, opts)
 	if i.shards != nil {
 		f.selecting = &selecting{shards: i.shards}
-		f.reflector.Narrow(f.selecting)
+		opts.Ownership = f.selecting
 	}
+	f.reflector = reflector.New(from, queue, opts)
 	return f
 }

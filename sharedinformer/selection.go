@@ -43,7 +43,7 @@ func (s Selection) String() string {
 // MarshalText lets a status print readably as JSON.
 func (s Selection) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// selecting is the shards of an informer for one of its feeds. It is the reflector.Narrowing
+// selecting is the shards of an informer for one of its feeds. It is the reflector.Ownership
 // of that, asks the server for what is wanted, and notes whether it gets that: with each
 // request anew, since another server may answer. Whatever the server does, objects that
 // are not wanted are left out here.
@@ -58,15 +58,14 @@ type selecting struct {
 // something on the way may dislike it, and not say so.
 const maxUnanswered = 4
 
-// Narrow implements reflector.Narrowing. An object whose key may change, and that the cache
+// Select implements reflector.Ownership. An object whose key may change, and that the cache
 // has, is not known to be deleted where a list lacks it: it may be another process's now.
-//
-// The slots that the server is asked for are those of now, or later than the turn at
-// which the attempt began. One that comes afterwards is another turn, and listed.
-func (s *selecting) Narrow(req *source.Request, since uint64) (away func() []object.Version) {
+func (s *selecting) Select(req *source.Request, lists bool) (away func() []object.Version) {
 	var mu sync.Mutex
 	var all []object.Version
-	asked := s.now.Load().after(since)
+	lists = lists && !s.Key.Fixed()
+	listed := false
+	asked := s.now.Load().slots
 	selection, shown := s.ask(asked)
 	req.Selection = selection
 	req.Wanted = func(o object.Head) bool {
@@ -74,22 +73,26 @@ func (s *selecting) Narrow(req *source.Request, since uint64) (away func() []obj
 		if shown != nil {
 			shown(asked.HasHash(hash))
 		}
-		term := s.now.Load().of(hash)
-		if term == 0 && since == 0 && !s.Key.Fixed() {
-			if v := object.VersionOf(o); s.mayHave(v) {
-				mu.Lock()
-				defer mu.Unlock()
+		if s.now.Load().of(hash) > 0 {
+			return true
+		}
+		if !lists {
+			return false
+		}
+		if v := object.VersionOf(o); s.mayHave(v) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !listed {
 				all = append(all, v.Clone())
 			}
 		}
-		return term > since
+		return false
 	}
 	return func() []object.Version {
 		mu.Lock()
 		defer mu.Unlock()
-		noted := all
-		all = nil
-		return noted
+		listed = true
+		return all
 	}
 }
 

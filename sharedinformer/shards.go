@@ -3,7 +3,6 @@ package sharedinformer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,20 +17,20 @@ import (
 // shards is which part of its objects an informer is to have: those in the slots of a
 // share, which come and go. Each feed has it with what that knows of the server (see selecting).
 //
-// Each change by which slots come is a turn. A slot's objects are in the cache when a list
-// that began at the turn of its term, or behind it, has been applied; what the queue brings
-// of them before is left out, since it may be older than what the owner before wrote (S04).
+// Each change by which slots come is a gain. The cache holds a slot when a list that began after
+// the gain of its term has been applied. Until then it may have objects of the slot that are older
+// than what the owner before wrote (S04).
 type shards struct {
 	shard.Scope
 	mayHave func(object.Version) bool // whether the cache has, or may come to have, an object
-	lost    func()                    // has the cache let go of what is not wanted
-	gained  func()                    // has the reflectors list what is wanted besides
+	lost    func(shard.Slots)         // has the cache drop the objects of slots
+	gained  func()                    // has the reflectors list anew
 
 	ask    func(func()) error // calls the share, which is a user's
 	failed func(error)        // is told why that failed
 	asking chan struct{}      // a token while the share is asked
 
-	mu  sync.Mutex // orders changes of now, and what lost and Turn say of them; nothing of a user's is called under it
+	mu  sync.Mutex // orders changes of now, and what lost and Gains say of them; nothing of a user's is called under it
 	now atomic.Pointer[terms]
 }
 
@@ -47,31 +46,17 @@ const (
 type terms struct {
 	slots   shard.Slots
 	changed <-chan struct{} // closed when there are other terms
-	turn    uint64
-	since   []uint64 // the turn at which the term of each slot began; 0 where it is not ours
+	gains   uint64
+	since   []uint64 // the gain by which the term of each slot began; 0 where it is not ours
 	epochs  []uint64
 }
 
-// of returns the turn at which the slot of a hash came, and 0 where it is not ours.
+// of returns the gain by which the slot of a hash came, and 0 where it is not ours.
 func (t *terms) of(hash uint64) uint64 {
 	if len(t.since) == 0 {
 		return 0
 	}
 	return t.since[shard.SlotOf(hash, len(t.since))]
-}
-
-// after returns the slots that came after a turn.
-func (t *terms) after(turn uint64) shard.Slots {
-	if turn == 0 {
-		return t.slots
-	}
-	var came []int
-	for slot, since := range t.since {
-		if since > turn {
-			came = append(came, slot)
-		}
-	}
-	return shard.NewSlots(len(t.since), came...)
 }
 
 // stale reports whether there are other terms.
@@ -84,38 +69,45 @@ func (t *terms) stale() bool {
 	}
 }
 
-// nothing returns the terms that follow where the share cannot say what is ours, and whether
-// slots were lost.
-func (t *terms) nothing() (next *terms, lost bool) {
+// nothing returns the terms that follow where the share cannot say what is ours.
+func (t *terms) nothing() *terms {
 	again := make(chan struct{})
 	time.AfterFunc(afterFault, func() { close(again) })
-	return &terms{turn: t.turn, changed: again}, slices.ContainsFunc(t.since, func(since uint64) bool { return since > 0 })
+	return &terms{gains: t.gains, changed: again}
 }
 
-// next returns the terms that follow, and whether slots were lost. A slot that was lost and
-// came back meanwhile is known by its epoch.
-func (t *terms) next(share shard.Share) (next *terms, lost bool) {
-	next = &terms{turn: t.turn}
+// next returns the terms that follow.
+func (t *terms) next(share shard.Share) *terms {
+	next := &terms{gains: t.gains}
 	next.slots, next.changed = share.Owned()
 	total := next.slots.Total()
 	next.since, next.epochs = make([]uint64, total), make([]uint64, total)
-	for slot, since := range t.since {
-		lost = lost || since > 0 && (total != len(t.since) || !next.slots.Has(slot))
-	}
 	for _, slot := range next.slots.All() {
 		term, known := share.Term(slot)
-		next.since[slot], next.epochs[slot] = t.turn+1, term.Epoch
-		switch had := total == len(t.since) && t.since[slot] > 0; {
-		case had && known && term.Epoch == t.epochs[slot]:
+		next.epochs[slot] = term.Epoch
+		if known && total == len(t.since) && t.since[slot] > 0 && t.epochs[slot] == term.Epoch {
 			next.since[slot] = t.since[slot]
-		case had:
-			lost = true
-			fallthrough
-		default:
-			next.turn = t.turn + 1
+			continue
+		}
+		next.gains = t.gains + 1
+		next.since[slot] = next.gains
+	}
+	return next
+}
+
+// lost returns the slots of t whose terms have ended by those that follow. One that came back
+// in between is known by its epoch.
+func (t *terms) lost(next *terms) shard.Slots {
+	if t.slots.Total() != next.slots.Total() {
+		return t.slots
+	}
+	lost := shard.NewSlots(t.slots.Total())
+	for _, slot := range t.slots.All() {
+		if t.since[slot] != next.since[slot] {
+			lost = lost.Union(shard.NewSlots(t.slots.Total(), slot))
 		}
 	}
-	return next, lost
+	return lost
 }
 
 // divide gives the informer the part that a scope has. It is called by newCore.
@@ -127,16 +119,19 @@ func (i *core) divide(by shard.Scope) {
 	close(outset)
 	i.shards = &shards{
 		Scope: by, mayHave: i.mayHave,
-		lost: func() { i.queue.Add(deltafifo.Delta{Type: deltafifo.Lose}) },
+		lost: func(slots shard.Slots) {
+			drop := func(o object.Head) bool { return slots.HasHash(by.Key.Hash(o)) }
+			i.queue.Add(deltafifo.Delta{Type: deltafifo.Drop, Part: &deltafifo.Part{Drop: drop}})
+		},
 		gained: func() {
 			for _, f := range i.feeds.all() {
-				f.reflector.Gained()
+				f.reflector.Relist(nil)
 			}
 		},
 		ask: i.askShare, asking: make(chan struct{}, 1),
 		failed: func(err error) { i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Err: err}) },
 	}
-	i.shards.now.Store(&terms{turn: 1, changed: outset})
+	i.shards.now.Store(&terms{gains: 1, changed: outset})
 	if err := i.shards.unfit(i.from); err != nil {
 		now := time.Now()
 		i.feeds.refused = &failure.Failure{Resource: i.from.Name, Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
@@ -192,24 +187,24 @@ func (s *shards) look() *terms {
 	}
 	s.asking <- struct{}{}
 	before := s.now.Load()
-	t, lost := before, false
+	t = before
 	var err error
 	if before.stale() {
-		if err = s.ask(func() { t, lost = before.next(s.Share) }); err != nil {
-			t, lost = before.nothing()
+		if err = s.ask(func() { t = before.next(s.Share) }); err != nil {
+			t = before.nothing()
 		}
 	}
 	s.mu.Lock()
 	s.now.Store(t)
-	if lost { // it is queued before any list that begins at these terms
-		s.lost()
+	if lost := before.lost(t); lost.Len() > 0 { // it is queued before any list that begins in these terms
+		s.lost(lost)
 	}
 	s.mu.Unlock()
 	<-s.asking
 	if err != nil {
 		s.failed(fmt.Errorf("%w; nothing is held until it says what is ours", err))
 	}
-	if t.turn != before.turn {
+	if t.gains != before.gains {
 		s.gained()
 	}
 	return t
@@ -240,12 +235,12 @@ func (s *shards) watch(ctx context.Context) {
 	}
 }
 
-// Turn implements reflector.Narrowing.
-func (s *shards) Turn() uint64 {
+// Gains implements reflector.Ownership.
+func (s *shards) Gains() uint64 {
 	s.look()
 	s.mu.Lock() // until what was lost is queued
 	defer s.mu.Unlock()
-	return s.now.Load().turn
+	return s.now.Load().gains
 }
 
 // unfit says why the objects of a source cannot be divided; nil if they can.

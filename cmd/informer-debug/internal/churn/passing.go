@@ -35,8 +35,8 @@ type nowhere struct{}
 func (nowhere) Add(deltafifo.Delta)               {}
 func (nowhere) WaitForRoom(context.Context) error { return nil }
 
-// ListWaits implements reflector.Queue: nothing waits.
-func (nowhere) ListWaits(string) (waits, anew bool) { return false, false }
+// AnewWaits implements reflector.Queue: nothing waits.
+func (nowhere) AnewWaits(string) bool { return false }
 
 // Describe implements source.ListerWatcher.
 func (p *passing) Describe() source.Description { return source.Description{Name: p.at.String()} }

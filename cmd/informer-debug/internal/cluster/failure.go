@@ -79,12 +79,13 @@ func (t Target) ShowState(c *terminal.Console, s reflector.Status) {
 		c.Trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", terminal.Duration(s.RetryAt.Sub(s.Since)), FailureText(s.Failure))))
 	case reflector.InitialWatch, reflector.Listing:
 		what := t.String()
-		if s.RV != "" {
+		switch {
+		case s.RV != "" && s.Attempts == 0:
+			what = "again, with the slots that came"
+		case s.RV != "":
 			what = "again, the changes after rv " + s.RV + " are gone"
 		}
 		c.State(s.Since, "%s", name(what))
-	case reflector.Gaining:
-		c.State(s.Since, "%s", name(t.String()+", the slots that came"))
 	case reflector.Resuming:
 		c.State(s.Since, "%s", name(t.String()+", from a snapshot"))
 	case reflector.Watching:
