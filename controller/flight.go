@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/flight"
-	"github.com/millrace-dev/millrace/internal/handover"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -38,7 +38,7 @@ func (s *session) taken(a *attempt, now time.Time) {
 func (s *session) done(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
 	switch {
-	case err != nil && (s.ended(err) || handover.Over(a.Context)):
+	case err != nil && (s.ended(err) || sharding.Over(a.Context)):
 		e.Outcome = "cancelled"
 	case IsTerminal(err):
 		e.Outcome, e.Text = "terminal error", fmt.Sprint(err)

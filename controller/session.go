@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace-dev/millrace/internal/handover"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/internal/throttle"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/workqueue"
@@ -28,7 +28,7 @@ type session struct {
 	early      early
 	streaks    streaks
 	slow       throttle.Log //  reconciles that have not returned
-	waits      handover.Waits
+	waits      sharding.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
 	changed    chan struct{}  // a token: look again whether all sources are synced
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/millrace-dev/millrace/internal/handover"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 )
@@ -53,7 +53,7 @@ var errNotHeld = errors.New("the cache does not have yet what came with the slot
 func (w *work) lacks(ctx context.Context, informer any, scope shard.Scope, holds func(uint64) bool, key object.Key) error {
 	switch token, ours := w.share.Term(w.token.Slot); {
 	case !ours || token != w.token:
-		return handover.Loss(ctx)
+		return sharding.Loss(ctx)
 	case !holds(w.hash):
 		return errNotHeld
 	case !scope.Key.Fixed() && key == w.key && slices.Contains(w.had, informer):

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/failure"
-	"github.com/millrace-dev/millrace/internal/handover"
 	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -104,7 +104,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	switch {
 	case err != nil && s.ended(err):
 		return // it is nothing of the request's
-	case err != nil && handover.Over(a.Context):
+	case err != nil && sharding.Over(a.Context):
 		s.drop(req) // who has it now begins anew
 	case IsTerminal(err):
 		c.failed(a, err)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -132,9 +133,9 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 		for state := reflector.Idle; state <= reflector.Stopped; state++ {
 			found.put(c.state, prometheus.GaugeValue, truth(i.Reflector.State == state), add, resource, state.String())
 		}
-		if by := i.Selection; by == sharedinformer.SelectionByServer || by == sharedinformer.SelectionByClient {
-			found.put(c.selected, prometheus.GaugeValue, truth(by == sharedinformer.SelectionByServer), add, resource, "server")
-			found.put(c.selected, prometheus.GaugeValue, truth(by == sharedinformer.SelectionByClient), add, resource, "client")
+		if by := i.Selection; by == shard.SelectionByServer || by == shard.SelectionByClient {
+			found.put(c.selected, prometheus.GaugeValue, truth(by == shard.SelectionByServer), add, resource, "server")
+			found.put(c.selected, prometheus.GaugeValue, truth(by == shard.SelectionByClient), add, resource, "client")
 		}
 		for _, m := range c.informer {
 			found.put(m.desc, m.kind, m.value(i), m.merge, resource)

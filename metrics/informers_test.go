@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -57,7 +58,7 @@ func TestInformerMetrics(t *testing.T) {
 	source := statuses{{
 		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Passed: 6, Failures: 3},
 		Synced:    true, Objects: 12, QueueDepth: 4, QueueAge: 1500 * time.Millisecond,
-		Selection: sharedinformer.SelectionByClient,
+		Selection: shard.SelectionByClient,
 		Packed:    sharedinformer.PackedStatus{Bytes: 900, Kept: 1, Opened: 50, Damaged: 2},
 		Handlers: []sharedinformer.HandlerStatus{
 			{Name: "audit", Place: "main.go:7", Pending: 5, Behind: 2 * time.Second, Delivered: 30, Panics: 1, Synced: true},

@@ -45,3 +45,36 @@ func (k Key) Selector(s Slots) string {
 	}
 	return b.String()
 }
+
+// Selection says who leaves out the objects that are not in an informer's share.
+type Selection uint8
+
+const (
+	// SelectionNone: the informer has no share, and nothing is left out.
+	SelectionNone Selection = iota
+	// SelectionUnknown: no answer has told yet, or all slots are in the share.
+	SelectionUnknown
+	// SelectionByServer: the server sends what is in the share, and little else (KEP-5866). The
+	// last list said so, or only what was asked for has come since, where more would have
+	// been all but certain.
+	SelectionByServer
+	// SelectionByClient: the server sends all objects, and the informer passes by those that
+	// are not in the share. It cannot select by the key, does not know how to, or is not let.
+	SelectionByClient
+)
+
+// String says it in words.
+func (s Selection) String() string {
+	switch s {
+	case SelectionNone:
+		return "none"
+	case SelectionByServer:
+		return "by the server"
+	case SelectionByClient:
+		return "by the client"
+	}
+	return "unknown"
+}
+
+// MarshalText lets a status print readably as JSON.
+func (s Selection) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

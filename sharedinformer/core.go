@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
@@ -43,7 +44,7 @@ type core struct {
 	labels    labels.Selector    // nil for everything
 	fields    fields.Selector
 	feeds     feeds
-	shards    *shards // nil where all objects are wanted
+	owned     *sharding.Ownership // nil where all objects are wanted
 
 	changed broadcaster // something that a caller may be waiting for has changed
 	synced  atomic.Bool
@@ -136,7 +137,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 		i.packing.by.OnLose(i.lose)
 		i.feeds.opts.Packer = i.packing.by
 	}
-	i.divide(opts.Shard)
+	i.own(opts.Shard)
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
 	each := i.newFeeds(i.feeds.wanted, false)
@@ -207,8 +208,8 @@ func (i *core) live(r *run) error {
 	})
 	over, looked := make(chan struct{}), make(chan struct{})
 	go func() { defer close(looked); i.resync(r.ctx, over) }()
-	if i.shards != nil {
-		r.tasks.Go(func() { i.shards.watch(r.ctx) })
+	if i.owned != nil {
+		r.tasks.Go(func() { i.owned.Follow(r.ctx) })
 	}
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
@@ -29,8 +30,8 @@ type feed struct {
 	rv    string // up to where the cache has its changes; guarded by core.join
 
 	// Where a share of the objects is wanted:
-	selecting *selecting
-	held      atomic.Uint64 // the gains before the list that readers see
+	requests *sharding.Requests
+	held     atomic.Uint64 // the gains before the list that readers see
 
 	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs
 	unsaved   atomic.Pointer[failure.Failure] // why its snapshot was not written at last; nil if it was

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -73,8 +74,8 @@ type taken struct {
 func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	i.taken.Store(&taken{len(deltas), time.Now()})
 	changes := applier{informer: i}
-	if i.shards != nil {
-		changes.terms = i.shards.now.Load()
+	if i.owned != nil {
+		changes.terms = i.owned.Last()
 	}
 	changes.expect(deltas, !i.synced.Load())
 	changes.keep(deltas)
@@ -108,8 +109,8 @@ func (i *core) change(deltas []deltafifo.Delta, changes *applier) (failures []*i
 			i.packing.count(changes.events)
 		}
 	})
-	for f, gains := range changes.lists {
-		f.held.Store(gains)
+	for _, l := range changes.lists {
+		l.feed.held.Store(l.gains)
 	}
 	i.publish(changes)
 	return failures, look
@@ -169,11 +170,10 @@ type applier struct {
 	settled  []settled
 
 	// Where a share of the objects is wanted:
-	terms *terms                // nil where all are
-	lists map[*feed]uint64      // the gains before each list that was applied
-	gains uint64                // those before the list that is being applied
-	held  uint64                // those before the list before that
-	away  map[identity]struct{} // what the list that is being applied showed elsewhere
+	terms *sharding.Terms // nil where all are
+	lists []appliedList
+	list  *sharding.List // that is being applied
+	held  uint64         // the gains before the list of the feed before that
 }
 
 // settled is what became of a late delta.
@@ -199,7 +199,7 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	case d.Type == deltafifo.Passed:
 		a.passed(w, d, d.Part.Away[0], d.Part.Gone)
 		return
-	case a.terms != nil && d.Type <= deltafifo.Deleted && a.since(d.Object) == 0:
+	case a.terms != nil && d.Type <= deltafifo.Deleted && a.terms.Since(d.Object) == 0:
 		a.passed(w, d, object.VersionOf(d.Object), d.Type == deltafifo.Deleted)
 		return
 	case d.Late && !a.takes(w, d):
@@ -280,7 +280,7 @@ func (a *applier) replaced(w indexer.Writer, d *deltafifo.Delta) {
 	}
 	a.initial = f == nil || !f.whole
 	if a.terms != nil {
-		a.own(d, f)
+		a.listed(d, f)
 	}
 	replace := w.Replace
 	if d.Anew {
@@ -325,7 +325,7 @@ func (a *applier) deleted(w indexer.Writer, d *deltafifo.Delta) {
 // event tells of a change that may have been found rather than watched.
 func (a *applier) event(d *deltafifo.Delta, c indexer.Change) {
 	switch {
-	case !c.Exists && a.terms != nil && a.moved(c.Old):
+	case !c.Exists && a.terms != nil && a.list.Moved(c.Old):
 		a.add(d, event{Type: Delete, Object: c.Old, Moved: true})
 	case !c.Exists:
 		a.informer.gone.add(c.Old, d.RV)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 )
@@ -210,9 +211,9 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 	if namespace != metav1.NamespaceAll {
 		queue = within{i.queue, namespace}
 	}
-	if i.shards != nil {
-		f.selecting = &selecting{shards: i.shards}
-		opts.Ownership = f.selecting
+	if i.owned != nil {
+		f.requests = &sharding.Requests{Ownership: i.owned}
+		opts.Ownership = f.requests
 	}
 	f.reflector = reflector.New(from, queue, opts)
 	return f

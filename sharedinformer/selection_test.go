@@ -33,7 +33,7 @@ func selects(t *testing.T, on bool, key shard.Key, opts sharedinformer.Options, 
 			r.write(r.name())
 		}
 		m := r.join(opts)
-		require.Equal(t, sharedinformer.SelectionUnknown, m.Status().Selection, "nothing has told yet")
+		require.Equal(t, shard.SelectionUnknown, m.Status().Selection, "nothing has told yet")
 		m.link.Set(simulated.Conditions{Latency: time.Millisecond})
 		for _, slot := range []int{1, 3, 4} {
 			r.give(slot, m)
@@ -60,7 +60,7 @@ func TestTheServerSelects(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			r.settled()
-			require.Equal(t, sharedinformer.SelectionByServer, m.Status().Selection, "%+v", opts)
+			require.Equal(t, shard.SelectionByServer, m.Status().Selection, "%+v", opts)
 			require.Zero(t, m.Status().Reflector.Passed)
 			r.give(6, m)
 			m.lose(1)
@@ -69,7 +69,7 @@ func TestTheServerSelects(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			r.settled()
-			require.Equal(t, sharedinformer.SelectionByServer, m.Status().Selection)
+			require.Equal(t, shard.SelectionByServer, m.Status().Selection)
 		})
 	}
 }
@@ -78,7 +78,7 @@ func TestTheServerSelects(t *testing.T) {
 // watch, another one may.
 func TestTheServerLearnsToSelect(t *testing.T) {
 	selects(t, false, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
-		require.Equal(t, sharedinformer.SelectionByClient, m.Status().Selection)
+		require.Equal(t, shard.SelectionByClient, m.Status().Selection)
 		r.srv.SetShardSelectors(true)
 		m.link.Cut()
 		time.Sleep(time.Minute)
@@ -88,7 +88,7 @@ func TestTheServerLearnsToSelect(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		r.settled()
-		require.Equal(t, sharedinformer.SelectionByServer, m.Status().Selection, "by what it sends")
+		require.Equal(t, shard.SelectionByServer, m.Status().Selection, "by what it sends")
 		require.Equal(t, passed, m.Status().Reflector.Passed)
 		r.srv.SetShardSelectors(false)
 		m.link.Cut()
@@ -98,14 +98,14 @@ func TestTheServerLearnsToSelect(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		r.settled()
-		require.Equal(t, sharedinformer.SelectionByClient, m.Status().Selection)
+		require.Equal(t, shard.SelectionByClient, m.Status().Selection)
 	})
 }
 
 // By a label no server can select.
 func TestNoServerSelectsByLabels(t *testing.T) {
 	selects(t, true, shard.ByLabel("team"), sharedinformer.Options{}, func(r *sharing, m *member) {
-		require.Equal(t, sharedinformer.SelectionByClient, m.Status().Selection)
+		require.Equal(t, shard.SelectionByClient, m.Status().Selection)
 		time.Sleep(time.Minute)
 		r.settled()
 	})
@@ -115,11 +115,11 @@ func TestNoServerSelectsByLabels(t *testing.T) {
 func TestWithoutAShareNobodySelects(t *testing.T) {
 	selects(t, true, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
 		alone := sharedinformer.New[*corev1.ConfigMap](r.source(r.net.Link("alone")).Source(), sharedinformer.Options{})
-		require.Equal(t, sharedinformer.SelectionNone, alone.Status().Selection)
-		require.NotEqual(t, sharedinformer.SelectionNone, m.Status().Selection)
+		require.Equal(t, shard.SelectionNone, alone.Status().Selection)
+		require.NotEqual(t, shard.SelectionNone, m.Status().Selection)
 	})
-	for by, want := range map[sharedinformer.Selection]bool{
-		sharedinformer.SelectionNone: false, sharedinformer.SelectionUnknown: true, sharedinformer.SelectionByClient: true,
+	for by, want := range map[shard.Selection]bool{
+		shard.SelectionNone: false, shard.SelectionUnknown: true, shard.SelectionByClient: true,
 	} {
 		text, err := json.Marshal(sharedinformer.Status{Selection: by})
 		require.NoError(t, err)

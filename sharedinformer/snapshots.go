@@ -87,7 +87,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	}
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
-	case i.shards != nil:
+	case i.owned != nil:
 		s.status.Off = "the informer has a share of the objects, and another one when it starts again"
 	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):
 		s.status.Off = fmt.Sprintf("the source reads objects of type %v, and the informer is one of %v", origin.Type, i.goType)

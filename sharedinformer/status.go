@@ -6,6 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Status is an informer seen from outside at one moment.
@@ -51,7 +52,7 @@ type Status struct {
 
 	// Selection says who leaves out what is not in the share (Options.Shard). Without a share
 	// it is SelectionNone, and JSON leaves it out.
-	Selection Selection `json:",omitzero"`
+	Selection shard.Selection `json:",omitzero"`
 
 	// Snapshot is nil without Options.Snapshot.
 	Snapshot *SnapshotStatus

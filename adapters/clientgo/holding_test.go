@@ -195,7 +195,7 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 						require.False(r, holding.Holds(theirs))
 						s, _ := clientgo.Status(i)
 						if !selects {
-							require.Equal(r, sharedinformer.SelectionByClient, s.Selection)
+							require.Equal(r, shard.SelectionByClient, s.Selection)
 						}
 
 						r.label(names[0][0], "db") // which a watch tells, unless the server selects
@@ -208,7 +208,7 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 						require.False(r, holding.Holds(ours))
 						require.True(r, holding.Holds(theirs))
 						if s, _ := clientgo.Status(i); selects { // the last list said so
-							require.Equal(r, sharedinformer.SelectionByServer, s.Selection)
+							require.Equal(r, shard.SelectionByServer, s.Selection)
 						}
 					})
 				}

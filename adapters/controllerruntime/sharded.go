@@ -16,7 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/failure"
-	"github.com/millrace-dev/millrace/internal/handover"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -103,7 +103,7 @@ type sharded struct {
 	scope shard.Scope
 	plain bool                      // the form has no namespaces
 	kinds map[schema.GroupKind]bool // that must hold a slot before work begins in it
-	waits handover.Waits
+	waits sharding.Waits
 }
 
 // parted says why what is owned cannot have a scope; nil if it can.
@@ -141,7 +141,7 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	case err == nil:
 	case errors.Is(err, errNotHeld):
 		return reconcile.Result{RequeueAfter: s.waits.Next(in.token)}, nil
-	case errors.Is(err, errElsewhere), handover.Over(in.working):
+	case errors.Is(err, errElsewhere), sharding.Over(in.working):
 		return reconcile.Result{}, nil // whoever has it now begins anew
 	}
 	return result, err
@@ -163,7 +163,7 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (in *entry, 
 	}
 	hash, known, err := s.hashOf(key)
 	if errors.Is(err, errNotSynced) {
-		return &entry{wait: handover.Soon}, nil
+		return &entry{wait: sharding.Soon}, nil
 	}
 	if err != nil || !known {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/millrace-dev/millrace/internal/handover"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -46,7 +46,7 @@ func (k *kind) lacking(ctx context.Context) error {
 	}
 	switch token, ours := w.share.Term(w.token.Slot); {
 	case !ours || token != w.token:
-		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, handover.Loss(ctx)))
+		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, sharding.Loss(ctx)))
 	case !k.holds(w.hash):
 		return k.unreadable(errNotHeld)
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // memberLease writes the Lease of a member of the group carts, which has 16 slots.
@@ -230,7 +229,7 @@ func TestShardsOfAProcess(t *testing.T) {
 	at := "--attach=" + shown.URL
 	status, err := debug.Attach(shown.URL, nil).Status(t.Context())
 	require.NoError(t, err)
-	require.NotEqual(t, sharedinformer.SelectionNone, status.Informers[0].Selection, "it has a share")
+	require.NotEqual(t, shard.SelectionNone, status.Informers[0].Selection, "it has a share")
 	r := invoke(t, "shards", at)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on 2 slots\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.Out)

@@ -22,7 +22,7 @@ const module = "github.com/millrace-dev/millrace"
 var floors = [][]string{
 	{"object", "failure", "flight", "internal/confidential", "internal/jitter", "internal/mergepatch", "internal/printable", "internal/selector", "internal/throttle"},
 	{"source", "wire", "recording", "shard", "internal/reading"},
-	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot", "internal/handover"},
+	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot", "internal/sharding"},
 	{"reflector"},
 	{"sharedinformer"},
 	{"factory", "serving"},

@@ -1,5 +1,4 @@
-// Package handover has what all reconcilers of shared work do alike while a slot changes hands.
-package handover
+package sharding
 
 import (
 	"context"

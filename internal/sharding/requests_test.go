@@ -1,4 +1,4 @@
-package sharedinformer
+package sharding
 
 import (
 	"testing"
@@ -12,20 +12,20 @@ import (
 // Where every request with a selector fails, one goes without it after some. When one is
 // accepted, all that follow have it.
 func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
-	s := &selecting{shards: &shards{Scope: shard.Scope{Key: shard.ByUID()}}}
+	r := &Requests{Ownership: New(shard.Scope{Key: shard.ByUID()}, Hooks{})}
 	half := shard.NewSlots(2, 1)
 	for range 3 {
 		for range maxUnanswered {
-			selection, shown := s.ask(half)
+			selection, shown := r.ask(half)
 			require.NotEmpty(t, selection.Selector)
 			require.NotNil(t, shown)
 		}
-		selection, shown := s.ask(half)
+		selection, shown := r.ask(half)
 		require.Empty(t, selection.Selector)
 		require.Nil(t, shown)
 	}
 	for range 3 * maxUnanswered {
-		selection, _ := s.ask(half)
+		selection, _ := r.ask(half)
 		require.NotEmpty(t, selection.Selector)
 		selection.Tell(source.SelectionNotTold)
 	}
@@ -34,31 +34,31 @@ func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
 // What comes shows who selects: one object that was not asked for, or so many that were that
 // it is no chance. A list that says more than it does is not believed.
 func TestWhatComesShowsWhoSelects(t *testing.T) {
-	s := &selecting{shards: &shards{Scope: shard.Scope{Key: shard.ByUID()}}}
-	by := s.told
-	_, shown := s.ask(shard.NewSlots(4, 1)) // two heads each
+	r := &Requests{Ownership: New(shard.Scope{Key: shard.ByUID()}, Hooks{})}
+	by := r.Selection
+	_, shown := r.ask(shard.NewSlots(4, 1)) // two heads each
 	for range 9 {
 		shown(true)
 	}
-	require.Equal(t, SelectionUnknown, by())
+	require.Equal(t, shard.SelectionUnknown, by())
 	shown(true)
-	require.Equal(t, SelectionByServer, by())
+	require.Equal(t, shard.SelectionByServer, by())
 	shown(false)
-	require.Equal(t, SelectionByClient, by())
+	require.Equal(t, shard.SelectionByClient, by())
 	for range 99 {
 		shown(true)
 	}
-	require.Equal(t, SelectionByClient, by())
-	selection, shown := s.ask(shard.NewSlots(4, 1))
-	require.Equal(t, SelectionByClient, by(), "until something shows the opposite")
+	require.Equal(t, shard.SelectionByClient, by())
+	selection, shown := r.ask(shard.NewSlots(4, 1))
+	require.Equal(t, shard.SelectionByClient, by(), "until something shows the opposite")
 	selection.Tell(source.SelectedByServer)
-	require.Equal(t, SelectionByServer, by())
+	require.Equal(t, shard.SelectionByServer, by())
 	shown(false)
 	selection.Tell(source.SelectedByServer)
-	require.Equal(t, SelectionByClient, by())
-	selection, _ = s.ask(shard.NewSlots(4))
+	require.Equal(t, shard.SelectionByClient, by())
+	selection, _ = r.ask(shard.NewSlots(4))
 	require.NotEmpty(t, selection.Selector, "of no slots")
-	selection, shown = s.ask(shard.AllSlots(4))
+	selection, shown = r.ask(shard.AllSlots(4))
 	require.Empty(t, selection.Selector)
 	require.Nil(t, shown)
 }

@@ -1,0 +1,112 @@
+package sharedinformer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/sharding"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// own has the informer follow a scope, if that does not own everything. It is called by newCore.
+func (i *core) own(by shard.Scope) {
+	if by.Everything() {
+		return
+	}
+	i.owned = sharding.New(by, sharding.Hooks{
+		CallShare:   i.callShare,
+		ShareFailed: func(err error) { i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Err: err}) },
+		Lost: func(slots shard.Slots) {
+			drop := func(o object.Head) bool { return slots.HasHash(by.Key.Hash(o)) }
+			i.queue.Add(deltafifo.Delta{Type: deltafifo.Drop, Part: &deltafifo.Part{Drop: drop}})
+		},
+		Gained: func() {
+			for _, f := range i.feeds.all() {
+				f.reflector.Relist(nil)
+			}
+		},
+		MayHave: i.mayHave,
+	})
+	if err := sharding.Unfit(by, i.from); err != nil {
+		now := time.Now()
+		i.feeds.refused = &failure.Failure{Resource: i.from.Name, Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
+	}
+}
+
+// callShare calls a share. The status says where it does not return.
+func (i *core) callShare(do func()) error {
+	name := fmt.Sprintf("the methods of the share (%T)", i.owned.Share)
+	slow := time.AfterFunc(slowCall, func() {
+		i.note(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s do not return: they were called %s ago, and nothing is held or let go until they do", name, slowCall)})
+	})
+	defer slow.Stop()
+	return i.callHook(name, nil, do)
+}
+
+// mayHave reports whether the cache has an object, or may come to have it by what is queued.
+func (i *core) mayHave(v object.Version) bool {
+	if i.queue.Len() > 0 || i.batches.Load()%2 == 1 {
+		return true
+	}
+	have, cached := i.cache.Peek(v.Key)
+	return cached && have.GetUID() == v.UID
+}
+
+// Scope returns what the informer has of its objects.
+func (i *core) Scope() shard.Scope {
+	if i.owned == nil {
+		return shard.Scope{}
+	}
+	return i.owned.Scope
+}
+
+// Holds reports whether what is in the slot of a hash is in the cache.
+func (i *core) Holds(hash uint64) bool {
+	if i.owned == nil {
+		return i.HasSynced()
+	}
+	since := i.owned.Terms().SinceOf(hash)
+	for _, f := range i.feeds.all() {
+		if f.held.Load() < since {
+			return false
+		}
+	}
+	return since > 0 && i.broken.Load() == nil
+}
+
+// selection says who selects the owned objects.
+func (i *core) selection() shard.Selection {
+	if i.owned == nil {
+		return shard.SelectionNone
+	}
+	var all []*sharding.Requests
+	for _, f := range i.feeds.all() {
+		all = append(all, f.requests)
+	}
+	return sharding.Selection(all)
+}
+
+// listed begins to apply the list of a feed; nil if that has left.
+func (a *applier) listed(d *deltafifo.Delta, f *feed) {
+	a.list, a.held = a.terms.List(d.Part.Gains, d.Part.Away), 0
+	d.Items = a.list.Owned(d.Items)
+	if f != nil {
+		a.held = f.held.Load()
+		a.lists = append(a.lists, appliedList{f, d.Part.Gains})
+	}
+}
+
+// appliedList is a list of a feed that began after some gains.
+type appliedList struct {
+	feed  *feed
+	gains uint64
+}
+
+// came reports whether an object that is new to the cache was there before, in a slot or
+// with a key that was not ours.
+func (a *applier) came(d *deltafifo.Delta, o object.Head) bool {
+	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.held
+}
