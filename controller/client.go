@@ -198,10 +198,10 @@ func (c *client) unknown(ctx context.Context, key object.Key) error {
 		return Terminal(sharedinformer.ErrNotWatched)
 	}
 	w := workOf(ctx)
-	if w == nil || c.informer.Scope().Share != w.share {
+	if w == nil || c.informer.Scope().Share != w.Share {
 		return nil
 	}
-	return w.lacks(ctx, c.informer, c.informer.Scope(), c.informer.Holds, key)
+	return w.lacks(c.informer, key)
 }
 
 // read is Client.Read from a cache that may be taken as it is.

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -19,10 +19,8 @@ import (
 
 // holding is what the informer of a source holds, where that is a share.
 type holding struct {
-	of    any // the informer
-	scope shard.Scope
-	holds func(hash uint64) bool                   // all that is in its slot
-	find  func(object.Key) (hash uint64, has bool) // what has a name
+	informer *sharedinformer.Informer[object.Object]
+	scope    shard.Scope
 }
 
 // holdingOf returns what an informer holds, nil where that is everything.
@@ -30,14 +28,16 @@ func holdingOf(i *sharedinformer.Informer[object.Object]) *holding {
 	if i == nil || i.Scope().Everything() {
 		return nil
 	}
-	scope := i.Scope()
-	return &holding{of: i, scope: scope, holds: i.Holds, find: func(key object.Key) (uint64, bool) {
-		head, has := i.Heads().Get(key)
-		if !has {
-			return 0, false
-		}
-		return scope.Key.Hash(head), true
-	}}
+	return &holding{i, i.Scope()}
+}
+
+// find returns the hash of the cached object of a key.
+func (h *holding) find(key object.Key) (hash uint64, has bool) {
+	head, has := h.informer.Heads().Get(key)
+	if !has {
+		return 0, false
+	}
+	return h.scope.Key.Hash(head), true
 }
 
 // home is where a request belongs: the hash of what it names, if that is known.
@@ -64,25 +64,18 @@ func (h *holding) home(o object.Head) home {
 	return home{hash: h.scope.Key.Hash(o), known: true}
 }
 
+// ownerHome is that of a request for an owner of o.
+func (h *holding) ownerHome(o object.Head, owner metav1.OwnerReference) (at home) {
+	if h != nil {
+		at.hash, at.known = h.scope.Key.OwnerHash(o, owner)
+	}
+	return at
+}
+
 // placed is a request, and where it belongs.
 type placed struct {
 	Request
 	home
-}
-
-// ownerHome is that of a request for an owner of o. The key puts an object where the owner is
-// that controls it, and where others are only if it goes by what they have in common.
-func (h *holding) ownerHome(o object.Head, owner metav1.OwnerReference) home {
-	if h == nil {
-		return home{}
-	}
-	switch key := h.scope.Key.String(); {
-	case key == shard.ByOwner().String(): // each is where its UID is; see shard.Key.Follows
-		return home{hash: shard.Hash(string(owner.UID)), known: true}
-	case key == shard.ByNamespace().String(), controls(owner):
-		return h.home(o)
-	}
-	return home{}
 }
 
 // movedAway reports whether an event tells that an object is another process's now, and
@@ -131,35 +124,19 @@ func (c *Controller) misuse(s *subscription) error {
 		return nil
 	}
 	for _, own := range c.sources {
-		if of := own.source.holding; own.source.role == reconciled && of != nil && !h.scope.Key.Follows(of.scope.Key) {
-			return fmt.Errorf("its objects are shared by %s and their owners by %s, so that one process would have the owner and another what it owns: share owners by %s and what they own by %s, or both by %s",
-				h.scope.Key, of.scope.Key, shard.ByUID(), shard.ByOwner(), shard.ByNamespace())
+		if of := own.source.holding; own.source.role == reconciled && of != nil {
+			if err := h.scope.Key.Follows(of.scope.Key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// enter enters the share for a request. It returns no context where the request is not to
-// be reconciled now: it belongs to another process, or the caches do not hold yet what came
+// enter enters the share for a request. It returns no context where the request is not to be
+// reconciled now: it belongs to another process, or the caches do not hold yet what came
 // with its slot. It fails where the share or its key does, which may be a user's.
 func (s *session) enter(req Request) (working context.Context, leave func(), err error) {
-	returned := false
-	defer func() {
-		// A key that ends the goroutine says so by a panic, behind which nobody sees err.
-		if _, exited := errors.AsType[*failure.GoexitError](err); exited && !returned {
-			s.unentered(req, err)
-		}
-	}()
-	guard := failure.Guard{In: "the share"}
-	defer guard.End(&err, func(err error) { s.unentered(req, err) })
-	working, leave, err = s.take(req)
-	guard.Returned()
-	returned = true
-	return working, leave, err
-}
-
-// take is enter for a share that does as it should.
-func (s *session) take(req Request) (working context.Context, leave func(), err error) {
 	c := s.controller
 	c.mu.Lock()
 	share, sources := shareOf(c.sources), c.sources
@@ -170,36 +147,55 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 	if share == nil {
 		return s.ctx, func() {}, nil
 	}
+	var w *work
+	err = failure.Apart("the share", func() (err error) {
+		w, err = s.enterShare(req, share, sources)
+		return err
+	})
+	if err != nil || w == nil {
+		return nil, nil, err
+	}
+	return withWork(w.Context, w), func() {
+		if err := w.Leave(); err != nil {
+			report(c.opts.Logger, "share", err)
+		}
+	}, nil
+}
+
+func (s *session) enterShare(req Request, share shard.Share, sources []*subscription) (*work, error) {
 	h := s.home(req, sources)
 	if !h.known { // it does not exist, or not here
 		s.drop(req)
-		return nil, nil, nil
+		return nil, nil
 	}
-	working, left, err := share.Enter(s.ctx, h.hash)
+	in, wait, err := s.waits.Enter(s.ctx, share, h.hash, func(hash uint64) bool {
+		for _, sub := range sources {
+			if of := sub.source.holding; of != nil && !of.informer.Holds(hash) {
+				s.controller.count.held.Add(1)
+				return false
+			}
+		}
+		return true
+	})
 	switch {
-	case errors.Is(err, shard.ErrNotOurs):
-		if wait, has := s.waits.Refused(share, h.hash); has {
-			s.queue.AddWith(workqueue.AddOptions{After: wait, Priority: s.causes.priority(req)}, req)
-		} else {
-			s.drop(req)
-		}
-		return nil, nil, nil
 	case err != nil:
-		return nil, nil, err
-	case working == nil || left == nil:
-		return nil, nil, fmt.Errorf("the share (%T) says that a slot is ours, and returns no context or no leave", share)
+		return nil, err
+	case wait > 0:
+		s.queue.AddWith(workqueue.AddOptions{After: wait, Priority: s.causes.priority(req)}, req)
+		return nil, nil
+	case in == nil:
+		s.drop(req)
+		return nil, nil
 	}
-	leave = func() { s.leave(left) }
-	token, _ := shard.TokenOf(working)
+	w := &work{Work: in, key: req.Key}
 	for _, sub := range sources {
-		if of := sub.source.holding; of != nil && !of.holds(h.hash) {
-			leave()
-			c.count.held.Add(1)
-			s.queue.AddWith(workqueue.AddOptions{After: s.waits.Next(token), Priority: s.causes.priority(req)}, req)
-			return nil, nil, nil
+		if of := sub.source.holding; of != nil && sub.source.role == reconciled && sub.source.cluster == req.Cluster {
+			if _, has := of.find(req.Key); has {
+				w.had = append(w.had, of.informer)
+			}
 		}
 	}
-	return withWork(working, &work{share: share, token: token, hash: h.hash, key: req.Key, had: having(req, sources)}), leave, nil
+	return w, nil
 }
 
 // home returns where req belongs: where the cache has what it names, and where that was if it
@@ -227,20 +223,6 @@ func (s *session) home(req Request, sources []*subscription) home {
 	return told
 }
 
-// leave calls the leave of a share, which must not take the worker along.
-func (s *session) leave(left func()) {
-	var err error
-	guard := failure.Guard{In: "the leave of the share"}
-	defer func() {
-		if err != nil {
-			report(s.controller.opts.Logger, "share", err)
-		}
-	}()
-	defer guard.End(&err, func(exited error) { err = exited })
-	left()
-	guard.Returned()
-}
-
 // unentered settles a request whose share failed, as if the reconciler had.
 func (s *session) unentered(req Request, err error) {
 	a := &attempt{
@@ -260,4 +242,37 @@ func (s *session) drop(req Request) {
 	s.queue.Forget(req)
 	s.streaks.end(req)
 	s.controller.count.elsewhere.Add(1)
+}
+
+// work is what a reconcile of a share has in hand. Its context has it, so that a read of a cache
+// never takes for gone what another process has.
+type work struct {
+	*sharding.Work
+	key object.Key
+	had []*sharedinformer.Informer[object.Object] // of what is reconciled, that had it when the work began
+}
+
+type workKey struct{}
+
+func withWork(ctx context.Context, w *work) context.Context {
+	return context.WithValue(ctx, workKey{}, w)
+}
+
+// workOf returns what withWork put into ctx, nil if nothing.
+func workOf(ctx context.Context) *work {
+	w, _ := ctx.Value(workKey{}).(*work)
+	return w
+}
+
+// lacks is sharding.Work.Lacks for an object that an informer does not have. If the object was
+// there when the work began, and its key may change, such as a label, it may have moved, and
+// nobody can tell that from a deletion.
+func (w *work) lacks(i *sharedinformer.Informer[object.Object], key object.Key) error {
+	if err := w.Lacks(i.Holds); err != nil {
+		return err
+	}
+	if !i.Scope().Key.Fixed() && key == w.key && slices.Contains(w.had, i) {
+		return shard.ErrMoved
+	}
+	return nil
 }

@@ -333,7 +333,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 			work    factory.For[*appsv1.Deployment]
 			results factory.For[*corev1.ConfigMap]
 		}{
-			"its objects are shared by uid and their owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
+			"what is owned is shared by uid and the owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
 			"its informer holds everything":                         {byUID, factory.For[*corev1.ConfigMap]{}},
 			"does not hold the same share":                          {factory.For[*appsv1.Deployment]{}, byOwner},
 		} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -88,17 +90,31 @@ func (k Key) Fixed() bool { return len(k.fields) == 0 }
 // Fields are those of an object that the key reads, besides namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
-// Follows reports whether an object under this key is where the owner that controls it is
-// under another: so that who has the owner has the object, too. Of labels and functions it
-// takes that for true where they have one name.
-func (k Key) Follows(owner Key) bool {
-	switch k.String() {
-	case ByUID().String():
-		return false
-	case ByOwner().String():
-		return owner.String() == ByUID().String()
+// Follows returns nil if an object under this key is where the owner that controls it is under
+// another, so that the process that has the owner has the object too; else an error that says
+// which keys do. Of labels and functions it takes that for true if they have one name.
+func (k Key) Follows(owner Key) error {
+	switch name := k.String(); {
+	case name == ByOwner().String() && owner.String() == ByUID().String():
+		return nil
+	case name == owner.String() && name != ByUID().String() && name != ByOwner().String():
+		return nil
 	}
-	return k.String() == owner.String()
+	return fmt.Errorf("what is owned is shared by %s and the owners by %s, so that one process would have an owner and another what it owns: share owners by %s and what they own by %s, or both by %s",
+		k, owner, ByUID(), ByOwner(), ByNamespace())
+}
+
+// OwnerHash returns the hash of an owner of an object under the key that this key Follows, and
+// whether that can be told. An owner that does not control the object is where the object is only
+// if the key goes by what the two have in common.
+func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64, known bool) {
+	switch name := k.String(); {
+	case name == ByOwner().String():
+		return Hash(string(owner.UID)), true
+	case name == ByNamespace().String(), owner.Controller != nil && *owner.Controller:
+		return k.Hash(o), true
+	}
+	return 0, false
 }
 
 // Hash returns the hash of an object's text: FNV-1a of 64 bits, as in KEP-5866; what no

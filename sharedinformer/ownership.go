@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // own has the informer follow a scope, if that does not own everything. It is called by newCore.
@@ -30,10 +31,29 @@ func (i *core) own(by shard.Scope) {
 		},
 		MayHave: i.mayHave,
 	})
-	if err := sharding.Unfit(by, i.from); err != nil {
+	if err := undivided(by, i.from); err != nil {
 		now := time.Now()
 		i.feeds.refused = &failure.Failure{Resource: i.from.Name, Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
 	}
+}
+
+// undivided says why the objects of a source cannot be divided by a scope; nil if they can.
+func undivided(by shard.Scope, from source.Description) error {
+	if err := by.Err(); err != nil {
+		return fmt.Errorf("Options.Shard: %w", err)
+	}
+	if by.Key.Fixed() {
+		return nil
+	}
+	if from.Altered {
+		return fmt.Errorf("Options.Shard: objects go through a transform, and to divide them by %s nobody may change them: divide by UID or namespace", by.Key)
+	}
+	for _, field := range by.Key.Fields() {
+		if !from.Kept.KeepsAll(field) {
+			return fmt.Errorf("Options.Shard: dividing by %s needs %s, which is not kept: keep it, or divide by UID or namespace", by.Key, field)
+		}
+	}
+	return nil
 }
 
 // callShare calls a share. The status says where it does not return.

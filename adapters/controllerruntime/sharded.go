@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,97 +110,67 @@ type sharded struct {
 // parted says why what is owned cannot have a scope; nil if it can.
 func (s *sharded) parted(owned shard.Scope) error {
 	switch {
-	case owned.Share == s.scope.Share && (owned.Everything() || owned.Key.Follows(s.scope.Key)):
+	case owned.Everything() && s.scope.Everything():
 		return nil
 	case owned.Everything():
 		return errors.New("what is owned is whole in every process, and the owners are shared: give it the same share in Options.Shards")
 	case owned.Share != s.scope.Share:
 		return errors.New("the two do not have the same share: give both one in Options.Shards")
 	}
-	return fmt.Errorf("what is owned is shared by %s and the owners by %s, so that one process would have an owner and another what it owns: share owners by %s and what they own by %s, or both by %s",
-		owned.Key, s.scope.Key, shard.ByUID(), shard.ByOwner(), shard.ByNamespace())
+	return owned.Key.Follows(s.scope.Key)
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	var in *entry
+	var in *work
+	var wait time.Duration
 	err := failure.Apart("the share", func() (err error) {
-		in, err = s.enter(ctx, req)
+		in, wait, err = s.enter(ctx, req)
 		return err
 	})
 	switch {
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("enter the share: %w", err)
-	case in == nil:
-		return reconcile.Result{}, nil
-	case in.leave == nil:
-		return reconcile.Result{RequeueAfter: in.wait}, nil
+	case in == nil: // if there is no wait either, it is another process's
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	defer in.leave()
-	result, err := s.next.Reconcile(in.working, req)
+	defer func() {
+		if err := in.Leave(); err != nil {
+			log.FromContext(ctx).Error(err, "The slot may not be left", failure.Stack(err)...)
+		}
+	}()
+	result, err := s.next.Reconcile(withWork(in.Context, in), req)
 	switch {
 	case err == nil:
-	case errors.Is(err, errNotHeld):
-		return reconcile.Result{RequeueAfter: s.waits.Next(in.token)}, nil
-	case errors.Is(err, errElsewhere), sharding.Over(in.working):
-		return reconcile.Result{}, nil // whoever has it now begins anew
+	case errors.Is(err, sharding.ErrNotHeld):
+		return reconcile.Result{RequeueAfter: s.waits.Next(in.Token)}, nil
+	case errors.Is(err, errElsewhere), sharding.Over(in.Context):
+		return reconcile.Result{}, nil // the process that has it now begins anew
 	}
 	return result, err
 }
 
-// entry is what became of a request that may be ours: work to do, or a wait.
-type entry struct {
-	working context.Context
-	leave   func() // nil where the request is to wait
-	token   shard.Token
-	wait    time.Duration
-}
-
-// enter enters the share for a request. It returns nil where that is another process's.
-func (s *sharded) enter(ctx context.Context, req reconcile.Request) (in *entry, err error) {
+// enter enters the share for a request. It returns no work where that is another process's, or, with
+// a wait, where it is too early.
+func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time.Duration, error) {
 	key := req.NamespacedName
 	if s.plain {
 		key.Namespace = ""
 	}
 	hash, known, err := s.hashOf(key)
 	if errors.Is(err, errNotSynced) {
-		return &entry{wait: sharding.Soon}, nil
+		return nil, sharding.Soon, nil
 	}
 	if err != nil || !known {
-		return nil, err
+		return nil, 0, err
 	}
-	share := s.scope.Share
-	working, left, err := share.Enter(ctx, hash)
-	switch {
-	case errors.Is(err, shard.ErrNotOurs):
-		if wait, has := s.waits.Refused(share, hash); has {
-			return &entry{wait: wait}, nil
-		}
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case working == nil || left == nil:
-		return nil, fmt.Errorf("the share (%T) says that a slot is ours, and returns no context or no leave", share)
+	in, wait, err := s.waits.Enter(ctx, s.scope.Share, hash, func(hash uint64) bool {
+		return !slices.ContainsFunc(s.cache.all(), func(k *kind) bool { return s.kinds[k.gvk.GroupKind()] && !k.holds(hash) })
+	})
+	if in == nil {
+		return nil, wait, err
 	}
-	leave := func() { leaveWith(ctx, left) }
-	entered := false
-	defer func() {
-		if !entered {
-			leave()
-		}
-	}()
-	token, ok := shard.TokenOf(working)
-	if !ok {
-		return nil, fmt.Errorf("the share (%T) gives work a context without a token: make it with shard.WithToken", share)
-	}
-	for _, k := range s.cache.all() {
-		if s.kinds[k.gvk.GroupKind()] && !k.holds(hash) {
-			return &entry{wait: s.waits.Next(token)}, nil
-		}
-	}
-	entered = true
-	w := &work{share: share, token: token, hash: hash, kind: s.form.gvk.GroupKind(), key: key}
-	return &entry{working: withWork(working, w), leave: leave, token: token}, nil
+	return &work{Work: in, kind: s.form.gvk.GroupKind(), key: key}, 0, nil
 }
 
 // hashOf returns the hash of the object of a key. By namespace it is that of the key alone,
@@ -234,15 +205,4 @@ func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err err
 		}
 	}
 	return 0, false, err
-}
-
-// leaveWith calls the leave of a share, which must not take the worker along.
-func leaveWith(ctx context.Context, left func()) {
-	err := failure.Apart("the leave of the share", func() error {
-		left()
-		return nil
-	})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "The slot may not be left", failure.Stack(err)...)
-	}
 }

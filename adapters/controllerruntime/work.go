@@ -15,11 +15,9 @@ import (
 // work is what a reconciler of Sharded has in hand. Its context has it, so that a read of
 // the cache never takes for gone what another process has.
 type work struct {
-	share shard.Share
-	token shard.Token
-	hash  uint64
-	kind  schema.GroupKind // of what is reconciled
-	key   client.ObjectKey // of what is reconciled
+	*sharding.Work
+	kind schema.GroupKind // of what is reconciled
+	key  client.ObjectKey // of what is reconciled
 }
 
 type workKey struct{}
@@ -28,29 +26,25 @@ func withWork(ctx context.Context, w *work) context.Context {
 	return context.WithValue(ctx, workKey{}, w)
 }
 
-// Why a read of shared objects in the context of work fails.
-var (
-	// errElsewhere: the cache has let go of objects, which may be another process's now.
-	errElsewhere = errors.New("what the cache lacks may be another process's")
-	// errNotHeld: the cache is yet to list the objects that came with the slot.
-	errNotHeld = errors.New("the cache does not have yet what came with the slot")
-)
+// errElsewhere: the cache has let go of objects, which may be another process's now.
+var errElsewhere = errors.New("what the cache lacks may be another process's")
 
 // lacking says why what a read in ctx did not find may be there all the same: because the slot
 // of the work was lost meanwhile, or the objects of the kind are yet to come. It is asked
 // after the read. If the term of the work goes on then, nothing was dropped before.
 func (k *kind) lacking(ctx context.Context) error {
 	w, ok := ctx.Value(workKey{}).(*work)
-	if !ok || k.shard.Share != w.share {
+	if !ok || k.shard.Share != w.Share {
 		return nil
 	}
-	switch token, ours := w.share.Term(w.token.Slot); {
-	case !ours || token != w.token:
-		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, sharding.Loss(ctx)))
-	case !k.holds(w.hash):
-		return k.unreadable(errNotHeld)
+	switch err := w.Lacks(k.holds); {
+	case err == nil:
+		return nil
+	case errors.Is(err, sharding.ErrNotHeld):
+		return k.unreadable(err)
+	default:
+		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, err))
 	}
-	return nil
 }
 
 // absent says why an object that a read in ctx did not find may be there all the same. The

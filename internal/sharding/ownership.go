@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/source"
 )
 
 // Ownership is which objects an informer owns: those in the slots of its share, which come and go.
@@ -191,23 +190,4 @@ func (o *Ownership) Follow(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// Unfit says why the objects of a source cannot be divided by a scope; nil if they can.
-func Unfit(by shard.Scope, from source.Description) error {
-	if err := by.Err(); err != nil {
-		return fmt.Errorf("Options.Shard: %w", err)
-	}
-	if by.Key.Fixed() {
-		return nil
-	}
-	if from.Altered {
-		return fmt.Errorf("Options.Shard: objects go through a transform, and to divide them by %s nobody may change them: divide by UID or namespace", by.Key)
-	}
-	for _, field := range by.Key.Fields() {
-		if !from.Kept.KeepsAll(field) {
-			return fmt.Errorf("Options.Shard: dividing by %s needs %s, which is not kept: keep it, or divide by UID or namespace", by.Key, field)
-		}
-	}
-	return nil
 }

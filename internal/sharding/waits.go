@@ -45,21 +45,21 @@ func (w *Waits) Next(term shard.Token) time.Duration {
 	return min(max(time.Since(first.asked)/4, Soon), Late)
 }
 
-// Refused is Next for a request that may not enter a slot now. It reports false where the
-// share does not have the slot: then the request is another process's. A slot that it has may be
-// refused at the end of a lease that is renewed after all, or until it is handed over;
-// informers keep it, and tell of nothing again.
-func (w *Waits) Refused(share shard.Share, hash uint64) (time.Duration, bool) {
+// refused is Next for a request that may not enter a slot now, and 0 if the share does not have the
+// slot: then the request is another process's. A slot that it has may be refused at the end of a
+// lease that is renewed after all, or until it is handed over; informers keep it, and tell of
+// nothing again.
+func (w *Waits) refused(share shard.Share, hash uint64) time.Duration {
 	owned, _ := share.Owned()
 	if !owned.HasHash(hash) {
-		return 0, false
+		return 0
 	}
 	slot := shard.SlotOf(hash, owned.Total())
 	term, known := share.Term(slot)
 	if !known {
 		term = shard.Token{Slot: slot}
 	}
-	return w.Next(term), true
+	return w.Next(term)
 }
 
 // Loss is why a slot in which ctx worked is no longer ours: shard.ErrLost or shard.ErrMoved.

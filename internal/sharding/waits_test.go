@@ -33,11 +33,8 @@ func TestRefused(t *testing.T) {
 	share := shard.Ordinal(0, 2)
 	owned, _ := share.Owned()
 	ours, others := owned.Ranges()[0].First, shard.AllSlots(owned.Total()).Without(owned).Ranges()[0].First
-	wait, has := w.Refused(share, ours)
-	require.True(t, has)
-	require.Equal(t, Soon, wait)
-	_, has = w.Refused(share, others)
-	require.False(t, has)
+	require.Equal(t, Soon, w.refused(share, ours))
+	require.Zero(t, w.refused(share, others))
 }
 
 func TestOver(t *testing.T) {
