@@ -98,9 +98,9 @@ func TestASecretOfATypeWithoutAKind(t *testing.T) {
 		same := func(v *vault) (*vault, error) { return v, nil }
 		for name, from := range map[string]source.ListerWatcher{
 			"plain":       vaults.Source(),
-			"chosen":      source.Choosing(vaults.Source(), all),
+			"chosen":      source.Filtered(vaults.Source(), all),
 			"transformed": reflector.Transformed(vaults.Source(), same),
-			"both":        source.Choosing(reflector.Transformed(vaults.Source(), same), all),
+			"both":        source.Filtered(reflector.Transformed(vaults.Source(), same), all),
 		} {
 			for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 				i := sharedinformer.New[*vault](from, sharedinformer.Options{Name: name, Store: store})

@@ -40,11 +40,11 @@ func not(name string) func(object.Head) bool {
 	return func(h object.Head) bool { return h.GetName() != name }
 }
 
-// "Choosing returns the source without the objects that wanted refuses, for good": what a source
+// "Filtered returns the source without the objects that wanted refuses, for good": what a source
 // lacks already stays away, whatever is left out besides.
-func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
+func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	names := func(t *testing.T, from source.ListerWatcher, packer *wire.Packer) (names []string) {
-		for item, err := range source.Choosing(source.Choosing(from, not("a")), not("b")).List(t.Context(), source.Request{Packer: packer}).Items {
+		for item, err := range source.Filtered(source.Filtered(from, not("a")), not("b")).List(t.Context(), source.Request{Packer: packer}).Items {
 			require.NoError(t, err)
 			names = append(names, item.GetName())
 		}

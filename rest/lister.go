@@ -21,7 +21,7 @@ type lister struct{ resource }
 func (r *lister) Describe() source.Description {
 	d := source.Description{
 		Name: r.String(), Kind: r.kind, Namespace: r.namespace, Kept: r.kept(), Origin: r.origin,
-		Narrows: true, Reuses: true, Chooses: true, Packs: true,
+		Narrows: true, Reuses: true, Filters: true, Packs: true,
 	}
 	if r.codec != nil {
 		d.Pool = r.codec.opts.Pool

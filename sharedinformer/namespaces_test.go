@@ -424,7 +424,7 @@ func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T
 type ofBank struct{ asked *atomic.Int64 }
 
 func (ofBank) Describe() source.Description {
-	return source.Description{Name: "things in namespace bank", Namespace: "bank", Narrows: true, Reuses: true, Chooses: true, Packs: true}
+	return source.Description{Name: "things in namespace bank", Namespace: "bank", Narrows: true, Reuses: true, Filters: true, Packs: true}
 }
 
 func (s ofBank) List(_ context.Context, req source.Request) source.List[object.Head] {

@@ -27,7 +27,7 @@ import (
 
 func isWeb(h object.Head) bool { return h.GetLabels()["app"] == "web" }
 
-// source.Choosing is public, and what it returns is a ListerWatcher. An informer of one hears
+// source.Filtered is public, and what it returns is a ListerWatcher. An informer of one hears
 // of what leaves the choice as Passed, and must let go of it (L17).
 func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
@@ -36,7 +36,7 @@ func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					web, other := map[string]string{"app": "web"}, map[string]string{"app": "db"}
 					from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", web)}, "10" }}
-					i := New[podPtr](source.Choosing(from, isWeb), Options{Store: of, Initial: reflector.List})
+					i := New[podPtr](source.Filtered(from, isWeb), Options{Store: of, Initial: reflector.List})
 					_, err := i.Start(t.Context())
 					require.NoError(t, err)
 					require.NoError(t, i.WaitForSync(t.Context()))
@@ -56,7 +56,7 @@ func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			web, other := map[string]string{"app": "web"}, map[string]string{"app": "db"}
 			from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", web)}, "10" }}
-			i := New[podPtr](source.Choosing(from, isWeb), Options{Store: of, Initial: reflector.List})
+			i := New[podPtr](source.Filtered(from, isWeb), Options{Store: of, Initial: reflector.List})
 			_, err := i.Start(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, i.WaitForSync(t.Context()))
@@ -411,7 +411,7 @@ func TestC01_AKnownObjectIsChosenAsTheServerHasIt(t *testing.T) {
 				return []podPtr{podAt("x", "5", map[string]string{"app": "shop"})}, "10"
 			}}}
 			slim := reflector.Transformed(from, func(p podPtr) (podPtr, error) { p.Labels = nil; return p, nil })
-			i := New[podPtr](source.Choosing(slim, func(o object.Head) bool { return o.GetLabels()["app"] == "shop" }), Options{Store: of, Initial: reflector.List})
+			i := New[podPtr](source.Filtered(slim, func(o object.Head) bool { return o.GetLabels()["app"] == "shop" }), Options{Store: of, Initial: reflector.List})
 			heard := map[EventType]int{}
 			i.AddHandler(HandlerFunc[podPtr](func(_ context.Context, e Event[podPtr]) error { heard[e.Type]++; return nil }))
 			_, err := i.Start(t.Context())

@@ -18,7 +18,7 @@ import (
 // another namespace. Objects that are known are decoded again if from does not reuse them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
-	if d.Narrows && d.Namespace == "" && d.Reuses && d.Chooses && d.Packs {
+	if d.Narrows && d.Namespace == "" && d.Reuses && d.Filters && d.Packs {
 		return from
 	}
 	return &completed{from, d}
@@ -33,7 +33,7 @@ type completed struct {
 // Describe describes the source.
 func (c *completed) Describe() Description {
 	d := Describe(c.from)
-	d.Chooses, d.Packs = true, true
+	d.Filters, d.Packs = true, true
 	return d
 }
 
@@ -111,7 +111,7 @@ func (c *completed) divide(req Request) (below Request, rest remainder, err erro
 			below.Wanted = func(o object.Head) bool { return req.Wanted(rest.whole(o)) }
 		}
 	}
-	if !d.Chooses {
+	if !d.Filters {
 		rest.wanted, below.Wanted = below.Wanted, nil
 	}
 	if !d.Reuses || rest.wanted != nil { // a known object does not show all that it is chosen by

@@ -89,7 +89,7 @@ func TestCompleteLendsWhatIsPacked(t *testing.T) {
 	have, err := packer.Pack(pod("a"))
 	require.NoError(t, err)
 	asked := new(source.Request)
-	complete := source.Complete(plain{source.Description{Reuses: true, Chooses: true}, asked})
+	complete := source.Complete(plain{source.Description{Reuses: true, Filters: true}, asked})
 	var heads []object.Head
 	complete.List(t.Context(), source.Request{
 		Packer: packer,
@@ -115,7 +115,7 @@ func TestCompleteSaysWhichNamespaceCannotBeAskedFor(t *testing.T) {
 		_, err := complete.Watch(t.Context(), source.Request{Namespace: "shop"})
 		require.EqualError(t, err, want)
 	}
-	all := source.Description{Narrows: true, Reuses: true, Chooses: true, Packs: true}
+	all := source.Description{Narrows: true, Reuses: true, Filters: true, Packs: true}
 	from := plain{all, nil}
 	require.Equal(t, source.ListerWatcher(from), source.Complete(from), "there is nothing left to do")
 }

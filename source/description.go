@@ -35,7 +35,7 @@ type Description struct {
 
 	Narrows bool // Namespace
 	Reuses  bool // Known
-	Chooses bool // Wanted
+	Filters bool // Wanted
 	Packs   bool // Packer
 }
 
@@ -43,7 +43,7 @@ type Description struct {
 // does nothing of a Request but the namespace, so that it sees each object, as the source makes it, and has
 // no Origin, since in another process nobody can tell it from the source.
 func (d Description) Plain() Description {
-	d.Reuses, d.Chooses, d.Packs, d.Origin = false, false, false, nil
+	d.Reuses, d.Filters, d.Packs, d.Origin = false, false, false, nil
 	return d
 }
 

@@ -30,11 +30,11 @@ func (l letter) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
-// Any place can be the source of an informer. Choosing leaves out what is not wanted.
+// Any place can be the source of an informer. Filtered leaves out what is not wanted.
 func Example() {
 	var from source.ListerWatcher = letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "7"}}}
 	for _, namespace := range []string{"shop", "bank"} {
-		list := source.Choosing(from, func(o object.Head) bool { return o.GetNamespace() == namespace }).List(context.Background(), source.Request{})
+		list := source.Filtered(from, func(o object.Head) bool { return o.GetNamespace() == namespace }).List(context.Background(), source.Request{})
 		n := 0
 		for o, err := range list.Items {
 			if err != nil {

@@ -29,7 +29,7 @@ type located[T object.Object] struct {
 func (l *located[T]) Describe() source.Description {
 	return source.Description{
 		Name: nameResource(l.resource.GroupResource(), l.namespace), Namespace: l.namespace, Kept: l.keep, Pool: l.pool,
-		Narrows: true, Reuses: true, Chooses: true, Packs: true,
+		Narrows: true, Reuses: true, Filters: true, Packs: true,
 	}
 }
 

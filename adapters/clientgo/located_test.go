@@ -59,11 +59,11 @@ func TestADynamicInformerSaysWhatItKeepsAndShares(t *testing.T) {
 
 // Half of the objects are chosen, twice: none is left that either refused. The choice is
 // the source's own, which asks before it decodes.
-func TestADynamicInformerChoosesBeforeItDecodes(t *testing.T) {
+func TestADynamicInformerFiltersBeforeItDecodes(t *testing.T) {
 	from := configMaps(t, wire.Fields{})
 	made := 0
 	even := func(o object.Head) bool { made++; return len(o.GetName()) == 2 }
-	chosen := source.Choosing(source.Choosing(from, even), func(o object.Head) bool { return o.GetName() < "c5" })
+	chosen := source.Filtered(source.Filtered(from, even), func(o object.Head) bool { return o.GetName() < "c5" })
 	var names []string
 	for o, err := range chosen.List(t.Context(), source.Request{}).Items {
 		require.NoError(t, err)

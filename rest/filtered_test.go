@@ -18,12 +18,12 @@ func podSource(t *testing.T) *lister {
 }
 
 // Lists and watches lack what is not wanted, whole and packed, on every page.
-func TestChoosingLeavesOut(t *testing.T) {
+func TestFilteredLeavesOut(t *testing.T) {
 	pods := podSource(t)
 	wanted := func(o object.Head) bool { return o.GetName() == "b" && o.GetLabels()["app"] != "" }
 	leavesOut(t, pods, source.Request{Wanted: wanted})
 	leavesOut(t, pods, source.Request{Wanted: wanted, Packer: wire.NewPacker(nil)})
-	leavesOut(t, source.Choosing(pods, wanted), source.Request{Packer: wire.NewPacker(nil)})
+	leavesOut(t, source.Filtered(pods, wanted), source.Request{Packer: wire.NewPacker(nil)})
 }
 
 func leavesOut(t *testing.T, from source.ListerWatcher, req source.Request) {
@@ -67,8 +67,8 @@ func allBut(name string) func(object.Head) bool {
 }
 
 // What a source lacks already stays away, whatever is left out besides.
-func TestChoosingTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
-	pods := source.Choosing(source.Choosing(podSource(t), allBut("a")), allBut("y"))
+func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
+	pods := source.Filtered(source.Filtered(podSource(t), allBut("a")), allBut("y"))
 	for name, packer := range map[string]*wire.Packer{"whole": nil, "packed": wire.NewPacker(nil)} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, []string{"x"}, itemNames(t, pods.List(t.Context(), source.Request{Wanted: allBut("b"), Packer: packer})))
@@ -85,10 +85,10 @@ func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
 	require.NotEmpty(t, whole.Server)
 	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
 	for name, from := range map[string]source.ListerWatcher{
-		"a resource":         source.Choosing(pods, allBut("a")),
-		"transformed":        source.Choosing(reflector.Transformed(pods, same), allBut("a")),
-		"chosen beneath":     reflector.Transformed(source.Choosing(pods, allBut("a")), same),
-		"completed, as well": source.Complete(reflector.Transformed(source.Choosing(pods, allBut("a")), same)),
+		"a resource":         source.Filtered(pods, allBut("a")),
+		"transformed":        source.Filtered(reflector.Transformed(pods, same), allBut("a")),
+		"chosen beneath":     reflector.Transformed(source.Filtered(pods, allBut("a")), same),
+		"completed, as well": source.Complete(reflector.Transformed(source.Filtered(pods, allBut("a")), same)),
 	} {
 		require.Nil(t, from.Describe().Origin, name)
 	}
