@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -37,16 +38,14 @@ var (
 //     lease turns out to be another term's.
 //  4. When the work has returned, stop renewing and release the lease.
 type Elector struct {
-	opts   Options
-	leases *rest.Resource[*coordinationv1.Lease]
-
-	turn chan struct{} // a token while Run runs
+	opts    Options
+	leases  *lease.Client
+	trouble lease.Trouble
+	turn    chan struct{} // a token while Run runs
 
 	mu       sync.Mutex // guards all below; nothing is called while it is held
 	status   Status
-	greatest int64         // token that was seen
-	told     time.Time     // when the log last heard of the trouble that there is
-	next     time.Duration // how long after that it hears again
+	greatest int64 // token that was seen
 }
 
 // New checks the options and sends nothing. The client's scheme must know Lease.
@@ -55,19 +54,18 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if client == nil {
-		return nil, errors.New("leader election: the client is nil")
+	leases, err := lease.NewClient(client, opts.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	if s := client.Scheme(); s == nil || !s.Recognizes(leases.Kind) {
-		return nil, errors.New("leader election: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
-	}
-	lease := object.Key{Namespace: opts.Namespace, Name: opts.Name}
-	opts.Logger = opts.Logger.With("lease", lease.String())
+	key := object.Key{Namespace: opts.Namespace, Name: opts.Name}
+	opts.Logger = opts.Logger.With("lease", key.String())
 	return &Elector{
-		opts:   opts,
-		leases: rest.ResourceForMapping[*coordinationv1.Lease](client, leases).Namespace(opts.Namespace),
-		turn:   make(chan struct{}, 1),
-		status: Status{Lease: lease, Identity: opts.Identity},
+		opts:    opts,
+		leases:  leases,
+		trouble: lease.Trouble{Logger: opts.Logger},
+		turn:    make(chan struct{}, 1),
+		status:  Status{Lease: key, Identity: opts.Identity},
 	}, nil
 }
 
@@ -105,7 +103,7 @@ type term struct {
 // acquire campaigns until we hold the lease. It reports false when ctx is done.
 func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	e.opts.Logger.Debug("waiting for the lease", "identity", e.opts.Identity)
-	var seen sighting
+	var seen candidacy
 	for {
 		if ctx.Err() == nil {
 			held, ok = e.campaign(ctx, &seen)
@@ -121,49 +119,49 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 }
 
 // campaign is one attempt to become leader.
-func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
+func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
 	defer cancel()
 	failed := func(what string, err error) (term, bool) {
 		if ctx.Err() == nil { // or else it was we who gave up
-			e.failed(what, err)
+			e.trouble.Failed(what, err)
 		}
 		return term{}, false
 	}
 	const notTaken = "the lease is free but could not be taken"
-	now, err := e.get(limited)
-	write, there := e.put, int64(0)
+	now, err := e.leases.Get(limited, e.opts.Name)
+	write, there := e.leases.Update, int64(0)
 	switch {
-	case missing(err):
+	case lease.Missing(err):
 		write = e.create
 		switch {
-		case seen.lease == nil:
-			seen.lease = &coordinationv1.Lease{}
+		case seen.Lease == nil:
+			seen.Lease = &coordinationv1.Lease{}
 		case !seen.free(e.opts.LeaseDuration):
 			// It was deleted, and its holder works on.
-			e.answered()
+			e.trouble.Answered()
 			return term{}, false
 		}
 	case err != nil:
 		return failed("the lease could not be read", err)
 	default:
-		seen.see(now, time.Now())
-		e.saw(now, seen.since)
+		seen.See(now, time.Now())
+		e.saw(now, seen.Since)
 		if !seen.free(e.opts.LeaseDuration) {
-			e.answered()
+			e.trouble.Answered()
 			return term{}, false
 		}
-		there = token(now)
+		there = lease.Token(now)
 	}
 	next, err := e.nextToken(there)
 	if err != nil {
 		return failed(notTaken, err)
 	}
 	sent := time.Now()
-	taken, err := write(limited, e.taken(seen.lease, next))
+	taken, err := write(limited, e.taken(seen.Lease, next))
 	switch {
 	case (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && seen.raced():
-		e.answered()
+		e.trouble.Answered()
 		return term{}, false // another candidate was faster, which the next look will show
 	case err != nil:
 		return failed(notTaken, err)
@@ -173,15 +171,15 @@ func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 		// The process was suspended, or a transport does not heed its context.
 		return failed("the lease was taken, and will run out unused", fmt.Errorf("the answer came after %s", took))
 	}
-	e.answered()
+	e.trouble.Answered()
 	return term{lease: taken, sent: sent}, true
 }
 
 // serve calls the work and keeps the lease meanwhile.
 func (e *Elector) serve(ctx context.Context, held term, lead func(context.Context) error) error {
 	e.update(func(s *Status) { s.Leading = true })
-	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", token(held.lease))
-	working, lose := context.WithCancelCause(withToken(ctx, token(held.lease)))
+	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", lease.Token(held.lease))
+	working, lose := context.WithCancelCause(withToken(ctx, lease.Token(held.lease)))
 	defer lose(nil)
 	// The lease outlives the work, and therefore ctx.
 	k := e.keep(context.WithoutCancel(ctx), held, lose)
@@ -206,72 +204,28 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()
-	now, err := e.put(ctx, e.released(last))
-	if apierrors.IsConflict(err) {
-		if now, err = e.get(ctx); err == nil {
-			if !sameTerm(now, last) {
-				return
-			}
-			now, err = e.put(ctx, e.released(now))
-		}
-	}
-	if err != nil {
+	now, err := e.leases.Change(ctx, last, e.ours(last), released)
+	switch {
+	case errors.Is(err, errTaken):
+	case err != nil:
 		e.opts.Logger.Warn("the lease could not be released; others have to wait until it has run out", "err", err)
-		return
-	}
-	e.saw(now, time.Now())
-	e.answered()
-}
-
-// answered notes that all that was asked for was done.
-func (e *Elector) answered() {
-	failed := 0
-	e.update(func(s *Status) { failed, s.Attempts = s.Attempts, 0 })
-	if failed > 0 {
-		e.opts.Logger.Info("the API server answers again", "failed", failed)
+	default:
+		e.saw(now, time.Now())
+		e.trouble.Answered()
 	}
 }
 
 // saw notes what the lease is like.
 func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	changed := e.update(func(s *Status) {
-		s.Holder, s.Token, s.Renewed = holder(l), token(l), when
-		e.greatest = max(e.greatest, token(l))
+		s.Holder, s.Token, s.Renewed = lease.Holder(l), lease.Token(l), when
+		e.greatest = max(e.greatest, lease.Token(l))
 	})
 	switch {
-	case changed && holder(l) == "":
-		e.opts.Logger.Info("the lease is free", "token", token(l))
+	case changed && lease.Holder(l) == "":
+		e.opts.Logger.Info("the lease is free", "token", lease.Token(l))
 	case changed:
-		e.opts.Logger.Info("the lease is held", "holder", holder(l), "token", token(l))
-	}
-}
-
-// How often the log hears that trouble goes on.
-const (
-	firstReminder = 10 * time.Second
-	lastReminder  = 10 * time.Minute
-)
-
-// failed notes trouble with the server, and logs it: at once, and while it goes on
-// after times that get longer.
-func (e *Elector) failed(what string, err error) {
-	now := time.Now()
-	e.mu.Lock()
-	s := &e.status
-	if s.Attempts == 0 {
-		e.told, e.next = time.Time{}, firstReminder
-	}
-	s.Attempts, s.Failure = s.Attempts+1, &Failure{err, now}
-	tell, attempts := now.Sub(e.told) >= e.next, s.Attempts
-	if tell {
-		if !e.told.IsZero() {
-			e.next = min(2*e.next, lastReminder)
-		}
-		e.told = now
-	}
-	e.mu.Unlock()
-	if tell {
-		e.opts.Logger.Warn(what, "err", err, "attempts", attempts)
+		e.opts.Logger.Info("the lease is held", "holder", lease.Holder(l), "token", lease.Token(l))
 	}
 }
 

@@ -1,14 +1,11 @@
 package leaderelection_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -461,29 +458,6 @@ func TestADeadConnectionDoesNotLoseTheLease(t *testing.T) {
 			require.True(r, a.leads())
 		}
 		require.Len(r, a.tokens(), 1)
-	})
-}
-
-func TestAnOutageIsToldLessAndLessOften(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		var log bytes.Buffer
-		a := r.join(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		settle(time.Second)
-		told := func() int { return strings.Count(log.String(), "could not be") }
-		a.network.refuse.Store(true)
-		settle(8 * time.Second)
-		require.Equal(r, 1, told(), "%d attempts: %s", a.Status().Attempts, &log)
-		a.network.refuse.Store(false)
-		settle(5 * time.Second)
-		require.Equal(r, 1, strings.Count(log.String(), "the API server answers again"))
-
-		log.Reset()
-		b := r.join(options{Identity: "b", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		settle(5 * time.Second)
-		b.network.refuse.Store(true)
-		settle(time.Hour)
-		require.InDelta(r, 11, told(), 1, "after 10 s, 20 s, ... and then every 10 minutes")
-		require.Contains(r, log.String(), "attempts=")
 	})
 }
 

@@ -8,16 +8,11 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/lease"
 )
-
-// maxRequests is how many renewals may be under way. There are more than four only
-// where a transport does not heed the contexts of its requests.
-const maxRequests = 8
 
 // keeper keeps one lease of ours. One goroutine renews it, and another one watches the
 // deadline, which therefore holds whatever a transport or a logger does.
@@ -39,7 +34,7 @@ type keeper struct {
 // is another's it gives up.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
-	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, maxRequests), last: errors.New("no renewal was answered")}
+	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal was answered")}
 	k.loops.Go(func() { k.watch(ctx) })
 	k.loops.Go(func() { k.renewals(ctx) })
 	return k
@@ -83,7 +78,7 @@ func (k *keeper) report(err error) {
 	if !first {
 		return
 	}
-	k.update(func(s *Status) { s.Lost = &Failure{err, time.Now()} })
+	k.update(func(s *Status) { s.Lost = &Failure{Err: err, When: time.Now()} })
 	k.lose(lost) // before a log that may block
 	k.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
 }
@@ -103,9 +98,9 @@ func (k *keeper) renewals(ctx context.Context) {
 		case errors.Is(r.err, errTaken):
 			k.report(r.err)
 			// Also where the deadline had passed: now another one leads.
-			k.update(func(s *Status) { s.Lost = &Failure{r.err, time.Now()} })
+			k.update(func(s *Status) { s.Lost = &Failure{Err: r.err, When: time.Now()} })
 			k.saw(r.lease, time.Now())
-			k.answered()
+			k.trouble.Answered()
 			return
 		case ctx.Err() != nil:
 			return
@@ -114,14 +109,14 @@ func (k *keeper) renewals(ctx context.Context) {
 			k.last = r.err
 			k.mu.Unlock()
 			wait = k.opts.RetryPeriod / 4 // the deadline comes nearer
-			k.failed("the lease could not be renewed", r.err)
+			k.trouble.Failed("the lease could not be renewed", r.err)
 		default:
 			k.mu.Lock()
 			k.held = r.term
 			k.mu.Unlock()
 			wait = max(k.opts.RetryPeriod-time.Since(r.sent), 0)
 			k.saw(r.lease, r.sent)
-			k.answered()
+			k.trouble.Answered()
 		}
 	}
 }
@@ -139,7 +134,7 @@ type renewal struct {
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answers, pending := make(chan renewal, maxRequests), 0
+	answers, pending := make(chan renewal, lease.MaxRequests), 0
 	try := func() {
 		select {
 		case k.slots <- struct{}{}:
@@ -178,7 +173,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 		case <-again.C:
 			if given == nil {
 				// Nothing has come of it since it was given up.
-				return renewal{err: errDeaf}
+				return renewal{err: lease.ErrDeaf}
 			}
 			try()
 		case <-given:
@@ -191,40 +186,39 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	}
 }
 
-var (
-	// errTaken: the lease is another term's.
-	errTaken = errors.New("taken over")
-	// errDeaf: a request goes on after its context has ended.
-	errDeaf = errors.New("no answer; the client's transport goes on although the request was given up")
-)
+// errTaken: the lease is another term's.
+var errTaken = errors.New("taken over")
 
-// renew writes the time of now into our lease. Somebody else may have written
-// to it, labels for instance, or have deleted it. It is then made anew, but not when it
-// has run out: another candidate may have had it before it was deleted.
-func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
-	last := held.lease
-	now, err := e.put(ctx, e.renewed(last))
-	if apierrors.IsConflict(err) {
-		if now, err = e.get(ctx); err == nil {
-			if !sameTerm(now, last) {
-				by := "nobody (its holder was erased)"
-				if holder(now) != "" {
-					by = strconv.Quote(holder(now))
-				}
-				if holder(now) == e.opts.Identity {
-					by = fmt.Sprintf("another process with our identity, %s, or edited by hand,", by)
-				}
-				return now, fmt.Errorf("%w by %s with token %d", errTaken, by, token(now))
-			}
-			now, err = e.put(ctx, e.renewed(now))
+// ours returns a function that fails, and says who has the lease, if that is not of our term.
+func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Lease) error {
+	return func(now *coordinationv1.Lease) error {
+		holder := lease.Holder(now)
+		by := strconv.Quote(holder)
+		switch {
+		case lease.Token(now) == lease.Token(last) && lease.SameTerm(now, last):
+			return nil
+		case holder == "":
+			by = "nobody (its holder was erased)"
+		case holder == e.opts.Identity:
+			by = fmt.Sprintf("another process with our identity, %s, or edited by hand,", by)
 		}
+		return fmt.Errorf("%w by %s with token %d", errTaken, by, lease.Token(now))
 	}
-	if missing(err) {
+}
+
+// renew writes the time of now into our lease. Somebody else may have deleted it. It is
+// then made anew, but not when it has run out: another candidate may have had it before it
+// was deleted.
+func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
+	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)
+	if lease.Missing(err) {
 		if time.Since(held.sent) >= e.opts.LeaseDuration {
 			return nil, fmt.Errorf("the Lease is gone, and had run out, so another candidate may have had it: %w", err)
 		}
 		e.opts.Logger.Warn("the Lease was deleted; creating it again")
-		now, err = e.create(ctx, e.renewed(last))
+		next := held.lease.DeepCopy()
+		e.renewed(next)
+		now, err = e.create(ctx, next)
 	}
 	return now, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -26,25 +27,15 @@ type Status struct {
 }
 
 // Failure is trouble with the server.
-type Failure struct {
-	Err  error
-	When time.Time
-}
-
-// Error is the reason.
-func (f *Failure) Error() string { return f.Err.Error() }
-
-// Unwrap returns Err.
-func (f *Failure) Unwrap() error { return f.Err }
-
-// MarshalText lets a status print readably as JSON.
-func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
+type Failure = lease.Failure
 
 // Status returns the election as it is now.
 func (e *Elector) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.status
+	s := e.status
+	s.Attempts, s.Failure = e.trouble.State()
+	return s
 }
 
 // Check fails when the work still runs although another candidate may lead: when the

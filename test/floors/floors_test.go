@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"object", "failure", "flight", "internal/confidential", "internal/jitter", "internal/mergepatch", "internal/printable", "internal/selector", "internal/throttle"},
 	{"source", "wire", "recording", "shard", "internal/reading"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot", "internal/sharding"},
-	{"reflector"},
+	{"reflector", "internal/lease"},
 	{"sharedinformer"},
 	{"factory", "serving"},
 	{"controller", "events", "leaderelection", "membership", "webhook"},

@@ -1,0 +1,113 @@
+package lease
+
+import (
+	"context"
+	"errors"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
+)
+
+// MaxRequests is how many writes of one Lease may be under way. There are more than a few
+// only if a transport ignores the contexts of its requests.
+const MaxRequests = 8
+
+// ErrDeaf: a request goes on after its context has ended.
+var ErrDeaf = errors.New("no answer; the client's transport goes on although the request was given up")
+
+// place is where Leases are served. It is known, so no discovery is needed.
+var place = discovery.Mapping{
+	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
+	Namespaced: true,
+	Verbs:      []string{"create", "delete", "get", "list", "update", "watch"},
+}
+
+// Client sends requests for the Leases of one namespace.
+type Client struct {
+	*rest.Resource[*coordinationv1.Lease]
+	namespace string
+}
+
+// NewClient fails if client is nil or its scheme does not know Lease. A client for an empty
+// namespace can only list.
+func NewClient(client *rest.Client, namespace string) (*Client, error) {
+	if client == nil {
+		return nil, errors.New("the client is nil")
+	}
+	if s := client.Scheme(); s == nil || !s.Recognizes(place.Kind) {
+		return nil, errors.New("the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
+	}
+	return &Client{rest.ResourceForMapping[*coordinationv1.Lease](client, place).Namespace(namespace), namespace}, nil
+}
+
+// Missing reports whether the API server says that there is no such Lease. A web server
+// that does not know the path, such as a proxy's, says nothing of the Lease.
+func Missing(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Get reads a Lease.
+func (c *Client) Get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	now, err := c.Resource.Get(ctx, object.Key{Name: name}, metav1.GetOptions{})
+	if err == nil && (now.Name != name || now.Namespace != c.namespace || now.ResourceVersion == "") {
+		err = errors.New("the answer is not this Lease: something between us and the API server gave it")
+	}
+	return now, err
+}
+
+// Create makes a Lease.
+func (c *Client) Create(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	now, err := c.Resource.Create(ctx, l, metav1.CreateOptions{})
+	return written(l, now, err)
+}
+
+// Update writes l if the Lease is still as it was when l was made of it.
+func (c *Client) Update(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	now, err := c.Resource.Update(ctx, l, metav1.UpdateOptions{})
+	return written(l, now, err)
+}
+
+// written makes sure that a response shows the Lease as it was written.
+func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || l.UID != "" && now.UID != l.UID || !SameTerm(now, l) || Token(now) != Token(l)) {
+		err = errors.New("the answer is a success, and not the Lease that was written: something between us and the API server gave it, or changed the Lease")
+	}
+	return now, err
+}
+
+// Change writes a changed copy of last. On a conflict somebody else has written to the Lease,
+// labels for instance: Change reads it again, and writes a changed copy of that unless ours
+// returns an error for it. It returns that error together with the Lease.
+func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours func(now *coordinationv1.Lease) error, change func(*coordinationv1.Lease)) (*coordinationv1.Lease, error) {
+	put := func(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		next := l.DeepCopy()
+		change(next)
+		return c.Update(ctx, next)
+	}
+	now, err := put(last)
+	if !apierrors.IsConflict(err) {
+		return now, err
+	}
+	if now, err = c.Get(ctx, last.Name); err == nil {
+		err = ours(now)
+	}
+	if err != nil {
+		return now, err
+	}
+	return put(now)
+}
+
+// Delete deletes the Lease if it is still like l. It succeeds if there is none.
+func (c *Client) Delete(ctx context.Context, l *coordinationv1.Lease) error {
+	err := c.Resource.Delete(ctx, object.Key{Name: l.Name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+	if Missing(err) {
+		return nil
+	}
+	return err
+}

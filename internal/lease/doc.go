@@ -1,0 +1,20 @@
+// Package lease holds the parts that packages leaderelection and membership share: the
+// fields of a Lease (coordination.k8s.io/v1), the requests for Leases, the options that say
+// how long a holder may be silent, and the count of failed requests.
+//
+// # Clocks
+//
+// Clocks of different machines are never compared. A [Sighting] counts from the moment at
+// which this process saw the Lease change, so it never ends before the holder's own term,
+// which counts from the moment at which the holder sent the renewal.
+//
+// # Requests
+//
+// A [Client] checks each response. A proxy may answer in the API server's place, and a
+// process that trusted its 200 would work without a Lease.
+//
+// # Concurrency
+//
+// All methods of [Client] and [Trouble] may be called concurrently. A [Sighting] has no
+// lock.
+package lease

@@ -1,0 +1,65 @@
+package lease
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/throttle"
+)
+
+// Failure is trouble with the server.
+type Failure struct {
+	Err  error
+	When time.Time
+}
+
+// Error is the reason.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns Err.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// MarshalText lets a status print readably as JSON.
+func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
+
+// Trouble counts the failures since the last success, and logs them less and less often.
+type Trouble struct {
+	Logger *slog.Logger
+
+	mu       sync.Mutex // guards all below; nothing is called while it is held
+	attempts int
+	last     *Failure
+	log      *throttle.Log // of the failures since the last success
+}
+
+// Failed records a failure and logs it under the message what.
+func (t *Trouble) Failed(what string, err error) {
+	t.mu.Lock()
+	if t.attempts == 0 {
+		t.log = new(throttle.Log)
+	}
+	t.attempts, t.last = t.attempts+1, &Failure{err, time.Now()}
+	attempts, log := t.attempts, t.log
+	t.mu.Unlock()
+	log.Do(func(int) { t.Logger.Warn(what, "err", err, "attempts", attempts) })
+}
+
+// Answered records a success, and logs it after failures.
+func (t *Trouble) Answered() {
+	t.mu.Lock()
+	failed := t.attempts
+	t.attempts = 0
+	t.mu.Unlock()
+	if failed > 0 {
+		t.Logger.Info("the API server answers again", "failed", failed)
+	}
+}
+
+// State returns the number of failures since the last success, and the last failure ever,
+// nil if there was none.
+func (t *Trouble) State() (attempts int, last *Failure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attempts, t.last
+}
