@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
@@ -25,7 +26,7 @@ var _ shard.Share = (*Group)(nil)
 // Group is one member of a group, and the share that it has. Make it with New.
 type Group struct {
 	opts     Options
-	leases   *rest.Resource[*coordinationv1.Lease]
+	leases   *lease.Client
 	informer *sharedinformer.Informer[*coordinationv1.Lease]
 	seen     *sightings
 	turn     chan struct{} // a token while Run runs
@@ -44,20 +45,18 @@ type Group struct {
 
 // New checks the options and sends nothing. The client's scheme must know Lease.
 func New(client *rest.Client, opts Options) (*Group, error) {
-	if client == nil {
-		return nil, errors.New("membership: no client")
-	}
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if s := client.Scheme(); s == nil || !s.Recognizes(leases.Kind) {
-		return nil, errors.New("membership: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
+	leases, err := lease.NewClient(client, opts.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("membership: %w", err)
 	}
 	opts.Logger = opts.Logger.With("group", opts.Name)
 	g := &Group{
 		opts:    opts,
-		leases:  rest.ResourceForMapping[*coordinationv1.Lease](client, leases).Namespace(opts.Namespace),
+		leases:  leases,
 		turn:    make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		slots:   make([]slot, opts.Slots),
@@ -66,7 +65,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	}
 	g.status = Status{Namespace: opts.Namespace, Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight, Slots: opts.Slots, Layout: opts.Layout}
 	g.seen = &sightings{opts: opts, told: g.look, all: map[types.UID]*sighting{}}
-	g.informer = sharedinformer.New[*coordinationv1.Lease](g.leases.Source(), sharedinformer.Options{
+	g.informer = sharedinformer.New[*coordinationv1.Lease](leases.Source(), sharedinformer.Options{
 		Name: "leases of group " + opts.Name, Logger: opts.Logger,
 		LabelSelector: labels.SelectorFromSet(labels.Set{GroupLabel: opts.Name}),
 		Timing: reflector.Timing{ // a member that does not see the others takes on nothing
@@ -108,7 +107,7 @@ func (g *Group) Run(ctx context.Context) error {
 	defer g.setRunning(false)
 	running.Go(func() { _ = wait() })
 	running.Go(func() { g.watch(beyond) })
-	k := &keeper{Group: g, ours: map[types.UID]bool{}, answers: make(chan answer, maxRequests+1), requests: &running}
+	k := &keeper{Group: g, ours: map[types.UID]bool{}, answers: make(chan answer, lease.MaxRequests+1), requests: &running}
 	k.keep(ctx, beyond)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
@@ -29,7 +30,11 @@ func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]
 	if group != "" {
 		selector += "=" + group
 	}
-	list := rest.ResourceForMapping[*coordinationv1.Lease](client, leases).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	leases, err := lease.NewClient(client, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	list := leases.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	var all []*coordinationv1.Lease
 	for l, err := range list.Items {
 		if err != nil {

@@ -13,13 +13,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 )
-
-// maxRequests is how many writes of our Lease may be under way, beside one deletion of another's.
-// There is more than one only where a transport does not heed the contexts of its requests.
-const maxRequests = 8
 
 // keeper keeps our Lease and decides on slots. All of it belongs to the goroutine of Run.
 //
@@ -177,14 +174,14 @@ func (k *keeper) judge(now time.Time, v view) {
 		case other.expired(now) || other.said.leaving:
 		case other.said.err != nil: // it claims everything until it has run out
 			if idle && refusal == nil {
-				refusal = fmt.Errorf("shard: group %s: the Lease %s has the label of the group and cannot be read, so that it may claim anything: %w: no slots are taken until it is silent for %s; delete it if it is no member's", k.opts.Name, other.lease.Name, other.said.err, other.said.lasts)
+				refusal = fmt.Errorf("shard: group %s: the Lease %s has the label of the group and cannot be read, so that it may claim anything: %w: no slots are taken until it is silent for %s; delete it if it is no member's", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
 			}
 		case other.said.layout != k.opts.layout():
-			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.lease, k.own)) {
-				refusal = fmt.Errorf("shard: group %s: %q works with %q, and we are to work with %q: nothing is done here until no such member is left; give the group another name, or all members the same options", k.opts.Name, holder(other.lease), other.said.layout, k.opts.layout())
+			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.Lease, k.own)) {
+				refusal = fmt.Errorf("shard: group %s: %q works with %q, and we are to work with %q: nothing is done here until no such member is left; give the group another name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
 			}
 		default:
-			all = append(all, candidate{holder(other.lease), other.said.weight})
+			all = append(all, candidate{lease.Holder(other.Lease), other.said.weight})
 		}
 	}
 	k.retarget(all)
@@ -289,11 +286,11 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 		k.done = true
 		return
 	}
-	if k.attempt != nil && now.Before(k.attempt.given) || now.Before(k.rest) || k.writes >= maxRequests {
+	if k.attempt != nil && now.Before(k.attempt.given) || now.Before(k.rest) || k.writes >= lease.MaxRequests {
 		return
 	}
 	if k.attempt != nil {
-		k.failed("our lease could not be written", errDeaf)
+		k.failed("our lease could not be written", lease.ErrDeaf)
 		k.attempt.abandoned.Store(true)
 		k.attempt = nil
 	}

@@ -8,21 +8,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/shard"
 )
-
-// leases is where Leases are served. It is known, so that a group needs no discovery.
-var leases = discovery.Mapping{
-	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
-	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
-	Namespaced: true,
-	Verbs:      []string{"create", "delete", "get", "list", "update", "watch"},
-}
 
 // What a member's Lease says, besides who it is and how long it may be silent.
 const (
@@ -54,17 +45,15 @@ type statement struct {
 
 // fresh returns a Lease of ours that there has not been.
 func (o Options) fresh(c statement) *coordinationv1.Lease {
-	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // as the server keeps it
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(o.Name, o.Identity), Labels: maps.Clone(o.Labels)}}
-	l.Spec.HolderIdentity, l.Spec.AcquireTime = &o.Identity, &now
+	lease.Acquire(l, o.Identity, o.LeaseDuration)
 	o.write(l, c)
 	return l
 }
 
 // write renews a Lease of ours with what we have to say.
 func (o Options) write(l *coordinationv1.Lease, c statement) {
-	l.Spec.RenewTime = new(metav1.NowMicro())
-	l.Spec.LeaseDurationSeconds = new(int32(o.LeaseDuration / time.Second))
+	lease.Renew(l, o.LeaseDuration)
 	if l.Labels == nil {
 		l.Labels = map[string]string{}
 	}
@@ -81,24 +70,11 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
-// sameTerm reports whether two states of our Lease are of one: it was neither deleted nor
-// taken in between.
-func sameTerm(a, b *coordinationv1.Lease) bool {
-	return a.Name == b.Name && a.UID == b.UID && holder(a) == holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
-}
-
 // behind reports whether a resource version is known to be from before another. Where it came after
 // that, the server's history went back.
 func behind(rv, than string) bool {
 	order, err := object.CompareRV(rv, than)
 	return err == nil && order < 0
-}
-
-func holder(l *coordinationv1.Lease) string {
-	if l.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *l.Spec.HolderIdentity
 }
 
 // said is what a Lease of the group says.
@@ -113,15 +89,12 @@ type said struct {
 // read reads a Lease of a group with this layout. Slots of another layout are other
 // slots: who has any of them has something of all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
-	s := said{layout: l.Annotations[layoutAnnotation], lasts: o.LeaseDuration}
+	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
 	var err3 error
-	if seconds := l.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		if lasts := time.Duration(*seconds) * time.Second; lasts <= longest {
-			s.lasts = lasts
-		} else { // nobody is to wait for that
-			err3 = fmt.Errorf("it may be silent for %s: want %s at most", lasts, longest)
-		}
+	if s.lasts > longest { // nobody is to wait for that
+		err3 = fmt.Errorf("it may be silent for %s: want %s at most", s.lasts, longest)
+		s.lasts = o.LeaseDuration
 	}
 	slots := l.Annotations[slotsAnnotation]
 	if s.layout != o.layout() {
@@ -142,10 +115,4 @@ func (o Options) read(l *coordinationv1.Lease) said {
 	}
 	s.claims, s.weight = claims, weight
 	return s
-}
-
-// alive reports whether a change of a Lease is a sign of life: anybody may write a label
-// into it.
-func alive(before, now *coordinationv1.Lease) bool {
-	return !equality.Semantic.DeepEqual(before.Spec, now.Spec)
 }

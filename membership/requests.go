@@ -10,12 +10,11 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
-	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 )
@@ -23,8 +22,6 @@ import (
 var (
 	// errGone: our Lease is not there any more, or it is another's.
 	errGone = errors.New("our Lease was deleted, or taken by somebody else")
-	// errDeaf: a request goes on after its context has ended.
-	errDeaf = errors.New("no answer; the client's transport goes on although the request was given up")
 	// errTwin: the Lease of our identity is another's.
 	errTwin = errors.New("there is a Lease of our identity, of a member that was not stopped cleanly or that lives: we wait until it has run out; give each member an identity of its own")
 )
@@ -81,55 +78,36 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 
 // create makes our Lease. An earlier attempt may have made it, and its answer was lost.
 func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
-	now, err := k.leases.Create(ctx, a.last, metav1.CreateOptions{})
+	now, err := k.leases.Create(ctx, a.last)
 	if apierrors.IsAlreadyExists(err) {
-		now, err = k.leases.Get(ctx, object.Key{Name: a.last.Name}, metav1.GetOptions{})
+		now, err = k.leases.Get(ctx, a.last.Name)
 		switch {
 		case err != nil:
 		case now.Labels[GroupLabel] != k.opts.Name:
 			return nil, fmt.Errorf("the Lease %s is in the place of ours, and of no member of the group, since it lacks the label %s=%s: delete it, or give this member another identity", now.Name, GroupLabel, k.opts.Name)
-		case holder(now) != holder(a.last) || !now.Spec.AcquireTime.Equal(a.last.Spec.AcquireTime):
+		case !lease.SameTerm(now, a.last):
 			return nil, errTwin
 		}
 		a.shown = "" // it was written before that
 	}
-	if err == nil && (now.Name != a.last.Name || now.ResourceVersion == "" || holder(now) != holder(a.last)) {
-		err = errForeign
-	}
 	return now, err
 }
 
-// errForeign: a success that is not the API server's.
-var errForeign = errors.New("the answer is a success, and not the Lease that was written: something between us and the API server gave it, or changed the Lease")
-
-// update writes our Lease. Somebody else may have written to it, labels for instance.
+// update writes our Lease.
 func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
-	last := a.last
-	now, err := k.put(ctx, last, a)
-	if apierrors.IsConflict(err) {
-		if now, err = k.leases.Get(ctx, object.Key{Name: last.Name}, metav1.GetOptions{}); err == nil {
-			switch {
-			case !sameTerm(now, last):
-				return nil, errGone
-			case a.abandoned.Load():
-				return nil, errDeaf // what it has to say is out of date
-			}
-			a.back = behind(now.ResourceVersion, last.ResourceVersion)
-			now, err = k.put(ctx, now, a)
+	ours := func(now *coordinationv1.Lease) error {
+		switch {
+		case now.UID != a.last.UID || !lease.SameTerm(now, a.last):
+			return errGone
+		case a.abandoned.Load():
+			return lease.ErrDeaf // what it has to say is out of date
 		}
+		a.back = behind(now.ResourceVersion, a.last.ResourceVersion)
+		return nil
 	}
-	if missing(err) {
+	now, err := k.leases.Change(ctx, a.last, ours, func(l *coordinationv1.Lease) { k.opts.write(l, a.statement) })
+	if lease.Missing(err) {
 		return nil, errGone
-	}
-	return now, err
-}
-
-func (k *keeper) put(ctx context.Context, last *coordinationv1.Lease, a *attempt) (*coordinationv1.Lease, error) {
-	next := last.DeepCopy()
-	k.opts.write(next, a.statement)
-	now, err := k.leases.Update(ctx, next, metav1.UpdateOptions{})
-	if err == nil && (!sameTerm(now, last) || now.ResourceVersion == last.ResourceVersion) {
-		err = errForeign
 	}
 	return now, err
 }
@@ -137,21 +115,7 @@ func (k *keeper) put(ctx context.Context, last *coordinationv1.Lease, a *attempt
 // remove deletes our Lease, which claims nothing.
 func (k *keeper) remove(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	a.deletes = true
-	return nil, k.delete(ctx, a.last)
-}
-
-func (k *keeper) delete(ctx context.Context, l *coordinationv1.Lease) error {
-	err := k.leases.Delete(ctx, object.Key{Name: l.Name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
-	if missing(err) {
-		return nil
-	}
-	return err
-}
-
-// missing reports whether the API server says that there is no such Lease. A web server
-// that does not know the path, such as a proxy's, says nothing of the Lease.
-func missing(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return nil, k.leases.Delete(ctx, a.last)
 }
 
 // answered takes note of what came of a request.
@@ -233,14 +197,13 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 		l.Spec.AcquireTime = nil
 		l.Annotations[slotsAnnotation], l.Annotations[stateAnnotation] = "", stateLeaving
 		var err error
-		if l, err = k.leases.Update(ctx, l, metav1.UpdateOptions{}); err != nil {
-			if missing(err) {
-				return nil
-			}
+		if l, err = k.leases.Update(ctx, l); lease.Missing(err) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
-	return k.delete(ctx, l)
+	return k.leases.Delete(ctx, l)
 }
 
 // expel deletes the Leases of members that have been silent for too long. Not all do so
@@ -248,7 +211,7 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 	there := map[types.UID]bool{}
 	for _, other := range v.others {
-		uid := other.lease.UID
+		uid := other.Lease.UID
 		if !other.expired(now) {
 			continue
 		}
@@ -262,12 +225,11 @@ func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 			continue
 		}
 		k.expelling[uid] = now.Add(k.opts.RetryPeriod)
-		lease := other.lease
-		k.opts.Logger.Info("a member has been silent for too long", "identity", holder(lease), "for", now.Sub(other.since), "slots", other.said.claims.Len())
+		k.opts.Logger.Info("a member has been silent for too long", "identity", lease.Holder(other.Lease), "for", now.Sub(other.Since), "slots", other.said.claims.Len())
 		limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline/2)
 		k.ask(nil, func() (*coordinationv1.Lease, error) {
 			defer cancel()
-			return nil, k.bury(limited, lease, other.said)
+			return nil, k.bury(limited, other.Lease, other.said)
 		})
 	}
 	for uid := range k.expelling {

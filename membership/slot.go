@@ -96,7 +96,7 @@ func (g *Group) loseAll(cause error) {
 		}
 	}
 	if lost > 0 {
-		g.status.Lost = &Failure{cause, time.Now()}
+		g.status.Lost = &Failure{Err: cause, When: time.Now()}
 		g.setOwned()
 	}
 }

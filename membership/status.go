@@ -6,6 +6,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -53,19 +54,7 @@ type Member struct {
 }
 
 // Failure is trouble with the server.
-type Failure struct {
-	Err  error
-	When time.Time
-}
-
-// Error is the reason.
-func (f *Failure) Error() string { return f.Err.Error() }
-
-// Unwrap returns Err.
-func (f *Failure) Unwrap() error { return f.Err }
-
-// MarshalText lets a status print readably as JSON.
-func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
+type Failure = lease.Failure
 
 // Status returns the group as it is now.
 func (g *Group) Status() Status {
@@ -77,7 +66,7 @@ func (g *Group) Status() Status {
 	s.Owned, s.Leaving = g.those(func(s *slot) bool { return s.phase == held }), g.those(func(s *slot) bool { return s.phase == leaving })
 	s.Moving, s.Moves = movesOf(g.places, func(slot int) int { return g.slots[slot].hands })
 	if f := watch.Failure; f != nil && (watch.Attempts > s.Attempts || s.Attempts == 0 && (s.Failure == nil || f.Last.After(s.Failure.When))) {
-		s.Attempts, s.Failure = watch.Attempts, &Failure{f, f.Last}
+		s.Attempts, s.Failure = watch.Attempts, &Failure{Err: f, When: f.Last}
 	}
 	s.Refusal = g.refusal(s, unsynced)
 	return s
@@ -122,7 +111,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 		k.mu.Unlock()
 	}
 	for _, o := range v.others {
-		all = append(all, k.opts.member(o.lease, o.said, now.Sub(o.since)))
+		all = append(all, k.opts.member(o.Lease, o.said, now.Sub(o.Since)))
 	}
 	for n := range all {
 		all[n].Wanted = k.wanted(all[n].Identity).Len()
@@ -133,7 +122,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 // member describes one by its Lease.
 func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) Member {
 	m := Member{
-		Identity: holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,
+		Identity: lease.Holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,
 		Silent: silent, Late: silent >= s.lasts/late, Expired: silent >= s.lasts,
 	}
 	switch {
@@ -161,7 +150,7 @@ func (k *keeper) well() {
 func (k *keeper) failed(what string, err error) {
 	k.mu.Lock()
 	k.status.Attempts++
-	k.status.Failure = &Failure{fmt.Errorf("%s: %w", what, err), time.Now()}
+	k.status.Failure = &Failure{Err: fmt.Errorf("%s: %w", what, err), When: time.Now()}
 	attempts := k.status.Attempts
 	k.mu.Unlock()
 	if attempts%100 == 1 {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -26,15 +28,14 @@ type sightings struct {
 
 // sighting is a Lease as it was last seen.
 type sighting struct {
-	lease *coordinationv1.Lease
+	lease.Sighting
 	said  said
-	since time.Time // when its spec was seen to change
-	back  bool      // it was taken back to an older state, and its member has not written since
-	gone  bool      // the handler has heard last that it was deleted
-	empty bool      // and that it had nothing then
+	back  bool // it was taken back to an older state, and its member has not written since
+	gone  bool // the handler has heard last that it was deleted
+	empty bool // and that it had nothing then
 }
 
-func (s *sighting) expired(now time.Time) bool { return now.Sub(s.since) >= s.said.lasts }
+func (s *sighting) expired(now time.Time) bool { return now.Sub(s.Since) >= s.said.lasts }
 
 // Handle implements sharedinformer.Handler.
 func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinationv1.Lease]) error {
@@ -54,21 +55,19 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 // may work in what it had claimed until it has written it again.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
-	switch {
-	case one == nil:
-		one = &sighting{since: now}
+	if one == nil {
+		one = &sighting{}
 		s.all[l.UID] = one
-	case one.lease.ResourceVersion == l.ResourceVersion:
+	} else if one.Lease.ResourceVersion == l.ResourceVersion {
 		return one
-	case alive(one.lease, l):
-		one.since = now
 	}
-	said := s.opts.read(l)
-	one.back = one.lease != nil && (behind(l.ResourceVersion, one.lease.ResourceVersion) || one.back && !alive(one.lease, l))
+	said, before := s.opts.read(l), one.Lease
+	alive := one.See(l, now)
+	one.back = before != nil && (behind(l.ResourceVersion, before.ResourceVersion) || one.back && !alive)
 	if one.back {
 		said.claims = said.claims.Union(one.said.claims)
 	}
-	one.lease, one.said = l, said
+	one.said = said
 	return one
 }
 
@@ -91,7 +90,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 	v := view{taken: shard.NewSlots(s.opts.Slots)}
 	there := map[types.UID]bool{}
 	expires := func(one *sighting) {
-		if at := one.since.Add(one.said.lasts); v.expires.IsZero() || at.Before(v.expires) {
+		if at := one.Since.Add(one.said.lasts); v.expires.IsZero() || at.Before(v.expires) {
 			v.expires = at
 		}
 	}
@@ -103,7 +102,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 		}
 		one := s.all[l.UID]
 		if one != nil && one.gone { // the handler is ahead of this snapshot
-			one = &sighting{lease: l, said: s.opts.read(l), since: one.since}
+			one = &sighting{Sighting: lease.Sighting{Lease: l, Since: one.Since}, said: s.opts.read(l)}
 		} else {
 			one = s.see(l, now)
 		}
@@ -122,11 +121,6 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 		expires(one)
 		return false
 	})
-	slices.SortFunc(v.others, func(a, b *sighting) int {
-		if a.lease.Name < b.lease.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(v.others, func(a, b *sighting) int { return strings.Compare(a.Lease.Name, b.Lease.Name) })
 	return v
 }
