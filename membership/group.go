@@ -27,6 +27,7 @@ var _ shard.Share = (*Group)(nil)
 type Group struct {
 	opts     Options
 	leases   *lease.Client
+	trouble  lease.Trouble
 	informer *sharedinformer.Informer[*coordinationv1.Lease]
 	seen     *sightings
 	turn     chan struct{} // a token while Run runs
@@ -57,6 +58,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	g := &Group{
 		opts:    opts,
 		leases:  leases,
+		trouble: lease.Trouble{Logger: opts.Logger},
 		turn:    make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		slots:   make([]slot, opts.Slots),

@@ -290,7 +290,7 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 		return
 	}
 	if k.attempt != nil {
-		k.failed("our lease could not be written", lease.ErrDeaf)
+		k.trouble.Failed("our lease could not be written", lease.ErrDeaf)
 		k.attempt.abandoned.Store(true)
 		k.attempt = nil
 	}

@@ -128,7 +128,7 @@ func (k *keeper) answered(a answer) {
 	}
 	if a.attempt == nil || a.attempt != k.attempt {
 		if a.err != nil && a.attempt == nil && !apierrors.IsConflict(a.err) {
-			k.failed("the lease of a member that is silent could not be deleted", a.err)
+			k.trouble.Failed("the lease of a member that is silent could not be deleted", a.err)
 		}
 		return // a write that was given up says nothing any more
 	}
@@ -138,7 +138,7 @@ func (k *keeper) answered(a answer) {
 		k.lost(a.err)
 		k.due, k.rest = now, now
 	case a.err != nil:
-		k.failed("our lease could not be written", a.err)
+		k.trouble.Failed("our lease could not be written", a.err)
 		k.rest = now.Add(k.opts.RetryPeriod / 4) // the deadline comes nearer
 	case a.deletes:
 		k.done = true
@@ -155,7 +155,7 @@ func (k *keeper) answered(a answer) {
 		k.mu.Lock()
 		k.until = k.deadline
 		k.mu.Unlock()
-		k.well()
+		k.trouble.Answered()
 		if a.back || behind(a.lease.ResourceVersion, a.shown) {
 			k.wentBack(a)
 		}

@@ -63,6 +63,7 @@ func (g *Group) Status() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.status
+	s.Attempts, s.Failure = g.trouble.State()
 	s.Owned, s.Leaving = g.those(func(s *slot) bool { return s.phase == held }), g.those(func(s *slot) bool { return s.phase == leaving })
 	s.Moving, s.Moves = movesOf(g.places, func(slot int) int { return g.slots[slot].hands })
 	if f := watch.Failure; f != nil && (watch.Attempts > s.Attempts || s.Attempts == 0 && (s.Failure == nil || f.Last.After(s.Failure.When))) {
@@ -132,28 +133,4 @@ func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) M
 		m.Trouble = fmt.Sprintf("it works with %q, and the others with %q", s.layout, o.layout())
 	}
 	return m
-}
-
-// well notes that all that was asked for was done.
-func (k *keeper) well() {
-	k.mu.Lock()
-	failed := k.status.Attempts
-	k.status.Attempts = 0
-	k.mu.Unlock()
-	if failed > 0 {
-		k.opts.Logger.Info("the API server answers again", "failed", failed)
-	}
-}
-
-// failed notes trouble with the server. The log hears of the first of a row, and then of
-// every hundredth.
-func (k *keeper) failed(what string, err error) {
-	k.mu.Lock()
-	k.status.Attempts++
-	k.status.Failure = &Failure{Err: fmt.Errorf("%s: %w", what, err), When: time.Now()}
-	attempts := k.status.Attempts
-	k.mu.Unlock()
-	if attempts%100 == 1 {
-		k.opts.Logger.Warn(what, "err", err, "attempts", attempts)
-	}
 }
