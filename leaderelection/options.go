@@ -1,31 +1,24 @@
 package leaderelection
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
-	"os"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace-dev/millrace/internal/lease"
 )
 
 // spread is the largest fraction of the retry period by which candidates wait longer,
 // so that they do not all ask at once.
 const spread = 0.2
 
-// shortest is the shortest duration of the options, and longest the longest: a Lease
-// holds 32 bits of seconds.
-const (
-	shortest = time.Millisecond
-	longest  = math.MaxInt32 * time.Second
-)
+// longest is the longest duration of the options: a Lease holds 32 bits of seconds.
+const longest = math.MaxInt32 * time.Second
 
 // Options name the lease and say how patient everybody is. Name and Namespace are
 // required.
@@ -74,56 +67,19 @@ func (o Options) withDefaults() (Options, error) {
 	if faults := content.IsDNS1123Subdomain(o.Name); o.Name != "" && len(faults) > 0 {
 		errs = append(errs, fmt.Errorf("%.80q cannot be the Name of a Lease: %s", o.Name, strings.Join(faults, "; ")))
 	}
-	if o.Namespace == "" {
-		errs = append(errs, errors.New("no Namespace: say where the Lease is, for example config.Config.Namespace"))
-	}
-	if faults := content.IsDNS1123Label(o.Namespace); o.Namespace != "" && len(faults) > 0 {
-		errs = append(errs, fmt.Errorf("%.80q cannot be a Namespace: %s", o.Namespace, strings.Join(faults, "; ")))
-	}
-	for _, fault := range validation.ValidateLabels(o.Labels, field.NewPath("Labels")) {
-		errs = append(errs, fault)
-	}
-	def := func(name string, d *time.Duration, value time.Duration) {
-		switch {
-		case *d < 0:
-			errs = append(errs, fmt.Errorf("%s is %s: want a positive duration, or 0 for %s", name, *d, value))
-		case *d == 0:
-			*d = value
-		case *d < shortest:
-			errs = append(errs, fmt.Errorf("%s is %s: want at least %s; was the unit forgotten?", name, *d, shortest))
-		case *d > longest:
-			errs = append(errs, fmt.Errorf("%s is %s: a Lease has room for %s", name, *d, longest))
-		}
-	}
-	def("LeaseDuration", &o.LeaseDuration, 15*time.Second)
-	def("RenewDeadline", &o.RenewDeadline, 10*time.Second)
-	def("RetryPeriod", &o.RetryPeriod, 2*time.Second)
-	if len(errs) > 0 {
-		return o, fmt.Errorf("leader election: %w", errors.Join(errs...))
-	}
-	o.LeaseDuration = (o.LeaseDuration + time.Second - 1).Truncate(time.Second)
-	o.Labels = maps.Clone(o.Labels)
-	if o.LeaseDuration <= o.RenewDeadline {
-		errs = append(errs, fmt.Errorf("RenewDeadline is %s and LeaseDuration %s: raise LeaseDuration, so that the work can stop before others begin", o.RenewDeadline, o.LeaseDuration))
-	}
-	if jittered := time.Duration(float64(o.RetryPeriod) * (1 + spread)); o.RenewDeadline <= jittered {
+	err := lease.Options{
+		Namespace: o.Namespace, Identity: &o.Identity, Labels: &o.Labels, Logger: &o.Logger,
+		LeaseDuration: &o.LeaseDuration, RenewDeadline: &o.RenewDeadline, RetryPeriod: &o.RetryPeriod, Longest: longest,
+	}.Complete()
+	errs = append(errs, err)
+	if jittered := time.Duration(float64(o.RetryPeriod) * (1 + spread)); err == nil && o.RenewDeadline <= jittered {
 		errs = append(errs, fmt.Errorf("RetryPeriod is %s, with jitter %s, and RenewDeadline %s: lower RetryPeriod, so that a renewal can be tried twice", o.RetryPeriod, jittered, o.RenewDeadline))
-	}
-	if o.Identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown"
-		}
-		o.Identity = fmt.Sprintf("%s_%d_%s", host, os.Getpid(), rand.Text()[:10])
 	}
 	if o.ReleaseOnCancel == nil {
 		o.ReleaseOnCancel = new(true)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if len(errs) > 0 {
-		return o, fmt.Errorf("leader election: %w", errors.Join(errs...))
+	if err := errors.Join(errs...); err != nil {
+		return o, fmt.Errorf("leader election: %w", err)
 	}
 	return o, nil
 }

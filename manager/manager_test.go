@@ -450,7 +450,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 			"CertFile and KeyFile belong":    {MetricsBindAddress: ":1", MetricsTLS: &serving.TLS{CertFile: "x"}},
 			"is the secret mounted there?":   {MetricsBindAddress: ":1", MetricsTLS: &serving.TLS{CertFile: "/x", KeyFile: "/y"}},
 			"raise LeaseDuration, so that":   {LeaderElection: &leaderelection.Options{Name: "x", LeaseDuration: time.Second}},
-			"want a positive duration, or 0": {LeaderElection: &leaderelection.Options{Name: "x", RetryPeriod: -1}},
+			"want 1ms to 596523h14m7s, or 0": {LeaderElection: &leaderelection.Options{Name: "x", RetryPeriod: -1}},
 		} {
 			opts.Scheme = sharedScheme()
 			_, err := manager.New(r.cfg, opts)

@@ -70,7 +70,7 @@ func byKey(a, b object.Key) int {
 
 func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Status {
 	o := layoutOf(leases)
-	o.Name, o.LeaseDuration = key.Name, defaultDuration
+	o.Name, o.LeaseDuration = key.Name, lease.DefaultDuration
 	s := Status{Namespace: key.Namespace, Group: key.Name, Slots: o.Slots, Layout: o.Layout, Seen: now, Orphans: shard.AllSlots(o.Slots)}
 	var all []candidate
 	for _, l := range leases {

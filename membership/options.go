@@ -1,25 +1,20 @@
 package membership
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"os"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace-dev/millrace/internal/lease"
 )
 
 // Defaults and limits of options.
 const (
-	defaultSlots    = 1024
-	defaultDuration = 15 * time.Second
+	defaultSlots = 1024
 
 	mostSlots  = 1 << 14
 	mostWeight = 1000
@@ -75,9 +70,6 @@ func (o Options) withDefaults() (Options, error) {
 	if faults := content.IsDNS1123Label(o.Name); len(faults) > 0 || len(o.Name) > 40 {
 		wrong("%.80q cannot be the Name of a group: want a DNS label of 1 to 40 characters", o.Name)
 	}
-	if faults := content.IsDNS1123Label(o.Namespace); len(faults) > 0 {
-		wrong("%.80q cannot be a Namespace: %s; say where the Leases are, for example config.Config.Namespace", o.Namespace, strings.Join(faults, "; "))
-	}
 	number := func(name string, n *int, value, most int) {
 		if *n == 0 {
 			*n = value
@@ -93,45 +85,21 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	text("Identity", o.Identity)
 	text("Layout", o.Layout)
-	for _, fault := range validation.ValidateLabels(o.Labels, field.NewPath("Labels")) {
-		wrong("%w", fault)
-	}
 	number("Slots", &o.Slots, defaultSlots, mostSlots)
 	number("Weight", &o.Weight, 1, mostWeight)
-	duration := func(name string, d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-		if *d < time.Millisecond || *d > longest {
-			wrong("%s is %s: want %s to %s, or 0 for %s", name, *d, time.Millisecond, longest, value)
-		}
-	}
-	duration("LeaseDuration", &o.LeaseDuration, defaultDuration)
-	duration("RenewDeadline", &o.RenewDeadline, 10*time.Second)
-	duration("RetryPeriod", &o.RetryPeriod, 2*time.Second)
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
 	}
-	o.LeaseDuration = (o.LeaseDuration + time.Second - 1).Truncate(time.Second)
-	if len(errs) == 0 && o.LeaseDuration <= o.RenewDeadline {
-		wrong("RenewDeadline is %s and LeaseDuration %s: raise LeaseDuration, so that work can stop before others begin", o.RenewDeadline, o.LeaseDuration)
+	err := lease.Options{
+		Namespace: o.Namespace, Identity: &o.Identity, Labels: &o.Labels, Logger: &o.Logger,
+		LeaseDuration: &o.LeaseDuration, RenewDeadline: &o.RenewDeadline, RetryPeriod: &o.RetryPeriod, Longest: longest,
+	}.Complete()
+	errs = append(errs, err)
+	if err == nil && o.RenewDeadline < 2*o.RetryPeriod {
+		errs = append(errs, fmt.Errorf("RetryPeriod is %s and RenewDeadline %s: lower RetryPeriod, so that a renewal can be tried twice", o.RetryPeriod, o.RenewDeadline))
 	}
-	if len(errs) == 0 && o.RenewDeadline < 2*o.RetryPeriod {
-		wrong("RetryPeriod is %s and RenewDeadline %s: lower RetryPeriod, so that a renewal can be tried twice", o.RetryPeriod, o.RenewDeadline)
-	}
-	if len(errs) > 0 {
-		return o, fmt.Errorf("membership: %w", errors.Join(errs...))
-	}
-	if o.Identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown"
-		}
-		o.Identity = fmt.Sprintf("%s_%d_%s", host, os.Getpid(), rand.Text()[:10])
-	}
-	o.Labels = maps.Clone(o.Labels)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if err := errors.Join(errs...); err != nil {
+		return o, fmt.Errorf("membership: %w", err)
 	}
 	return o, nil
 }
