@@ -28,12 +28,7 @@ func Assign(slots int, weights map[string]int) []string {
 		}
 		candidates = append(candidates, candidate{name, weight})
 	}
-	owners := make([]string, slots)
-	for slot, n := range assign(slots, candidates) {
-		if n >= 0 {
-			owners[slot] = candidates[n].name
-		}
-	}
+	owners, _ := targets(slots, candidates)
 	return owners
 }
 
@@ -41,6 +36,12 @@ func Assign(slots int, weights map[string]int) []string {
 type candidate struct {
 	name   string
 	weight int // 0 for none
+}
+
+// distinct returns the candidates by name, and one of each name.
+func distinct(all []candidate) []candidate {
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
+	return slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
 }
 
 // assign says which candidate has which slot: the index into candidates, or -1 where

@@ -85,17 +85,12 @@ func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Stat
 	slices.SortFunc(s.Members, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Identity, b.Identity), cmp.Compare(a.Lease, b.Lease))
 	})
-	owners, slots := targets(o.Slots, slices.CompactFunc(sorted(all), func(a, b candidate) bool { return a.name == b.name }))
+	owners, slots := targets(o.Slots, distinct(all))
 	for n := range s.Members {
 		s.Members[n].Wanted = slots[s.Members[n].Identity].Len()
 	}
 	s.Moving, s.Moves = movesOf(placesOf(o.Slots, s.Members, owners), func(int) int { return 0 })
 	return s
-}
-
-func sorted(all []candidate) []candidate {
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
-	return all
 }
 
 // silence is for how long a member has said nothing, by its clock and by now.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +59,7 @@ type keeper struct {
 	expelling map[types.UID]time.Time // when to look after an expired member
 
 	targets struct { // the last assignment
-		key    string
+		all    []candidate            // of which it was made
 		owners []string               // by slot; empty for nobody
 		slots  map[string]shard.Slots // by member
 	}
@@ -210,14 +209,9 @@ func older(a, b *coordinationv1.Lease) bool {
 
 // retarget assigns the slots anew if the members have changed.
 func (k *keeper) retarget(all []candidate) {
-	var key strings.Builder
-	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
-	all = slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
-	for _, c := range all {
-		fmt.Fprintf(&key, "%q %d ", c.name, c.weight)
-	}
-	if k.targets.owners == nil || k.targets.key != key.String() {
-		k.targets.key = key.String()
+	all = distinct(all)
+	if k.targets.owners == nil || !slices.Equal(k.targets.all, all) {
+		k.targets.all = all
 		k.targets.owners, k.targets.slots = targets(k.opts.Slots, all)
 	}
 }
