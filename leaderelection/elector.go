@@ -94,12 +94,6 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) err
 	return e.serve(ctx, held, lead)
 }
 
-// term is a lease of ours.
-type term struct {
-	lease *coordinationv1.Lease // as the server has it
-	sent  time.Time             // when we wrote it
-}
-
 // acquire campaigns until we hold the lease. It reports false when ctx is done.
 func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	e.opts.Logger.Debug("waiting for the lease", "identity", e.opts.Identity)

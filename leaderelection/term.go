@@ -12,6 +12,27 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
+// term is a lease of ours.
+type term struct {
+	lease *coordinationv1.Lease // as the server has it
+	sent  time.Time             // when we wrote it
+}
+
+type tokenKey struct{}
+
+// Token returns the fencing token of the term in which the work runs: the
+// lease's count of transitions. Later terms have greater ones. Send it along
+// with what only a leader may do, and let the receiver remember the greatest and
+// refuse smaller ones. It reports false where ctx is not that of the work.
+func Token(ctx context.Context) (token int64, ok bool) {
+	token, ok = ctx.Value(tokenKey{}).(int64)
+	return token, ok
+}
+
+func withToken(ctx context.Context, token int64) context.Context {
+	return context.WithValue(ctx, tokenKey{}, token)
+}
+
 // errTokens: there is no greater token.
 var errTokens = errors.New("its leaseTransitions are the greatest that there can be: somebody wrote that; delete the Lease, and tokens start anew")
 
