@@ -106,7 +106,7 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 			return held, true
 		}
 		pause := e.opts.RetryPeriod + jitter.Below(time.Duration(float64(e.opts.RetryPeriod)*spread)+1)
-		if !sleep(ctx, pause) {
+		if !lease.Sleep(ctx, pause, nil) {
 			return term{}, false
 		}
 	}
@@ -220,17 +220,5 @@ func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 		e.opts.Logger.Info("the lease is free", "token", lease.Token(l))
 	case changed:
 		e.opts.Logger.Info("the lease is held", "holder", lease.Holder(l), "token", lease.Token(l))
-	}
-}
-
-// sleep waits for d. It reports false when ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

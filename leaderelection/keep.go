@@ -10,7 +10,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
@@ -56,7 +55,7 @@ func (k *keeper) left() time.Duration {
 // watch ends the work when the deadline has passed, which each renewal puts off.
 func (k *keeper) watch(ctx context.Context) {
 	for left := k.left(); left > 0; left = k.left() {
-		if !sleep(ctx, left) {
+		if !lease.Sleep(ctx, left, nil) {
 			return
 		}
 	}
@@ -86,7 +85,7 @@ func (k *keeper) report(err error) {
 // renewals renews until ctx is done or the lease is another's.
 func (k *keeper) renewals(ctx context.Context) {
 	wait := k.opts.RetryPeriod
-	for sleep(ctx, wait) {
+	for lease.Sleep(ctx, wait, nil) {
 		patience := k.opts.RenewDeadline
 		if left := k.left(); left > 0 {
 			patience = left - left/100 // at the deadline it is known what the matter is
@@ -144,13 +143,9 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 		pending++
 		k.loops.Go(func() {
 			defer func() { <-k.slots }()
-			r := renewal{term: term{sent: time.Now()}}
-			err := failure.Apart("the client's transport", func() (err error) {
-				r.lease, err = k.renew(ctx, held)
-				return err
-			})
-			r.err = err
-			answers <- r
+			sent := time.Now()
+			now, err := lease.Guard(func() (*coordinationv1.Lease, error) { return k.renew(ctx, held) })
+			answers <- renewal{term{now, sent}, err}
 		})
 	}
 	again := time.NewTicker(k.opts.RenewDeadline / 3)

@@ -131,15 +131,9 @@ func (g *Group) watch(ctx context.Context) {
 			left, changed = time.Hour, g.changed
 		}
 		g.mu.Unlock()
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-changed: // there may be something to lose now
-		case <-ctx.Done():
-			timer.Stop()
+		if !lease.Sleep(ctx, left, changed) { // after a change there may be something to lose
 			return
 		}
-		timer.Stop()
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/reflector"
@@ -67,12 +66,8 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	}
 	*pending++
 	k.requests.Go(func() {
-		a := answer{attempt: of}
-		a.err = failure.Apart("the client's transport", func() (err error) {
-			a.lease, err = do()
-			return err
-		})
-		k.answers <- a
+		now, err := lease.Guard(do)
+		k.answers <- answer{of, now, err}
 	})
 }
 

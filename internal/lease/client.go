@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -50,6 +51,15 @@ func NewClient(client *rest.Client, namespace string) (*Client, error) {
 // that does not know the path, such as a proxy's, says nothing of the Lease.
 func Missing(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Guard calls do, which sends requests, and returns an error if the client's transport panics.
+func Guard(do func() (*coordinationv1.Lease, error)) (now *coordinationv1.Lease, err error) {
+	err = failure.Apart("the client's transport", func() (err error) {
+		now, err = do()
+		return err
+	})
+	return now, err
 }
 
 // Get reads a Lease.

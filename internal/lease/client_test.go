@@ -198,3 +198,11 @@ func TestAClientThatCannotReadLeases(t *testing.T) {
 	_, err = NewClient(bare, "shop")
 	require.ErrorContains(t, err, "does not know Lease")
 }
+
+func TestATransportThatPanicsIsAnError(t *testing.T) {
+	_, err := Guard(func() (*coordinationv1.Lease, error) { panic("boom") })
+	require.ErrorContains(t, err, "the client's transport panicked: boom")
+	now, err := Guard(func() (*coordinationv1.Lease, error) { return &coordinationv1.Lease{}, nil })
+	require.NoError(t, err)
+	require.NotNil(t, now)
+}

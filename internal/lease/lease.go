@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -52,6 +53,18 @@ func Renew(l *coordinationv1.Lease, lasts time.Duration) {
 // alone does not tell, since two processes may have been given the same one.
 func SameTerm(a, b *coordinationv1.Lease) bool {
 	return Holder(a) == Holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
+}
+
+// Sleep waits for d, or until wake can be received from. It returns false when ctx is done.
+func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // Sighting is a Lease and the time since when it has been seen unchanged, by our own clock.

@@ -1,7 +1,9 @@
 package lease
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +59,21 @@ func TestOnlyAChangeOfTheSpecIsASignOfLife(t *testing.T) {
 	require.True(t, s.See(renewed, at(20)))
 	require.Equal(t, at(20), s.Since)
 	require.Equal(t, renewed, s.Lease)
+}
+
+func TestSleepEndsEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		require.True(t, Sleep(ctx, time.Minute, nil))
+		require.Equal(t, time.Minute, time.Since(start))
+		wake := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(wake) })
+		require.True(t, Sleep(ctx, time.Minute, wake))
+		require.Equal(t, time.Minute+time.Second, time.Since(start))
+		time.AfterFunc(time.Second, cancel)
+		require.False(t, Sleep(ctx, time.Minute, nil))
+		require.False(t, Sleep(ctx, 0, wake))
+		require.Equal(t, time.Minute+2*time.Second, time.Since(start))
+	})
 }
