@@ -48,7 +48,7 @@ func NewClient(client *rest.Client, namespace string) (*Client, error) {
 }
 
 // Missing reports whether the API server says that there is no such Lease. A web server
-// that does not know the path, such as a proxy's, says nothing of the Lease.
+// that does not know the path, such as a proxy's, says nothing about the Lease.
 func Missing(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -66,7 +66,7 @@ func Guard(do func() (*coordinationv1.Lease, error)) (now *coordinationv1.Lease,
 func (c *Client) Get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	now, err := c.Resource.Get(ctx, object.Key{Name: name}, metav1.GetOptions{})
 	if err == nil && (now.Name != name || now.Namespace != c.namespace || now.ResourceVersion == "") {
-		err = errors.New("the answer is not this Lease: something between us and the API server gave it")
+		err = errors.New("the response is not this Lease: a proxy may have sent it in the API server's place")
 	}
 	return now, err
 }
@@ -86,7 +86,7 @@ func (c *Client) Update(ctx context.Context, l *coordinationv1.Lease) (*coordina
 // written makes sure that a response shows the Lease as it was written.
 func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || l.UID != "" && now.UID != l.UID || !SameTerm(now, l) || Token(now) != Token(l)) {
-		err = errors.New("the answer is a success, and not the Lease that was written: something between us and the API server gave it, or changed the Lease")
+		err = errors.New("the response is not the Lease that was written: a proxy may have sent it in the API server's place, or changed the Lease")
 	}
 	return now, err
 }
