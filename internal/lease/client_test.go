@@ -146,15 +146,15 @@ func response(req *http.Request, code int, kind, text string) *http.Response {
 }
 
 func TestAPageDoesNotSayThatALeaseIsMissing(t *testing.T) {
-	inBubble(t, func(r *rig) {
-		r.answer = func(req *http.Request) *http.Response {
-			return response(req, http.StatusNotFound, "text/html", "<html><head><title>Not here</title></head></html>")
-		}
-		_, err := r.Get(r.Context(), key.Name)
-		require.Error(r, err)
-		require.False(r, Missing(err))
-		require.Error(r, r.Delete(r.Context(), r.ours))
-	})
+	for kind, text := range map[string]string{"text/html": "<html><head><title>Not here</title></head></html>", "text/plain": "404 page not found\n"} {
+		inBubble(t, func(r *rig) {
+			r.answer = func(req *http.Request) *http.Response { return response(req, http.StatusNotFound, kind, text) }
+			_, err := r.Get(r.Context(), key.Name)
+			require.Error(r, err)
+			require.False(r, Missing(err), kind)
+			require.Error(r, r.Delete(r.Context(), r.ours))
+		})
+	}
 }
 
 // A success that is not the API server's is none.
