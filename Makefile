@@ -114,7 +114,7 @@ bench-old: bin/informer-bench ## Measure against another revision of Millrace, O
 
 .PHONY: conformance
 conformance: ## Hold every stack to the contract of informers, and write results/conformance.md
-	$(GO) run ./conformance/table > results/conformance.md.new
+	$(GO) -C test/conformance run ./table > results/conformance.md.new
 	@mv results/conformance.md.new results/conformance.md
 
 FROM ?= 0
@@ -126,7 +126,7 @@ software: ## Run other people's software on Millrace, what is named like ONLY, a
 
 .PHONY: simulate
 simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM a seed on
-	$(GO) run ./test/simulation/simulate -from $(FROM) $(if $(RUNS),-runs $(RUNS)) $(if $(TIME),-time $(TIME)) $(if $(RUNS)$(TIME),,-runs 10000)
+	$(GO) -C test/simulation run ./simulate -from $(FROM) $(if $(RUNS),-runs $(RUNS)) $(if $(TIME),-time $(TIME)) $(if $(RUNS)$(TIME),,-runs 10000)
 
 # Who plays schedules of shared work: members, informers (each schedule holds S03, S04 and S05),
 # and whole programs.

@@ -36,8 +36,6 @@
 // For tests:
 //
 //	controllertest  a controller, a simulated server and virtual time
-//	conformance                the contract of informers as a suite, for any stack
-//	conformance/table          the program behind make conformance
 //	apiservertest             the simulated API server, with a plan of faults
 //	apiservertest/objects     objects of realistic size, for measurements
 //	test/debugger              informer-debug as a program, looking into other programs
@@ -45,11 +43,11 @@
 //	test/hostile               what reading hostile input may cost
 //	test/mutate                the program that breaks the code to test the tests
 //	apiservertest/network               slow, lossy and broken connections to the simulated server
-//	test/simulation            everything together, under schedules of faults from a seed
-//	test/simulation/simulate   the program behind make simulate
 //	test/soak                  a program for weeks of virtual time, and what it holds
 //	test/run                   the program behind make test: all modules, and a summary
 //
 // Module envtest is a real kube-apiserver for everybody's tests. What tests Millrace with it
-// is in modules of its own too: test/e2e, test/protocol, test/torture and test/software.
+// is in modules of its own too: test/e2e, test/protocol, test/torture and test/software. So are
+// test/simulation, which plays everything together under schedules of faults from a seed, and
+// test/conformance, the contract of informers as a suite for any stack.
 package millrace

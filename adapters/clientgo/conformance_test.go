@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
-	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 

@@ -42,6 +42,7 @@ require (
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/millrace-dev/millrace v0.0.0
 	github.com/millrace-dev/millrace/envtest v0.0.0
+	github.com/millrace-dev/millrace/test/conformance v0.0.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -72,3 +73,5 @@ require (
 replace github.com/millrace-dev/millrace => ../..
 
 replace github.com/millrace-dev/millrace/envtest => ../../envtest
+
+replace github.com/millrace-dev/millrace/test/conformance => ../../test/conformance

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/test/conformance"
 )
 
 // controller-runtime's cache itself, by the same contract.

@@ -45,6 +45,7 @@ require (
 	github.com/millrace-dev/millrace v0.0.0
 	github.com/millrace-dev/millrace/adapters/clientgo v0.0.0
 	github.com/millrace-dev/millrace/envtest v0.0.0
+	github.com/millrace-dev/millrace/test/conformance v0.0.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -81,3 +82,5 @@ replace github.com/millrace-dev/millrace => ../..
 replace github.com/millrace-dev/millrace/adapters/clientgo => ../clientgo
 
 replace github.com/millrace-dev/millrace/envtest => ../../envtest
+
+replace github.com/millrace-dev/millrace/test/conformance => ../../test/conformance

@@ -68,7 +68,7 @@ var rooms = map[string][][]string{
 
 // beside are packages in the house's tree that stand beside the house, because
 // they are for tests alone. None of the house may import them.
-var beside = []string{"apiservertest", "controllertest", "conformance"}
+var beside = []string{"apiservertest", "controllertest"}
 
 // only are imports that are kept to some packages.
 var only = map[string][]string{

@@ -250,8 +250,8 @@ func (w *workbench) build(ctx context.Context, texts map[string]string, pack, bi
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=github.com/millrace-dev/millrace/...=-l -dwarf=false", "-ldflags=-s -w", "-overlay", file, "-o", binary, pack)
-	cmd.Dir = w.root
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=github.com/millrace-dev/millrace/...=-l -dwarf=false", "-ldflags=-s -w", "-overlay", file, "-o", binary, ".")
+	cmd.Dir = filepath.Join(w.root, pack) // which may be a module of its own
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("build: %w", err), errors.New(string(bytes.TrimSpace(out))))
 	}

@@ -68,7 +68,7 @@ func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
 	var out strings.Builder
 	const shared = "internal/lease" // its messages reach users through two packages
 	for _, dir := range append(house(t), shared) {
-		if strings.HasPrefix(dir, "test/") || strings.HasPrefix(dir, "apiservertest") || strings.HasPrefix(dir, "conformance") {
+		if strings.HasPrefix(dir, "test/") || strings.HasPrefix(dir, "apiservertest") {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))

@@ -39,10 +39,10 @@
 //
 // # To run it
 //
-//	go test ./test/simulation                        # 300 schedules
+//	go -C test/simulation test                        # 300 schedules
 //	make simulate RUNS=100000                        # on all cores
 //	make simulate TIME=8h FROM=1000000
-//	go test ./test/simulation -run TestSchedules -v -args -seed 4417
+//	go -C test/simulation test -run TestSchedules -v -args -seed 4417
 //
 // The last tells what happens at which time. Command simulate shrinks a schedule in which
 // something is wrong and prints it as Go source, to be put into a test with Play.

@@ -82,7 +82,8 @@ func (c *pace) failed(f *failure.Failure) {
 		}
 	}
 	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
-	c.reason = c.reason || mayList(f) || c.mayPoll(f, now)
+	mayPoll := c.mayPoll(f, now) // which also notes since when watches fail
+	c.reason = c.reason || mayList(f) || mayPoll
 }
 
 // mayPoll reports whether a list may take the place of watches that have failed for too long.

@@ -46,7 +46,7 @@ func TestSchedules(t *testing.T) {
 		dog.Stop()
 		total.Add(Played{1, r.Steps, r.Requests, r.Events, r.Took})
 		if len(r.Broken) > 0 {
-			t.Fatalf("seed %d: %s\nalone: go test ./test/simulation -run TestSchedules -v -args -seed %d", at, strings.Join(r.Broken, "\n\t"), at)
+			t.Fatalf("seed %d: %s\nalone: go -C test/simulation test -run TestSchedules -v -args -seed %d", at, strings.Join(r.Broken, "\n\t"), at)
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d failed", at)

@@ -20,7 +20,7 @@ import (
 
 // released are the folders of the modules that a release consists of. The others are
 // for the repository alone: they measure, test or build it.
-var released = []string{".", "envtest", "adapters/clientgo", "adapters/controllerruntime", "cmd/informer-debug", "cmd/informer-bench"}
+var released = []string{".", "envtest", "adapters/clientgo", "adapters/controllerruntime", "test/conformance", "cmd/informer-debug", "cmd/informer-bench"}
 
 // tree is the source of a release in a directory.
 type tree struct {

@@ -67,3 +67,5 @@ replace github.com/millrace-dev/millrace/adapters/clientgo => ../../../adapters/
 replace github.com/millrace-dev/millrace/envtest => ../../../envtest
 
 replace github.com/millrace-dev/millrace/cmd/informer-bench => ../../../cmd/informer-bench
+
+replace github.com/millrace-dev/millrace/test/conformance => ../../../test/conformance

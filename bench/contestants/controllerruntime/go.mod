@@ -85,3 +85,5 @@ replace github.com/millrace-dev/millrace/adapters/controllerruntime => ../../../
 replace github.com/millrace-dev/millrace/envtest => ../../../envtest
 
 replace github.com/millrace-dev/millrace/cmd/informer-bench => ../../../cmd/informer-bench
+
+replace github.com/millrace-dev/millrace/test/conformance => ../../../test/conformance

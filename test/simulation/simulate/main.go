@@ -1,8 +1,8 @@
 // Command simulate plays schedules of package simulation on all cores, until there have
 // been enough or time is up.
 //
-//	go run ./test/simulation/simulate -runs 1000000
-//	go run ./test/simulation/simulate -time 1h -from 5000000
+//	go -C test/simulation run ./simulate -runs 1000000
+//	go -C test/simulation run ./simulate -time 1h -from 5000000
 //
 // It prints what was played. A schedule in which something was seen to be wrong is shrunk
 // and printed as a test, and the exit code is 1.

@@ -210,3 +210,5 @@ replace github.com/millrace-dev/millrace => ../../..
 replace github.com/millrace-dev/millrace/adapters/clientgo => ../../../adapters/clientgo
 
 replace github.com/millrace-dev/millrace/envtest => ../../../envtest
+
+replace github.com/millrace-dev/millrace/test/conformance => ../../../test/conformance

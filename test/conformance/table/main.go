@@ -1,5 +1,5 @@
 // Command table plays the cases of package conformance against every stack that the
-// repository knows and prints results/conformance.md. It runs in the repository's root.
+// repository knows and prints results/conformance.md. It runs in the folder of its module.
 package main
 
 import (
@@ -11,11 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/test/conformance"
 )
 
 // column is a stack, and the test that plays the cases against it.
@@ -31,7 +32,7 @@ type column struct {
 
 func columns() []*column {
 	return []*column{
-		{title: "Millrace", dir: ".", pkg: "./conformance", test: "TestConformance"},
+		{title: "Millrace", dir: "test/conformance", pkg: ".", test: "TestConformance"},
 		{title: "Millrace behind client-go", dir: "adapters/clientgo", pkg: ".", test: "TestConformance"},
 		{title: "Millrace behind client-go, over a clientset", dir: "adapters/clientgo", pkg: ".", test: "TestConformanceOverAClientset"},
 		{title: "Millrace behind controller-runtime", dir: "adapters/controllerruntime", pkg: ".", test: "TestConformance"},
@@ -41,6 +42,10 @@ func columns() []*column {
 }
 
 func main() {
+	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
+		fmt.Fprintf(os.Stderr, "table: %v\n", err)
+		os.Exit(1)
+	}
 	all := columns()
 	for _, c := range all {
 		if err := c.play(); err != nil {
@@ -129,7 +134,7 @@ func write(w io.Writer, all []*column, revision string) {
 
 What informers and work queues of six stacks do with the same %d cases, played against the same
 simulated API server. A case is one sentence of [the laws](../LAWS.md), many of which
-client-go's documentation promises too; [package conformance](../conformance/doc.go) says how
+client-go's documentation promises too; [package conformance](../test/conformance/doc.go) says how
 they are played. This page was made by
 
     make conformance
@@ -169,7 +174,7 @@ Where nothing is said here, a stack has nothing that the case is about.
     go -C adapters/controllerruntime test -v -run 'TestConformanceOfControllerRuntime/L20' .
 
 To play the cases against a stack of your own, implement conformance.Stack: its example is
-[some hundred lines](../conformance/millrace_test.go).
+[some hundred lines](../test/conformance/millrace_test.go).
 
 ## The cases
 

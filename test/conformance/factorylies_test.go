@@ -3,7 +3,7 @@ package conformance_test
 import (
 	"context"
 
-	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/factory"
 )
 

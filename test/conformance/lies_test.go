@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/test/conformance"
 )
 
 // Some lies of informers and registrations.

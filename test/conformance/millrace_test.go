@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
