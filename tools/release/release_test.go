@@ -23,6 +23,8 @@ func repository(t *testing.T) *release {
 		"envtest/e.go":                      "package envtest\n",
 		"cmd/mill/main.go":                  "package main\n\nfunc main() { println(\"mill\") }\n",
 		"test/real/go.mod":                  "module example.com/mill/test/real\n\ngo 1.26\n",
+		"test/conformance/go.mod":           "module example.com/mill/test/conformance\n\ngo 1.26\n\nrequire example.com/mill v0.0.0\n\nreplace example.com/mill => ../..\n",
+		"test/conformance/conformance.go":   "package conformance\n\nimport \"example.com/mill\"\n\nvar _ = mill.Wheel\n",
 		"cmd/informer-bench/go.mod":         "module example.com/mill/cmd/informer-bench\n\ngo 1.26\n\nrequire example.com/mill v0.0.0\n\nreplace example.com/mill => ../..\n",
 		"cmd/informer-bench/main.go":        "package main\n\nimport \"example.com/mill\"\n\nfunc main() { _ = mill.Wheel }\n",
 		"cmd/informer-debug/go.mod":         "module example.com/mill/cmd/informer-debug\n\ngo 1.26\n\nrequire example.com/mill v0.0.0\n\nreplace example.com/mill => ../..\n",
@@ -134,7 +136,7 @@ func TestTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags, err := r.git(t.Context(), "tag", "--points-at", "v0.2.0")
-	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\ncmd/informer-bench/v0.2.0\ncmd/informer-debug/v0.2.0\nenvtest/v0.2.0\nv0.2.0\n" {
+	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\ncmd/informer-bench/v0.2.0\ncmd/informer-debug/v0.2.0\nenvtest/v0.2.0\ntest/conformance/v0.2.0\nv0.2.0\n" {
 		t.Errorf("got %q, %v", tags, err)
 	}
 	changed, err := r.git(t.Context(), "diff", "--name-only", "HEAD", "v0.2.0")
