@@ -130,7 +130,7 @@ simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM
 
 # Who plays schedules of shared work: members, informers (each schedule holds S03, S04 and S05),
 # and whole programs.
-SHARING := ./membership:TestS01_NoTwoWorkInOneSlot ./sharedinformer:TestS0[345]_ ./manager:TestProgramsThatShareWork
+SHARING := ./shard/membership:TestS01_NoTwoWorkInOneSlot ./sharedinformer:TestS0[345]_ ./manager:TestProgramsThatShareWork
 
 .PHONY: simulate-sharing
 simulate-sharing: ## Play RUNS (10000) schedules each of members, informers and programs that share work, or SCHEDULE alone

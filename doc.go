@@ -26,7 +26,7 @@
 //	events                     records Kubernetes events
 //	controller                 events in, requests queued, reconcilers called
 //	leaderelection             one of several processes does the work, by a Lease
-//	membership                 many processes share the work, by a Lease each
+//	shard/membership           many processes share the work, by a Lease each
 //	webhook                    admission and conversion
 //	metrics                    all figures under their names, for Prometheus
 //	debug                      a process as others may look into it, over HTTP
@@ -37,7 +37,6 @@
 //
 //	controllertest  a controller, a simulated server and virtual time
 //	apiservertest             the simulated API server, with a plan of faults
-//	apiservertest/objects     objects of realistic size, for measurements
 //	test/debugger              informer-debug as a program, looking into other programs
 //	test/fuzz                  the program behind make fuzz: all targets, and a count
 //	test/hostile               what reading hostile input may cost

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // Membership is a group that shares work, as a member sees it; *membership.Group is one.

@@ -3,7 +3,7 @@ package metrics
 import (
 	"math"
 
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // MembershipSource is what is exported of a group that shares work; *membership.Group is

@@ -28,7 +28,7 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/envtest"
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // TestTheOperator is one life of one operator on the real API server, stock and

@@ -30,7 +30,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/apiservertest/network"
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 )

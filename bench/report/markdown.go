@@ -82,7 +82,7 @@ collections. K, M and G are powers of 1000. In charts a bar ends at the ratio, t
 		p.line("- %s: min and max say little about the spread.", plural(env.Rounds, "round"))
 	}
 	p.line(`- The server is on the same host: no latency, no bandwidth limit, no TLS.
-- Objects are generated (apiservertest/objects). Yours differ.
+- Objects are generated (internal/objects). Yours differ.
 `)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"

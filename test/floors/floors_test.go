@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"reflector", "internal/lease"},
 	{"sharedinformer"},
 	{"factory", "serving"},
-	{"controller", "events", "leaderelection", "membership", "webhook"},
+	{"controller", "events", "leaderelection", "shard/membership", "webhook"},
 	{"metrics", "debug"},
 	{"manager"},
 	{"controllermanager"},
@@ -92,9 +92,9 @@ func floorOf(pkg string) int {
 		return -1
 	}
 	top, _, _ := strings.Cut(pkg, "/")
-	for floor, packages := range floors {
-		for _, p := range packages {
-			if p == top || p == pkg {
+	for _, name := range []string{pkg, top} {
+		for floor, packages := range floors {
+			if slices.Contains(packages, name) {
 				return floor
 			}
 		}

@@ -15,7 +15,7 @@ import (
 var budgets = map[string]int64{
 	"examples/informer":  2_100_000,
 	"examples/memcached": 8_200_000,
-	"membership":         5_100_000,
+	"shard/membership":   5_100_000,
 }
 
 // A program compiles its own code, and not the stack again.

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/millrace-dev/millrace/apiservertest/objects"
+	"github.com/millrace-dev/millrace/internal/objects"
 )
 
 // Widget is the Go type of the custom resource that objects.Widget makes, as

@@ -19,7 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	simulated "github.com/millrace-dev/millrace/apiservertest/network"
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"

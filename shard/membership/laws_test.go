@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	simulated "github.com/millrace-dev/millrace/apiservertest/network"
-	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 var (
