@@ -25,15 +25,15 @@ var ErrKeptWhole = errors.New("bytes cannot give the object back as it is")
 type Archive struct {
 	texts   pack.Archive
 	begun   bool
-	kins    map[*kin]uint64    // their numbers, from 1
-	layouts map[*layout]uint64 // likewise
+	metas   map[*sharedMeta]uint64 // their numbers, from 1
+	layouts map[*layout]uint64     // likewise
 }
 
 // Append appends o. It fails with an *Error that wraps ErrKeptWhole, or ErrDamaged where that
 // is known of o.
 func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	switch fail := (&Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName())}); {
-	case o.kin.whole != nil:
+	case o.meta.unpacked != nil:
 		fail.Err = ErrKeptWhole
 		return dst, fail
 	case o.lost.Load():
@@ -44,7 +44,7 @@ func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 		a.begun = true
 		dst = pack.AppendString(dst, o.by.atHand())
 	}
-	dst, err := a.appendKin(dst, o.kin)
+	dst, err := a.appendMeta(dst, o.meta)
 	if err != nil {
 		return dst, err
 	}
@@ -57,36 +57,36 @@ func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 // atHand names the annotations that are kept at hand.
 func (p *Packer) atHand() string { return strings.Join(p.annotations, ",") }
 
-func (a *Archive) appendKin(dst []byte, k *kin) ([]byte, error) {
-	number, ok := a.kins[k]
+func (a *Archive) appendMeta(dst []byte, m *sharedMeta) ([]byte, error) {
+	number, ok := a.metas[m]
 	if ok {
 		return binary.AppendUvarint(dst, number), nil
 	}
-	if a.kins == nil {
-		a.kins = make(map[*kin]uint64)
+	if a.metas == nil {
+		a.metas = make(map[*sharedMeta]uint64)
 	}
-	number = uint64(len(a.kins) + 1)
-	a.kins[k] = number
+	number = uint64(len(a.metas) + 1)
+	a.metas[m] = number
 	dst = binary.AppendUvarint(dst, number)
-	dst = a.appendLayout(dst, k.layout)
-	dst = pack.AppendString(pack.AppendString(dst, k.first), k.namespace)
-	labels := k.allLabels(k.first)
+	dst = a.appendLayout(dst, m.layout)
+	dst = pack.AppendString(pack.AppendString(dst, m.firstName), m.namespace)
+	labels := m.allLabels(m.firstName)
 	dst = appendLength(dst, len(labels), labels == nil)
 	for key, value := range labels {
 		dst = pack.AppendString(pack.AppendString(dst, key), value)
 	}
-	dst = appendLength(dst, len(k.owners), k.owners == nil)
-	for i := range k.owners {
-		owner, err := k.owners[i].Marshal()
+	dst = appendLength(dst, len(m.owners), m.owners == nil)
+	for i := range m.owners {
+		owner, err := m.owners[i].Marshal()
 		if err != nil {
 			return dst, err
 		}
 		dst = pack.AppendString(dst, owner)
 	}
-	if k.deleted == nil {
+	if m.deleted == nil {
 		return append(dst, 0), nil
 	}
-	return binary.AppendUvarint(append(dst, 1), uint64(k.deleted.Unix())), nil
+	return binary.AppendUvarint(append(dst, 1), uint64(m.deleted.Unix())), nil
 }
 
 func (a *Archive) appendLayout(dst []byte, l *layout) []byte {
@@ -171,30 +171,30 @@ type extract struct {
 	by      *Packer
 	in      *pack.Extract
 	goType  reflect.Type // what an object points to
-	kins    []*kin
+	metas   []*sharedMeta
 	layouts []*layout
 }
 
 func (x *extract) object() (*Packed, error) {
-	k, err := x.kin()
+	m, err := x.meta()
 	if err != nil {
 		return nil, err
 	}
 	name, uid, rv := x.in.Uvarint(), x.in.Uvarint(), x.in.Uvarint()
-	text, err := x.in.Text(k.group)
+	text, err := x.in.Text(m.group)
 	if err != nil {
 		return nil, err
 	}
 	if name == 0 || name > uid || uid > rv || rv > uint64(len(text.Prefix())) {
 		return nil, fmt.Errorf("%w: the name of an object", ErrDamaged)
 	}
-	return &Packed{by: x.by, kin: k, text: text, ends: ends{uint32(name), uint32(uid), uint32(rv)}}, nil
+	return &Packed{by: x.by, meta: m, text: text, ends: ends{uint32(name), uint32(uid), uint32(rv)}}, nil
 }
 
-func (x *extract) kin() (*kin, error) {
+func (x *extract) meta() (*sharedMeta, error) {
 	number := x.in.Uvarint()
-	if 0 < number && number <= uint64(len(x.kins)) {
-		return x.kins[number-1], nil
+	if 0 < number && number <= uint64(len(x.metas)) {
+		return x.metas[number-1], nil
 	}
 	l, err := x.layout()
 	if err != nil {
@@ -222,12 +222,12 @@ func (x *extract) kin() (*kin, error) {
 	if x.in.Byte() != 0 {
 		common.DeletionTimestamp = new(metav1.Unix(int64(x.in.Uvarint()), 0))
 	}
-	if x.in.Failed() || number != uint64(len(x.kins)+1) {
+	if x.in.Failed() || number != uint64(len(x.metas)+1) {
 		return nil, fmt.Errorf("%w: what objects have in common", ErrDamaged)
 	}
-	k := x.by.kins.of(l, headOf(&common))
-	x.kins = append(x.kins, k)
-	return k, nil
+	m := x.by.metas.intern(l, headOf(&common))
+	x.metas = append(x.metas, m)
+	return m, nil
 }
 
 func (x *extract) layout() (*layout, error) {

@@ -20,11 +20,11 @@ type bares struct {
 // version; see Packer.Behind. It reports false where the Go type does not let itself be made
 // from nothing.
 func (o *Packed) Bare() (bare object.Object, ok bool) {
-	if o.kin.whole != nil {
-		return o.kin.whole.(object.Object), true
+	if o.meta.unpacked != nil {
+		return o.meta.unpacked.(object.Object), true
 	}
 	defer func() { ok = recover() == nil }() // its metadata may be behind a pointer
-	made := reflect.New(o.kin.layout.goType)
+	made := reflect.New(o.meta.layout.goType)
 	bare = made.Interface().(object.Object)
 	bare.SetNamespace(o.GetNamespace())
 	bare.SetName(o.GetName())

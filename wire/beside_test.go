@@ -359,7 +359,7 @@ func BenchmarkOpening(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			o, old := changed[i*201%n], packed[i*201%n]
-			if _, _, ok := p.unpackBoth(o.kin.layout, o, old); !ok {
+			if _, _, ok := p.unpackBoth(o.meta.layout, o, old); !ok {
 				b.Fatal("not opened")
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // What follows the last of them is its rest.
 type ends struct{ name, uid, rv uint32 }
 
-// appendHead appends the head of o, without what a kin has of it.
+// appendHead appends the head of o, without its sharedMeta.
 func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, ends) {
 	dst, at := appendNames(dst, o.GetName(), string(o.GetUID()), o.GetResourceVersion())
 	have := o.GetAnnotations()

@@ -79,7 +79,7 @@ func TestC01_HeadsSayWhatTheMethodsOfTheTypeDo(t *testing.T) {
 	require.Equal(t, "7", value)
 }
 
-// Two objects that are to be deleted at different times are not one kin.
+// Two objects that are to be deleted at different times do not share their metadata.
 func TestDeletionTimestampsAreNotMixedUp(t *testing.T) {
 	p := NewPacker(nil)
 	var all []*Packed
@@ -96,7 +96,7 @@ func TestDeletionTimestampsAreNotMixedUp(t *testing.T) {
 	}
 	for n, o := range all {
 		require.Equal(t, at(n), o.GetDeletionTimestamp())
-		require.Same(t, all[n%3].kin, o.kin)
+		require.Same(t, all[n%3].meta, o.meta)
 	}
 }
 

@@ -20,31 +20,18 @@ import (
 // safe for concurrent use.
 type Packed struct {
 	by   *Packer
-	kin  *kin
+	meta *sharedMeta
 	text pack.Text // name, UID, resource version and rest, and then the object
 	ends
 	lost atomic.Bool // it was found to be damaged
 	open memory.Weak
 }
 
-// kin is what an object has in common with many others.
-type kin struct {
-	layout    *layout
-	namespace string
-	labels    map[string]string // but for named
-	named     []namedLabel
-	owners    []metav1.OwnerReference
-	deleted   *metav1.Time // when the deletion was asked for; nil as a rule
-	group     string       // the UID of the controller; empty if there is none
-	whole     any          // the object itself, where bytes cannot give it back
-	first     string       // the name of the object that it was made for
-}
-
 // Type returns the Go type of the object, a pointer.
-func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.kin.layout.goType) }
+func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.meta.layout.goType) }
 
 // GetNamespace returns the namespace, as do the methods that follow what they say.
-func (o *Packed) GetNamespace() string { return o.kin.namespace }
+func (o *Packed) GetNamespace() string { return o.meta.namespace }
 
 // GetName returns the name. It lies in the same memory as the object.
 func (o *Packed) GetName() string { return o.text.Prefix()[:o.name] }
@@ -64,16 +51,16 @@ func (o *Packed) GetResourceVersion() string {
 func (o *Packed) GetGeneration() int64 { return rest(o.text.Prefix()[o.rv:]).generation() }
 
 // GetDeletionTimestamp returns when the deletion was asked for, which others share.
-func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.kin.deleted }
+func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.meta.deleted }
 
 // GetLabels returns the labels, which others may share. It makes a map if the name of the object is the value of
 // one; Labels does not.
-func (o *Packed) GetLabels() map[string]string { return o.kin.allLabels(o.GetName()) }
+func (o *Packed) GetLabels() map[string]string { return o.meta.allLabels(o.GetName()) }
 
 // Labels returns the labels for a selector (see object.Labels).
 func (o *Packed) Labels() labels.Labels {
-	if len(o.kin.named) == 0 {
-		return labels.Set(o.kin.labels)
+	if len(o.meta.derived) == 0 {
+		return labels.Set(o.meta.labels)
 	}
 	return (*packedLabels)(o)
 }
@@ -92,11 +79,11 @@ func (l *packedLabels) Get(key string) string {
 }
 
 func (l *packedLabels) Lookup(key string) (value string, ok bool) {
-	return l.kin.label(key, (*Packed)(l).GetName())
+	return l.meta.label(key, (*Packed)(l).GetName())
 }
 
 // GetOwnerReferences returns the owners, which others share.
-func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.kin.owners }
+func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.meta.owners }
 
 // GetAnnotation returns an annotation. It opens the object where the packer does not keep
 // that one at hand; where that fails there is none.
@@ -121,7 +108,7 @@ func (o *Packed) GetAnnotations() map[string]string {
 // It must not be changed. Open fails with an *Error that wraps ErrDamaged, and from then on
 // the object has no resource version: it is no known state of anything.
 func (o *Packed) Open() (object.Object, error) {
-	if whole, ok := o.kin.whole.(object.Object); ok {
+	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, nil
 	}
 	if opened, ok := o.by.inUse(o); ok {
@@ -156,21 +143,21 @@ func (o *Packed) Copy() (object.Object, error) {
 
 // InUse returns the object if anybody holds it.
 func (o *Packed) InUse() (object.Object, bool) {
-	if whole, ok := o.kin.whole.(object.Object); ok {
+	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, true
 	}
 	return o.by.inUse(o)
 }
 
 // Kept reports whether the object is there as it is, because bytes do not give it back.
-func (o *Packed) Kept() bool { return o.kin.whole != nil }
+func (o *Packed) Kept() bool { return o.meta.unpacked != nil }
 
 // Size is the number of bytes of memory that the object takes, without the opened one that Open returns. Labels and owners that
 // objects have in common count for the first of them.
 func (o *Packed) Size() int {
 	size := o.text.Held() + packedSize
-	if o.kin.first == o.GetName() {
-		size += o.kin.held()
+	if o.meta.firstName == o.GetName() {
+		size += o.meta.memorySize()
 	}
 	return size
 }

@@ -28,7 +28,7 @@ const mediaPacked = "packed bytes"
 // objects. Make it with NewPacker. It is safe for concurrent use.
 type Packer struct {
 	shelf   *pack.Shelf
-	kins    *kins
+	metas   *metaTable
 	layouts layouts
 	openers sync.Pool // of *opener
 	copiers sync.Pool // of *opener; what they make shares nothing
@@ -73,7 +73,7 @@ const largestOpened = 1 << 16
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
 func NewPacker(pool *Pool) *Packer {
-	p := &Packer{shelf: pack.NewShelf(), kins: new(kins), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
+	p := &Packer{shelf: pack.NewShelf(), metas: new(metaTable), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.openers.New = func() any { return newOpener(pool) }
 	p.copiers.New = func() any { return newOpener(nil) }
 	return p
@@ -166,26 +166,26 @@ func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	if len(raw) > math.MaxInt32 {
 		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: len(raw), Err: ErrTooLarge}
 	}
-	kin := p.kins.of(layout, headOf(o))
+	meta := p.metas.intern(layout, headOf(o))
 	if !ok {
-		kin = wholeKin(layout, o)
+		meta = metaOfUnpacked(layout, o)
 	}
-	return &Packed{by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]), ends: at}, nil
+	return &Packed{by: p, meta: meta, text: p.shelf.Pack(meta.group, raw[:head], raw[head:]), ends: at}, nil
 }
 
 // packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
 func (p *Packer) packBytes(l *layout, h *head.Head, raw []byte) *Packed {
-	kin := p.kins.of(l, h)
+	meta := p.metas.intern(l, h)
 	var room [256]byte
 	prefix, at := appendNames(room[:0], h.Name, h.UID, h.RV)
 	prefix = appendRest(prefix, h.Generation, p.annotations, h.Annotation)
-	return &Packed{by: p, kin: kin, text: p.shelf.Pack(kin.group, prefix, raw), ends: at}
+	return &Packed{by: p, meta: meta, text: p.shelf.Pack(meta.group, prefix, raw), ends: at}
 }
 
 // keep returns o, packed as it is.
 func (p *Packer) keep(o object.Object) *Packed {
 	prefix, at := appendHead(nil, o, p.annotations)
-	return &Packed{by: p, kin: wholeKin(p.layouts.of(o), o), text: pack.Plain(prefix), ends: at}
+	return &Packed{by: p, meta: metaOfUnpacked(p.layouts.of(o), o), text: pack.Plain(prefix), ends: at}
 }
 
 // write appends the bytes of o. It reports false, and appends nothing, where o is not what
@@ -237,7 +237,7 @@ func (p *Packer) Equal(a, b *Packed) bool {
 	if a == b {
 		return true
 	}
-	if a.kin.whole == nil && b.kin.whole == nil && a.kin.layout == b.kin.layout {
+	if a.meta.unpacked == nil && b.meta.unpacked == nil && a.meta.layout == b.meta.layout {
 		one, err := p.raw(nil, a)
 		other, err2 := p.raw(nil, b)
 		if err == nil && err2 == nil && bytes.Equal(one, other) {
@@ -252,8 +252,8 @@ func (p *Packer) Equal(a, b *Packed) bool {
 
 // content is the object of o, which may be one that nobody else has.
 func (p *Packer) content(o *Packed) (any, error) {
-	if o.kin.whole != nil {
-		return o.kin.whole, nil
+	if o.meta.unpacked != nil {
+		return o.meta.unpacked, nil
 	}
 	return p.unpack(o, &p.openers)
 }
@@ -274,7 +274,7 @@ func (p *Packer) unpack(o *Packed, openers *sync.Pool) (opened object.Object, er
 	}
 	with := openers.Get().(*opener)
 	defer openers.Put(with)
-	made, err := o.kin.layout.read(with, raw)
+	made, err := o.meta.layout.read(with, raw)
 	if err != nil {
 		return opened, errors.Join(ErrDamaged, err)
 	}
@@ -284,8 +284,8 @@ func (p *Packer) unpack(o *Packed, openers *sync.Pool) (opened object.Object, er
 // both opens two states of one object. It reports false where it does not. Where mutations are
 // looked for, an object has nothing that another one might spoil.
 func (p *Packer) both(o, old *Packed) (now, was object.Object, ok bool) {
-	l := o.kin.layout
-	if p.pool == nil || p.onOpen != nil || l.table == nil || old.kin.layout != l || o.kin.whole != nil || old.kin.whole != nil {
+	l := o.meta.layout
+	if p.pool == nil || p.onOpen != nil || l.table == nil || old.meta.layout != l || o.meta.unpacked != nil || old.meta.unpacked != nil {
 		return now, was, false
 	}
 	if o.text.Size() > largestOpened && old.text.Size() <= largestOpened {
@@ -339,7 +339,7 @@ func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	if at == nil {
 		return opened, false
 	}
-	return reflect.NewAt(o.kin.layout.goType, at).Interface().(object.Object), true
+	return reflect.NewAt(o.meta.layout.goType, at).Interface().(object.Object), true
 }
 
 // publish makes opened the object that all get who open o, unless there is one.
@@ -361,7 +361,7 @@ func (p *Packer) settle(o *Packed, opened object.Object) object.Object {
 	lock.Lock()
 	defer lock.Unlock() // what copies an object may panic
 	if at := o.open.Value(); at != nil {
-		return reflect.NewAt(o.kin.layout.goType, at).Interface().(object.Object)
+		return reflect.NewAt(o.meta.layout.goType, at).Interface().(object.Object)
 	}
 	if p.onOpen != nil {
 		p.onOpen(o, opened)

@@ -23,7 +23,7 @@ func statefulPod(i int) *corev1.Pod {
 	return p
 }
 
-// Labels whose values come from the name of each object are in one kin, whether objects, protobuf or JSON are packed.
+// Labels whose values come from the name of each object are in one sharedMeta, whether objects, protobuf or JSON are packed.
 func TestLabelsFromNamesAreCommon(t *testing.T) {
 	const n = 20
 	list := &corev1.PodList{}
@@ -31,7 +31,7 @@ func TestLabelsFromNamesAreCommon(t *testing.T) {
 		list.Items = append(list.Items, *statefulPod(objects.Apps * i))
 	}
 	check := func(t *testing.T, packed []object.Head) {
-		kins := make(map[*kin]bool)
+		metas := make(map[*sharedMeta]bool)
 		for i, o := range packed {
 			require.Equal(t, list.Items[i].Labels, o.GetLabels())
 			have := object.Labels(o)
@@ -42,9 +42,9 @@ func TestLabelsFromNamesAreCommon(t *testing.T) {
 			}
 			require.False(t, have.Has("other"))
 			require.Zero(t, testing.AllocsPerRun(10, func() { object.Labels(o).Has("app") }))
-			kins[o.(*Packed).kin] = true
+			metas[o.(*Packed).meta] = true
 		}
-		require.Len(t, kins, 1)
+		require.Len(t, metas, 1)
 	}
 	p, objects := NewPacker(nil), []object.Head(nil)
 	for i := range list.Items {

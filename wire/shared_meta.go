@@ -1,0 +1,253 @@
+package wire
+
+import (
+	"hash/maphash"
+	"maps"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/weight"
+)
+
+// sharedMeta is the metadata that an object has in common with many others, usually the Pods of one controller.
+type sharedMeta struct {
+	layout    *layout
+	namespace string
+	labels    map[string]string // without derived
+	derived   []derivedLabel
+	owners    []metav1.OwnerReference
+	deleted   *metav1.Time // when the deletion was requested; nil if it was not
+	group     string       // the UID of the controller; empty if there is none
+	unpacked  any          // the object itself, if bytes cannot give it back
+	firstName string       // the name of the object that it was made for
+}
+
+// metaTable has each sharedMeta of a packer once, as long as an object refers to it. It is not a part
+// of the packer, because the cleanup of a sharedMeta keeps the table alive and must not keep anything
+// that refers to the sharedMeta.
+type metaTable struct {
+	mu   sync.Mutex // guards all
+	seed maphash.Seed
+	all  map[uint64]weak.Pointer[sharedMeta]
+}
+
+// intern returns the sharedMeta of the object with the head h.
+func (t *metaTable) intern(f *layout, h *head.Head) *sharedMeta {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hash := t.hash(f, h)
+	if have := t.all[hash].Value(); have != nil && have.layout == f && have.matches(h) {
+		return have
+	}
+	made := newSharedMeta(f, h)
+	at := weak.Make(made)
+	t.all[hash] = at
+	runtime.AddCleanup(made, t.forget, deadMeta{hash, at})
+	return made
+}
+
+// newSharedMeta returns the sharedMeta of the object with the head h. It keeps no memory of h.
+func newSharedMeta(f *layout, h *head.Head) *sharedMeta {
+	m := &sharedMeta{layout: f, firstName: strings.Clone(h.Name), namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
+	if h.HasLabels {
+		m.labels = make(map[string]string, len(h.Labels))
+	}
+	for _, l := range h.Labels {
+		if from := labelSourceOf(l.Value, h.Name); from != literal {
+			m.derived = append(m.derived, derivedLabel{strings.Clone(l.Key), from})
+		} else {
+			m.labels[strings.Clone(l.Key)] = strings.Clone(l.Value)
+		}
+	}
+	if h.HasOwners {
+		m.owners = make([]metav1.OwnerReference, len(h.Owners))
+	}
+	for i := range h.Owners {
+		o := *h.Owners[i].DeepCopy()
+		o.APIVersion, o.Kind, o.Name, o.UID = strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Name), types.UID(strings.Clone(string(o.UID)))
+		m.owners[i] = o
+	}
+	if controller := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: m.owners}); controller != nil {
+		m.group = string(controller.UID)
+	}
+	return m
+}
+
+// headOf returns the part of the head of o that a sharedMeta is made of.
+func headOf(o object.Head) *head.Head {
+	labels, owners := o.GetLabels(), o.GetOwnerReferences()
+	h := &head.Head{Namespace: o.GetNamespace(), Name: o.GetName(), Owners: owners, Deleted: o.GetDeletionTimestamp(), HasLabels: labels != nil, HasOwners: owners != nil}
+	for key, value := range labels {
+		h.Labels = append(h.Labels, head.Label{Key: key, Value: value})
+	}
+	return h
+}
+
+// matches reports whether m is the metadata of the object with the head h.
+func (m *sharedMeta) matches(h *head.Head) bool {
+	if m.namespace != h.Namespace || (m.labels != nil) != h.HasLabels || len(m.labels)+len(m.derived) != len(h.Labels) ||
+		(m.owners != nil) != h.HasOwners || len(m.owners) != len(h.Owners) || !m.deleted.Equal(h.Deleted) {
+		return false
+	}
+	for _, l := range h.Labels {
+		if value, ok := m.label(l.Key, h.Name); !ok || value != l.Value {
+			return false
+		}
+	}
+	for i := range m.owners {
+		if !sameOwner(&m.owners[i], &h.Owners[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameOwner(a, b *metav1.OwnerReference) bool {
+	return a.UID == b.UID && a.Name == b.Name && a.Kind == b.Kind && a.APIVersion == b.APIVersion &&
+		sameBool(a.Controller, b.Controller) && sameBool(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+}
+
+func sameBool(a, b *bool) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// metaOfUnpacked returns the metadata of an object that is kept as it is.
+func metaOfUnpacked(f *layout, o object.Object) *sharedMeta {
+	return &sharedMeta{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), unpacked: o}
+}
+
+// deadMeta identifies a sharedMeta that no object refers to any more.
+type deadMeta struct {
+	hash uint64
+	meta weak.Pointer[sharedMeta]
+}
+
+func (t *metaTable) forget(b deadMeta) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[b.hash] == b.meta {
+		delete(t.all, b.hash)
+	}
+}
+
+// hash returns a hash that does not depend on the order of labels. It is called under mu.
+func (t *metaTable) hash(f *layout, h *head.Head) uint64 {
+	if t.all == nil {
+		t.seed, t.all = maphash.MakeSeed(), make(map[uint64]weak.Pointer[sharedMeta])
+	}
+	sum := maphash.Comparable(t.seed, f) ^ maphash.String(t.seed, h.Namespace)
+	for i := range h.Owners {
+		sum = sum*31 + maphash.String(t.seed, string(h.Owners[i].UID))
+	}
+	if h.Deleted != nil {
+		sum += uint64(h.Deleted.Unix())
+	}
+	for _, l := range h.Labels {
+		value := uint64(labelSourceOf(l.Value, h.Name))
+		if value == uint64(literal) {
+			value = maphash.String(t.seed, l.Value)
+		}
+		sum += (maphash.String(t.seed, l.Key) | 1) * value
+	}
+	return sum
+}
+
+// derivedLabel is a label whose value comes from the name of its object, such as the name and the index of a Pod
+// in the labels of a StatefulSet. Siblings have it in common although their values differ.
+type derivedLabel struct {
+	key  string
+	from labelSource
+}
+
+// labelSource says where the value of a label comes from.
+type labelSource uint8
+
+const (
+	literal    labelSource = iota
+	fullName               // it is the name of the object
+	nameSuffix             // it is the part of the name behind the last dash
+)
+
+// labelSourceOf returns where a value comes from in an object of that name.
+func labelSourceOf(value, name string) labelSource {
+	switch value {
+	case fullName.value(name):
+		return fullName
+	case nameSuffix.value(name):
+		return nameSuffix
+	}
+	return literal
+}
+
+// value returns the value of the label in an object of that name.
+func (from labelSource) value(name string) string {
+	if from == nameSuffix {
+		return name[strings.LastIndexByte(name, '-')+1:]
+	}
+	return name
+}
+
+// label returns a label of an object of that name.
+func (m *sharedMeta) label(key, name string) (value string, ok bool) {
+	for i := range m.derived {
+		if m.derived[i].key == key {
+			return m.derived[i].from.value(name), true
+		}
+	}
+	value, ok = m.labels[key]
+	return value, ok
+}
+
+// allLabels returns the labels of an object of that name.
+func (m *sharedMeta) allLabels(name string) map[string]string {
+	if len(m.derived) == 0 {
+		return m.labels
+	}
+	all := make(map[string]string, len(m.labels)+len(m.derived))
+	maps.Copy(all, m.labels)
+	for _, l := range m.derived {
+		all[l.key] = l.from.value(name)
+	}
+	return all
+}
+
+// memorySize returns how many bytes of memory m takes.
+func (m *sharedMeta) memorySize() int {
+	size := metaSize + len(m.firstName) + len(m.namespace)
+	if m.labels != nil {
+		size += int(labelEntries.Of(len(m.labels)))
+	}
+	for key, value := range m.labels {
+		size += len(key) + len(value)
+	}
+	for _, l := range m.derived {
+		size += derivedSize + len(l.key)
+	}
+	for i := range m.owners {
+		o := &m.owners[i]
+		size += ownerSize + len(o.APIVersion) + len(o.Kind) + len(o.Name) + len(o.UID)
+	}
+	return size
+}
+
+// Sizes without the memory that a value refers to. That of a sharedMeta includes its entry in the table and the
+// cleanup that removes the entry.
+var (
+	metaSize     = sizeOf[sharedMeta]() + 150
+	derivedSize  = sizeOf[derivedLabel]()
+	ownerSize    = sizeOf[metav1.OwnerReference]()
+	labelEntries = weight.OfEntries(reflect.TypeFor[string](), reflect.TypeFor[string]())
+)
+
+func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
