@@ -88,7 +88,7 @@ func opened(o *wire.Packed) (object.Head, error) {
 // remains makes an object of what can still be read of a damaged one. It reports false where
 // the Go type does not let itself be made from nothing.
 func remains(o *wire.Packed, to *object.Head) bool {
-	bare, ok := o.Bare()
+	bare, ok := o.Placeholder()
 	if !ok {
 		return false
 	}

@@ -83,9 +83,9 @@ func (d *pointed) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-func TestBareObjectWithAPointerToItsMetadata(t *testing.T) {
+func TestPlaceholderWithAPointerToItsMetadata(t *testing.T) {
 	packed, err := wire.NewPacker(nil).Pack(&pointed{ObjectMeta: &metav1.ObjectMeta{Name: "a", ResourceVersion: "3"}})
 	require.NoError(t, err)
-	_, ok := packed.Bare()
+	_, ok := packed.Placeholder()
 	require.False(t, ok)
 }

@@ -93,8 +93,8 @@ type remainder struct {
 	packer *wire.Packer           // nil if nothing is left to pack
 }
 
-// divide divides a Request between the source and the wrapper. If the wrapper packs, the source is lent the
-// bare objects behind the packed ones that the caller knows.
+// divide divides a Request between the source and the wrapper. If the wrapper packs, the source is lent
+// placeholders of the packed objects that the caller knows.
 func (c *completed) divide(req Request) (below Request, rest remainder, err error) {
 	d := c.does
 	d.Name = Describe(c.from).Name // by which it may be known better now
@@ -120,20 +120,20 @@ func (c *completed) divide(req Request) (below Request, rest remainder, err erro
 	return below, rest, nil
 }
 
-// lend returns what is known of a key as a bare object.
-func lend(known wire.Known, key object.Key) (bare object.Head, ok bool) {
+// lend returns a placeholder of the object that is known under a key.
+func lend(known wire.Known, key object.Key) (placeholder object.Head, ok bool) {
 	have, ok := known(key)
 	if packed, is := have.(*wire.Packed); ok && is {
-		return packed.Bare()
+		return packed.Placeholder()
 	}
 	return nil, false
 }
 
-// whole is the head of an object. That of a bare object, which was lent and has come back, is the
-// packed object behind it.
+// whole is the head of an object. That of a placeholder, which was lent and has come back, is the
+// packed object that it stands for.
 func (r *remainder) whole(o object.Head) object.Head {
-	if bare, ok := o.(object.Object); ok {
-		if have, ok := r.packer.Behind(bare); ok {
+	if placeholder, ok := o.(object.Object); ok {
+		if have, ok := r.packer.PackedOf(placeholder); ok {
 			return have
 		}
 	}
@@ -143,7 +143,7 @@ func (r *remainder) whole(o object.Head) object.Head {
 // wants reports whether an object is wanted. Of one that is nil others complain.
 func (r *remainder) wants(o object.Head) bool { return r.wanted == nil || IsNil(o) || r.wanted(o) }
 
-// pack packs an object, if it is to be packed. A bare object, which was lent and has come back, is packed
+// pack packs an object, if it is to be packed. A placeholder, which was lent and has come back, is packed
 // already.
 func (r *remainder) pack(o object.Head) (object.Head, error) {
 	if r.packer == nil {
@@ -156,7 +156,7 @@ func (r *remainder) pack(o object.Head) (object.Head, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s yields a %T, which is no object", r.name, o)
 	}
-	if have, ok := r.packer.Behind(whole); ok {
+	if have, ok := r.packer.PackedOf(whole); ok {
 		return have, nil
 	}
 	packed, err := r.packer.Pack(whole)

@@ -178,7 +178,7 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.
 		s, bare := frame.NewSource(body), false
 		c := crew.New(s, func() crew.Decode[item] { return d.items(known) }, func(i item) bool {
 			bare = bare || i.bare
-			return i.passed || yield(i.object, nil)
+			return i.excluded || yield(i.object, nil)
 		})
 		defer c.Close()
 		*meta = metav1.ListMeta{}
@@ -203,10 +203,10 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.
 
 // items returns a function that decodes items, for one goroutine.
 func (d *decoder) items(known Known) crew.Decode[item] {
-	r, glance := d.newRun(d.opts.Pool.inner(), false), newGlance(d)
+	r, lazy := d.newRun(d.opts.Pool.inner(), false), newLazyHead(d)
 	return func(i frame.Item, number int) (item, error) {
-		if _, passed := glance.passes(i); passed {
-			return item{passed: true}, nil
+		if _, excluded := lazy.excludes(i); excluded {
+			return item{excluded: true}, nil
 		}
 		if have, ok := d.known(known, i); ok {
 			return item{object: have}, nil
@@ -254,9 +254,9 @@ func (d *decoder) findFrames(c *crew.Crew[Event[object.Head]], next func() (fram
 
 // events returns a function that decodes frames of s, for one goroutine.
 func (d *decoder) events(s *frame.Source, known Known) crew.Decode[Event[object.Head]] {
-	r, glance := d.newRun(d.opts.Pool.inner(), true), newGlance(d)
+	r, lazy := d.newRun(d.opts.Pool.inner(), true), newLazyHead(d)
 	return func(i frame.Item, number int) (Event[object.Head], error) {
-		e, err := d.event(r, glance, i, known)
+		e, err := d.event(r, lazy, i, known)
 		if err != nil {
 			if of, ok := errors.AsType[*Error](err); ok {
 				of.Where = whereFrame(number)
@@ -269,7 +269,7 @@ func (d *decoder) events(s *frame.Source, known Known) crew.Decode[Event[object.
 }
 
 // event decodes a frame.
-func (d *decoder) event(r run, glance *glance, found frame.Item, known Known) (e Event[object.Head], err error) {
+func (d *decoder) event(r run, lazy *lazyHead, found frame.Item, known Known) (e Event[object.Head], err error) {
 	typ, i, err := d.split(found)
 	if err != nil {
 		return e, d.fail("", nil, err)
@@ -289,7 +289,7 @@ func (d *decoder) event(r run, glance *glance, found frame.Item, known Known) (e
 			r = d.newRun(d.opts.Pool.inner(), false)
 		}
 	} else {
-		if v, passed := glance.passes(i); passed {
+		if v, excluded := lazy.excludes(i); excluded {
 			e.pass(v)
 			return e, nil
 		}

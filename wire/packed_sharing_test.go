@@ -65,7 +65,7 @@ func TestW03_APackerGoes(t *testing.T) {
 			require.NoError(t, err)
 			_, err = packed.Open()
 			require.NoError(t, err)
-			_, ok := packed.Bare()
+			_, ok := packed.Placeholder()
 			require.True(t, ok)
 			c.objects = append(c.objects, packed)
 		}

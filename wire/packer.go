@@ -39,7 +39,7 @@ type Packer struct {
 	onLose      func(*Packed, error)         // see OnLose; may be nil
 	opened      atomic.Uint64                // counts objects that were made for somebody
 
-	bares bares
+	placeholders placeholders
 
 	locks [16]sync.Mutex // each guards Packed.open of some
 

@@ -51,9 +51,9 @@ type Decoder interface {
 
 // item is what a decoder has made of an item of a list.
 type item struct {
-	object object.Head
-	bare   bool // it did not name its kind
-	passed bool // it is not wanted, and there is no object
+	object   object.Head
+	bare     bool // it did not name its kind
+	excluded bool // it is not wanted, and there is no object
 }
 
 // An Event is one frame of a watch: what happened, and the object afterwards, or

@@ -1,0 +1,150 @@
+package wire
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
+)
+
+// lazyHead is the head of an object that is not decoded, for the function that decides whether it is
+// wanted. It reads no more of the bytes than that function asks for. Its strings refer to the bytes of
+// the object. It belongs to one goroutine and is reused for each object.
+type lazyHead struct {
+	wanted  func(object.Head) bool
+	decoder *decoder
+
+	object.Version
+	item frame.Item
+
+	loaded      bool // what follows is set
+	head        head.Head
+	labels      map[string]string
+	annotations map[string]string
+	decoded     object.Object // replaces head if the bytes are unusual
+	err         error         // of decoding
+}
+
+// newLazyHead returns a lazyHead for one goroutine, or nil if all objects are wanted.
+func newLazyHead(d *decoder) *lazyHead {
+	if d.wanted == nil {
+		return nil
+	}
+	return &lazyHead{wanted: d.wanted, decoder: d}
+}
+
+// excludes reports whether an object is not wanted, and which one it is. An object that cannot be decoded
+// is not excluded, so that decoding it fails.
+func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool) {
+	if h == nil {
+		return v, false
+	}
+	defer h.reset()
+	h.item = i
+	var identified bool
+	if h.Version, identified = h.decoder.identify(i); !identified {
+		if h.decode(); h.err != nil {
+			return v, false
+		}
+		h.Version = object.VersionOf(h.decoded)
+	}
+	if h.wanted(h) || h.err != nil {
+		return v, false
+	}
+	return h.Version, true
+}
+
+// reset drops all references to the object.
+func (h *lazyHead) reset() {
+	h.head.Reset()
+	clear(h.labels)
+	clear(h.annotations)
+	*h = lazyHead{wanted: h.wanted, decoder: h.decoder, head: h.head, labels: h.labels, annotations: h.annotations}
+}
+
+// decode decodes the object, because its head is unusual.
+func (h *lazyHead) decode() {
+	h.loaded = true
+	if h.decoded, h.err = h.decoder.decodeWhole(h.item); h.err == nil && h.decoded.GetName() == "" {
+		h.err = ErrNoName
+	}
+	if h.err != nil {
+		h.decoded = new(metav1.PartialObjectMetadata)
+	}
+}
+
+// load reads the rest of the head. It returns the object if that had to be decoded.
+func (h *lazyHead) load() (decoded object.Object) {
+	if !h.loaded {
+		h.loaded, h.head.WantsAll = true, true
+		if !h.decoder.readHead(&h.head, h.item) {
+			h.decode()
+		}
+	}
+	return h.decoded
+}
+
+// GetNamespace implements object.Head, as do the methods that follow.
+func (h *lazyHead) GetNamespace() string { return h.Key.Namespace }
+
+// GetName needs no load.
+func (h *lazyHead) GetName() string { return h.Key.Name }
+
+// GetUID needs no load.
+func (h *lazyHead) GetUID() types.UID { return h.UID }
+
+// GetResourceVersion needs no load.
+func (h *lazyHead) GetResourceVersion() string { return h.RV }
+
+// GetGeneration loads the rest of the head.
+func (h *lazyHead) GetGeneration() int64 {
+	if o := h.load(); o != nil {
+		return o.GetGeneration()
+	}
+	return h.head.Generation
+}
+
+// GetDeletionTimestamp loads the rest of the head.
+func (h *lazyHead) GetDeletionTimestamp() *metav1.Time {
+	if o := h.load(); o != nil {
+		return o.GetDeletionTimestamp()
+	}
+	return h.head.Deleted
+}
+
+// GetLabels loads the rest of the head.
+func (h *lazyHead) GetLabels() map[string]string {
+	if o := h.load(); o != nil {
+		return o.GetLabels()
+	}
+	return asMap(&h.labels, h.head.Labels)
+}
+
+// GetAnnotations loads the rest of the head.
+func (h *lazyHead) GetAnnotations() map[string]string {
+	if o := h.load(); o != nil {
+		return o.GetAnnotations()
+	}
+	return asMap(&h.annotations, h.head.Annotations)
+}
+
+// GetOwnerReferences loads the rest of the head.
+func (h *lazyHead) GetOwnerReferences() []metav1.OwnerReference {
+	if o := h.load(); o != nil {
+		return o.GetOwnerReferences()
+	}
+	return h.head.Owners
+}
+
+// asMap returns pairs as a map. It reuses the map for the previous object.
+func asMap(reused *map[string]string, pairs []head.Label) map[string]string {
+	if *reused == nil && len(pairs) > 0 {
+		*reused = make(map[string]string, len(pairs))
+	}
+	for _, p := range pairs {
+		(*reused)[p.Key] = p.Value
+	}
+	return *reused
+}
