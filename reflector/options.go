@@ -66,7 +66,7 @@ type Options struct {
 	Type reflect.Type
 
 	// Packer, if not nil, is a *wire.Packer, which packs the objects: each is a *wire.Packed, of an object of Type.
-	Packer wire.Packing
+	Packer wire.PackerRef
 
 	// Known, if not nil, has the objects that the consumer has, as the queue was given them. A source
 	// yields those themselves that have not changed (see source.Request).

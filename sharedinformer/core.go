@@ -134,7 +134,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // which never waits for the cache
 	if opts.Store == Packed {
 		i.packing = newPacking(described.Pool, opts.Annotations)
-		i.packing.by.OnLose(i.lose)
+		i.packing.by.OnDamage(i.lose)
 		i.feeds.opts.Packer = i.packing.by
 	}
 	i.own(opts.Shard)

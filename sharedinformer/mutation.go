@@ -84,7 +84,7 @@ func newOriginal(key object.Key, o object.Object) *original {
 // it is, the head is a part of it.
 func newOriginalHead(key object.Key, o *wire.Packed) *original {
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
-	if !o.Kept() {
+	if !o.KeptWhole() {
 		head.Labels, head.OwnerReferences, head.DeletionTimestamp = o.GetLabels(), o.GetOwnerReferences(), o.GetDeletionTimestamp()
 	}
 	original := newOriginal(key, head)
@@ -168,7 +168,7 @@ func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
 		return watched{cached: o, object: newOriginal(key, o.(object.Object))}
 	}
 	made := watched{cached: o, head: newOriginalHead(key, packed), object: m.early[packed]}
-	if made.object == nil && packed.Kept() {
+	if made.object == nil && packed.KeptWhole() {
 		kept, _ := packed.InUse()
 		made.object = newOriginal(key, kept)
 	}

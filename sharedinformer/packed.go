@@ -31,7 +31,7 @@ func (p *packing) count(events []event) {
 	weigh := func(o object.Head, sign int64) {
 		packed := packedOf(o)
 		p.bytes.Add(sign * int64(packed.Size()))
-		if packed.Kept() {
+		if packed.KeptWhole() {
 			p.kept.Add(sign)
 		}
 	}

@@ -178,7 +178,7 @@ func (w *twin) weigh(t *testing.T) {
 	bytes, kept := 0, 0
 	for p := range w.core.(*core).cache.Reader().All() {
 		bytes += packedOf(p).Size()
-		if packedOf(p).Kept() {
+		if packedOf(p).KeptWhole() {
 			kept++
 		}
 	}

@@ -77,7 +77,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	s.origin = origin
 	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Scope: origin.Scope, Keep: origin.Keep, Transform: opts.TransformVersion}
 	if origin.Type != nil {
-		s.label.Type, s.label.Shape = origin.Type.String(), wire.ShapeOf(origin.Type)
+		s.label.Type, s.label.Shape = origin.Type.String(), wire.TypeFingerprint(origin.Type)
 	}
 	if opts.LabelSelector != nil {
 		s.label.Labels = opts.LabelSelector.String()

@@ -17,7 +17,7 @@ type Label struct {
 	Cluster   string     // UID of the namespace kube-system; empty where it may not be read
 	Kind      object.GVK // of the objects
 	Type      string     // their Go type
-	Shape     string     // of that type, as wire.ShapeOf tells it
+	Shape     string     // of that type, as wire.TypeFingerprint tells it
 	Namespace string     // empty for all
 	Scope     string     // what the source itself is narrowed to; empty for nothing
 	Labels    string     // selector

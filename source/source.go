@@ -69,7 +69,7 @@ type Request struct {
 	Selection Selection
 
 	// Packer, if not nil, is a *wire.Packer: each object is a *wire.Packed that it has made.
-	Packer wire.Packing
+	Packer wire.PackerRef
 }
 
 // Selection asks an API server to select objects by ranges of hashes (KEP-5866). Servers that do not know

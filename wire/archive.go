@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 
@@ -24,9 +27,9 @@ var ErrKeptWhole = errors.New("bytes cannot give the object back as it is")
 // goroutine. The zero Archive has written nothing.
 type Archive struct {
 	texts   pack.Archive
-	begun   bool
+	started bool
 	metas   map[*sharedMeta]uint64 // their numbers, from 1
-	layouts map[*layout]uint64     // likewise
+	codecs  map[*codec]uint64      // likewise
 }
 
 // Append appends o. It fails with an *Error that wraps ErrKeptWhole, or ErrDamaged where that
@@ -36,13 +39,13 @@ func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	case o.meta.unpacked != nil:
 		fail.Err = ErrKeptWhole
 		return dst, fail
-	case o.lost.Load():
+	case o.damaged.Load():
 		fail.Err = ErrDamaged
 		return dst, fail
 	}
-	if !a.begun {
-		a.begun = true
-		dst = pack.AppendString(dst, o.by.atHand())
+	if !a.started {
+		a.started = true
+		dst = pack.AppendString(dst, o.packer.annotationKeys())
 	}
 	dst, err := a.appendMeta(dst, o.meta)
 	if err != nil {
@@ -54,8 +57,8 @@ func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	return a.texts.Append(dst, o.text), nil
 }
 
-// atHand names the annotations that are kept at hand.
-func (p *Packer) atHand() string { return strings.Join(p.annotations, ",") }
+// annotationKeys names the annotations that can be read without decoding.
+func (p *Packer) annotationKeys() string { return strings.Join(p.annotations, ",") }
 
 func (a *Archive) appendMeta(dst []byte, m *sharedMeta) ([]byte, error) {
 	number, ok := a.metas[m]
@@ -68,7 +71,7 @@ func (a *Archive) appendMeta(dst []byte, m *sharedMeta) ([]byte, error) {
 	number = uint64(len(a.metas) + 1)
 	a.metas[m] = number
 	dst = binary.AppendUvarint(dst, number)
-	dst = a.appendLayout(dst, m.layout)
+	dst = a.appendCodec(dst, m.codec)
 	dst = pack.AppendString(pack.AppendString(dst, m.firstName), m.namespace)
 	labels := m.allLabels(m.firstName)
 	dst = appendLength(dst, len(labels), labels == nil)
@@ -89,18 +92,18 @@ func (a *Archive) appendMeta(dst []byte, m *sharedMeta) ([]byte, error) {
 	return binary.AppendUvarint(append(dst, 1), uint64(m.deleted.Unix())), nil
 }
 
-func (a *Archive) appendLayout(dst []byte, l *layout) []byte {
-	number, ok := a.layouts[l]
+func (a *Archive) appendCodec(dst []byte, c *codec) []byte {
+	number, ok := a.codecs[c]
 	if ok {
 		return binary.AppendUvarint(dst, number)
 	}
-	if a.layouts == nil {
-		a.layouts = make(map[*layout]uint64)
+	if a.codecs == nil {
+		a.codecs = make(map[*codec]uint64)
 	}
-	number = uint64(len(a.layouts) + 1)
-	a.layouts[l] = number
-	dst = append(binary.AppendUvarint(dst, number), byte(l.code))
-	for _, s := range []string{l.kind.Group, l.kind.Version, l.kind.Kind} {
+	number = uint64(len(a.codecs) + 1)
+	a.codecs[c] = number
+	dst = append(binary.AppendUvarint(dst, number), byte(c.format))
+	for _, s := range []string{c.kind.Group, c.kind.Version, c.kind.Kind} {
 		dst = pack.AppendString(dst, s)
 	}
 	return dst
@@ -122,17 +125,17 @@ func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, err
 	if want := reflect.TypeFor[object.Object](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: its objects are to be %v, which are no %v", ErrDamaged, goType, want)}
 	}
-	return p.extract(raw, n, &extract{goType: goType.Elem()})
+	return p.extract(raw, n, &archiveReader{goType: goType.Elem()})
 }
 
-func (p *Packer) extract(raw []byte, n int, x *extract) ([]*Packed, error) {
-	x.by, x.in = p, p.shelf.NewExtract(raw)
+func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error) {
+	x.packer, x.in = p, p.shelf.NewExtract(raw)
 	if n < 0 {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d objects", ErrDamaged, n)}
 	}
 	if n > 0 {
-		if have := string(x.in.Bytes()); have != p.atHand() && !x.any {
-			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.atHand())}
+		if have := string(x.in.Bytes()); have != p.annotationKeys() && !x.headsOnly {
+			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.annotationKeys())}
 		}
 	}
 	objects := make([]*Packed, 0, min(n, len(raw)))
@@ -153,7 +156,7 @@ func (p *Packer) extract(raw []byte, n int, x *extract) ([]*Packed, error) {
 // themselves. It fails as Extract does.
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	p := NewPacker(nil)
-	objects, err := p.extract(raw, n, &extract{any: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
+	objects, err := p.extract(raw, n, &archiveReader{headsOnly: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
 	heads := make([]object.Head, len(objects))
 	for i, o := range objects {
 		heads[i] = o
@@ -161,21 +164,21 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	return heads, err
 }
 
-// usualCommon is more labels or owners than an object has as a rule. Room for more is made
+// initialCommon is more labels or owners than an object has as a rule. Room for more is made
 // when they are there: a damaged length is not believed.
-const usualCommon = 16
+const initialCommon = 16
 
-// extract reads an archive.
-type extract struct {
-	any     bool // nothing is to be read but metadata, so that any type will do
-	by      *Packer
-	in      *pack.Extract
-	goType  reflect.Type // what an object points to
-	metas   []*sharedMeta
-	layouts []*layout
+// archiveReader reads an archive.
+type archiveReader struct {
+	headsOnly bool // nothing is to be read but metadata, so that any type will do
+	packer    *Packer
+	in        *pack.Extract
+	goType    reflect.Type // what an object points to
+	metas     []*sharedMeta
+	codecs    []*codec
 }
 
-func (x *extract) object() (*Packed, error) {
+func (x *archiveReader) object() (*Packed, error) {
 	m, err := x.meta()
 	if err != nil {
 		return nil, err
@@ -188,29 +191,29 @@ func (x *extract) object() (*Packed, error) {
 	if name == 0 || name > uid || uid > rv || rv > uint64(len(text.Prefix())) {
 		return nil, fmt.Errorf("%w: the name of an object", ErrDamaged)
 	}
-	return &Packed{by: x.by, meta: m, text: text, ends: ends{uint32(name), uint32(uid), uint32(rv)}}, nil
+	return &Packed{packer: x.packer, meta: m, text: text, headEnds: headEnds{uint32(name), uint32(uid), uint32(rv)}}, nil
 }
 
-func (x *extract) meta() (*sharedMeta, error) {
+func (x *archiveReader) meta() (*sharedMeta, error) {
 	number := x.in.Uvarint()
 	if 0 < number && number <= uint64(len(x.metas)) {
 		return x.metas[number-1], nil
 	}
-	l, err := x.layout()
+	c, err := x.codec()
 	if err != nil {
 		return nil, err
 	}
 	var common metav1.PartialObjectMetadata
 	common.Name, common.Namespace = string(x.in.Bytes()), string(x.in.Bytes())
 	if n, none := x.length(); !none {
-		common.Labels = make(map[string]string, min(n, usualCommon))
+		common.Labels = make(map[string]string, min(n, initialCommon))
 		for range n {
 			key := string(x.in.Bytes())
 			common.Labels[key] = string(x.in.Bytes())
 		}
 	}
 	if n, none := x.length(); !none {
-		common.OwnerReferences = make([]metav1.OwnerReference, 0, min(n, usualCommon))
+		common.OwnerReferences = make([]metav1.OwnerReference, 0, min(n, initialCommon))
 		for range n {
 			var owner metav1.OwnerReference
 			if owner.Unmarshal(x.in.Bytes()) != nil || x.in.Failed() {
@@ -225,42 +228,83 @@ func (x *extract) meta() (*sharedMeta, error) {
 	if x.in.Failed() || number != uint64(len(x.metas)+1) {
 		return nil, fmt.Errorf("%w: what objects have in common", ErrDamaged)
 	}
-	m := x.by.metas.intern(l, headOf(&common))
+	m := x.packer.metas.intern(c, headOf(&common))
 	x.metas = append(x.metas, m)
 	return m, nil
 }
 
-func (x *extract) layout() (*layout, error) {
+func (x *archiveReader) codec() (*codec, error) {
 	number := x.in.Uvarint()
-	if 0 < number && number <= uint64(len(x.layouts)) {
-		return x.layouts[number-1], nil
+	if 0 < number && number <= uint64(len(x.codecs)) {
+		return x.codecs[number-1], nil
 	}
-	code := code(x.in.Byte())
+	format := format(x.in.Byte())
 	kind := object.GVK{Group: string(x.in.Bytes()), Version: string(x.in.Bytes()), Kind: string(x.in.Bytes())}
-	if x.in.Failed() || number != uint64(len(x.layouts)+1) {
+	if x.in.Failed() || number != uint64(len(x.codecs)+1) {
 		return nil, fmt.Errorf("%w: a type", ErrDamaged)
 	}
 	goType := x.goType
-	if x.any && code == codeTree {
+	if x.headsOnly && format == formatTree {
 		goType = reflect.TypeFor[unstructured.Unstructured]()
 	}
 	o, ok := reflect.New(goType).Interface().(object.Object)
 	if !ok {
 		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, goType)
 	}
-	if !x.any && (!fits(code, o) || code == codeTree && !kind.Empty()) {
+	if !x.headsOnly && (!formatFits(format, o) || format == formatTree && !kind.Empty()) {
 		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, goType)
 	}
-	l := x.by.layouts.get(goType, kind, code)
-	x.layouts = append(x.layouts, l)
-	return l, nil
+	c := x.packer.codecs.get(goType, kind, format)
+	x.codecs = append(x.codecs, c)
+	return c, nil
 }
 
 // length reads what appendLength wrote. Each of that many takes a byte at least.
-func (x *extract) length() (n int, none bool) {
+func (x *archiveReader) length() (n int, none bool) {
 	length := x.in.Uvarint()
 	if length == 0 || length-1 > uint64(x.in.Left()) {
 		return 0, true
 	}
 	return int(length - 1), false
+}
+
+// TypeFingerprint returns a text that changes when the Go type of objects does: its name, or the
+// name, type or tag of a field at any depth. A program may extract what another one archived if both
+// have the same fingerprint.
+func TypeFingerprint(goType reflect.Type) string {
+	hash := sha256.New()
+	fingerprint{hash, make(map[reflect.Type]int)}.write(goType)
+	return hex.EncodeToString(hash.Sum(nil)[:12])
+}
+
+// fingerprint writes down types, each of them once.
+type fingerprint struct {
+	to   io.Writer
+	seen map[reflect.Type]int
+}
+
+func (s fingerprint) write(t reflect.Type) {
+	if n, ok := s.seen[t]; ok {
+		fmt.Fprintf(s.to, "#%d;", n)
+		return
+	}
+	s.seen[t] = len(s.seen)
+	fmt.Fprintf(s.to, "%s %s.%s(", t.Kind(), t.PkgPath(), t.Name())
+	switch t.Kind() {
+	case reflect.Array:
+		fmt.Fprint(s.to, t.Len())
+		s.write(t.Elem())
+	case reflect.Pointer, reflect.Slice:
+		s.write(t.Elem())
+	case reflect.Map:
+		s.write(t.Key())
+		s.write(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			fmt.Fprintf(s.to, "%q %q ", f.Name, f.Tag)
+			s.write(f.Type)
+		}
+	}
+	fmt.Fprint(s.to, ");")
 }

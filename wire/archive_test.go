@@ -173,14 +173,14 @@ func FuzzExtract(f *testing.F) {
 func TestShapes(t *testing.T) {
 	type a struct{ corev1.Pod }
 	type b struct{ corev1.Pod }
-	require.Equal(t, wire.ShapeOf(reflect.TypeFor[*corev1.Pod]()), wire.ShapeOf(reflect.TypeFor[*corev1.Pod]()))
+	require.Equal(t, wire.TypeFingerprint(reflect.TypeFor[*corev1.Pod]()), wire.TypeFingerprint(reflect.TypeFor[*corev1.Pod]()))
 	all := map[string]reflect.Type{
-		wire.ShapeOf(reflect.TypeFor[*corev1.Pod]()):                reflect.TypeFor[*corev1.Pod](),
-		wire.ShapeOf(reflect.TypeFor[*corev1.Service]()):            reflect.TypeFor[*corev1.Service](),
-		wire.ShapeOf(reflect.TypeFor[*custom]()):                    reflect.TypeFor[*custom](),
-		wire.ShapeOf(reflect.TypeFor[*unstructured.Unstructured]()): reflect.TypeFor[*unstructured.Unstructured](),
-		wire.ShapeOf(reflect.TypeFor[*a]()):                         reflect.TypeFor[*a](),
-		wire.ShapeOf(reflect.TypeFor[*b]()):                         reflect.TypeFor[*b](),
+		wire.TypeFingerprint(reflect.TypeFor[*corev1.Pod]()):                reflect.TypeFor[*corev1.Pod](),
+		wire.TypeFingerprint(reflect.TypeFor[*corev1.Service]()):            reflect.TypeFor[*corev1.Service](),
+		wire.TypeFingerprint(reflect.TypeFor[*custom]()):                    reflect.TypeFor[*custom](),
+		wire.TypeFingerprint(reflect.TypeFor[*unstructured.Unstructured]()): reflect.TypeFor[*unstructured.Unstructured](),
+		wire.TypeFingerprint(reflect.TypeFor[*a]()):                         reflect.TypeFor[*a](),
+		wire.TypeFingerprint(reflect.TypeFor[*b]()):                         reflect.TypeFor[*b](),
 	}
 	require.Len(t, all, 6)
 }

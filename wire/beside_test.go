@@ -338,7 +338,7 @@ func BenchmarkOpening(b *testing.B) {
 		return slices.SortedFunc(slices.Values(of), func(a, b *Packed) int { return strings.Compare(a.GetName(), b.GetName()) })
 	}
 	open := func(b *testing.B, of *Packed) {
-		if _, err := p.unpack(of, &p.openers); err != nil { // whoever opens one soon again gets the same
+		if _, err := p.unpack(of, &p.sharingDecoders); err != nil { // whoever opens one soon again gets the same
 			b.Fatal(err)
 		}
 	}
@@ -359,7 +359,7 @@ func BenchmarkOpening(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			o, old := changed[i*201%n], packed[i*201%n]
-			if _, _, ok := p.unpackBoth(o.meta.layout, o, old); !ok {
+			if _, _, ok := p.unpackBoth(o.meta.codec, o, old); !ok {
 				b.Fatal("not opened")
 			}
 		}

@@ -127,17 +127,17 @@ func TestW02_UntypedValuesAreCounted(t *testing.T) {
 
 // A file of packed objects may have been written by anybody: opening one checks what decoding does.
 func TestW02_PackedBytesAreCheckedWhenTheyAreOpened(t *testing.T) {
-	with := newOpener(nil)
+	with := newBodyDecoders(nil)
 	pod := reflect.TypeFor[corev1.Pod]()
 	for _, spec := range [][]byte{bytes.Repeat([]byte{0x12, 0x00}, 1<<16), append(bytes.Repeat([]byte{0x12, 0x00}, 1<<16), 0x1a, 1, 'a', 0x12, 0x00)} {
-		_, err := newLayout(pod, object.GVK{}, codeProtobuf).read(with, nest(0x12, spec, nil))
+		_, err := newCodec(pod, object.GVK{}, formatProtobuf).read(with, nest(0x12, spec, nil))
 		require.ErrorIs(t, err, ErrTooDense)
 	}
 	for text, want := range map[string]error{
 		`"containers":[` + strings.Repeat("{},", 1<<16) + `{}]`: ErrTooDense,
 		`"overhead":{"cpu":"1e-999999999"}`:                     ErrQuantity,
 	} {
-		_, err := newLayout(pod, object.GVK{}, codeJSON).read(with, []byte(podText(text)))
+		_, err := newCodec(pod, object.GVK{}, formatJSON).read(with, []byte(podText(text)))
 		require.ErrorIs(t, err, want)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ends are where the parts of the prefix of a packed object end, each behind the one before.
+// headEnds are where the parts of the prefix of a packed object end, each behind the one before.
 // What follows the last of them is its rest.
-type ends struct{ name, uid, rv uint32 }
+type headEnds struct{ name, uid, rv uint32 }
 
 // appendHead appends the head of o, without its sharedMeta.
-func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, ends) {
+func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, headEnds) {
 	dst, at := appendNames(dst, o.GetName(), string(o.GetUID()), o.GetResourceVersion())
 	have := o.GetAnnotations()
 	return appendRest(dst, o.GetGeneration(), annotations, func(key string) (string, bool) {
@@ -21,9 +21,9 @@ func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, ends) 
 }
 
 // appendNames appends the parts of a head that have ends.
-func appendNames(dst []byte, name, uid, rv string) ([]byte, ends) {
+func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 	start := len(dst)
-	var at ends
+	var at headEnds
 	dst = append(dst, name...)
 	at.name = uint32(len(dst) - start)
 	dst = append(dst, uid...)
@@ -33,10 +33,10 @@ func appendNames(dst []byte, name, uid, rv string) ([]byte, ends) {
 	return dst, at
 }
 
-// rest is what a packed object has of its head beside the names and versions, and not in
-// common with others: the generation, and then the annotations that are kept at hand, each
+// packedRest is what a packed object has of its head beside the names and versions, and not in
+// common with others: the generation, and then the annotations that can be read without decoding, each
 // with its number among those of the packer. It is empty where there is none of that.
-type rest string
+type packedRest string
 
 // appendRest appends the rest of a head, with those of the annotations that it has.
 func appendRest(dst []byte, generation int64, annotations []string, annotation func(key string) (value string, ok bool)) []byte {
@@ -55,13 +55,13 @@ func appendRest(dst []byte, generation int64, annotations []string, annotation f
 	return dst
 }
 
-func (r rest) generation() int64 {
+func (r packedRest) generation() int64 {
 	folded, _ := r.number()
 	return int64(folded>>1) ^ -int64(folded&1) // as Varint has it
 }
 
 // annotation returns the n-th of the annotations that are kept.
-func (r rest) annotation(n int) (value string, ok bool) {
+func (r packedRest) annotation(n int) (value string, ok bool) {
 	_, r = r.number()
 	for len(r) > 0 {
 		var at, size uint64
@@ -77,7 +77,7 @@ func (r rest) annotation(n int) (value string, ok bool) {
 }
 
 // number reads an unsigned number, and returns what follows it.
-func (r rest) number() (uint64, rest) {
+func (r packedRest) number() (uint64, packedRest) {
 	var n uint64
 	for i := range min(len(r), binary.MaxVarintLen64) {
 		n |= uint64(r[i]&0x7f) << (7 * i)

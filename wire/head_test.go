@@ -109,7 +109,7 @@ func TestSizeOfPacked(t *testing.T) {
 func TestAFlippedBitIsAnError(t *testing.T) {
 	p := NewPacker(nil)
 	lost := 0
-	p.OnLose(func(_ *Packed, err error) {
+	p.OnDamage(func(_ *Packed, err error) {
 		require.ErrorIs(t, err, ErrDamaged)
 		lost++
 	})
@@ -124,13 +124,13 @@ func TestAFlippedBitIsAnError(t *testing.T) {
 		data := unsafe.Slice(unsafe.StringData(o.text.Prefix()), o.text.Held())
 		harmless := 0
 		for at := range data {
-			o.lost.Store(false)
+			o.damaged.Store(false)
 			before := lost
 			data[at] ^= 1 << (at % 8)
 			opened, err := o.Open()
 			if err == nil { // a repetition of the same bytes from elsewhere
 				require.True(t, equality.Semantic.DeepEqual(pods[n], opened))
-				o.open = memory.Weak{}
+				o.opened = memory.Weak{}
 				harmless++
 			} else {
 				require.ErrorIs(t, err, ErrDamaged, "object %d, byte %d", n, at)

@@ -24,8 +24,8 @@ import (
 // unusual to the reference.
 type jsonEncoding struct {
 	reads
-	how    *json.Kind // nil for unstructured objects, and if the reference reads all
-	layout *layout    // of packed objects; nil where they are not packed as they come
+	how   *json.Kind // nil for unstructured objects, and if the reference reads all
+	codec *codec     // of packed objects; nil where they are not packed as they come
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -39,8 +39,8 @@ func newJSON(r reads) (encoding, error) {
 	if k := json.KindOf(r.goType, r.fields); k.ReadsObjects() && !d.opts.Reference && r.form != formUnstructured {
 		d.how = k
 	}
-	if p := r.make.packer; p != nil && !d.opts.Reference && (r.form == formUnstructured || d.how != nil && hasPlainHead(r.goType)) {
-		d.layout = p.layouts.get(r.goType, r.named(), codeJSON)
+	if p := r.make.packer; p != nil && !d.opts.Reference && (r.form == formUnstructured || d.how != nil && hasStandardMeta(r.goType)) {
+		d.codec = p.codecs.get(r.goType, r.named(), formatJSON)
 	}
 	return d, nil
 }
@@ -125,7 +125,7 @@ func (d *jsonEncoding) newRun(pool *share.Pool, versions bool) run {
 
 // pack packs an item without decoding it, if that would succeed.
 func (d jsonRun) pack(i frame.Item, named bool) (packed object.Head, bare, ok bool) {
-	if d.layout == nil || len(i.Tape) == 0 {
+	if d.codec == nil || len(i.Tape) == 0 {
 		return packed, false, false
 	}
 	b := benches.Get().(*bench)
@@ -141,7 +141,7 @@ func (d jsonRun) pack(i frame.Item, named bool) (packed object.Head, bare, ok bo
 	default:
 		return packed, false, false
 	}
-	return d.make.packer.packBytes(d.layout, &b.head, kept), bare, true
+	return d.make.packer.packBytes(d.codec, &b.head, kept), bare, true
 }
 
 // object decodes an object, and finishes it.

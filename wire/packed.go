@@ -19,16 +19,16 @@ import (
 // at any time; Open makes the object. A Packer makes it. Its content never changes. It is
 // safe for concurrent use.
 type Packed struct {
-	by   *Packer
-	meta *sharedMeta
-	text pack.Text // name, UID, resource version and rest, and then the object
-	ends
-	lost atomic.Bool // it was found to be damaged
-	open memory.Weak
+	packer *Packer
+	meta   *sharedMeta
+	text   pack.Text // name, UID, resource version and rest, and then the object
+	headEnds
+	damaged atomic.Bool // it was found to be damaged
+	opened  memory.Weak
 }
 
 // Type returns the Go type of the object, a pointer.
-func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.meta.layout.goType) }
+func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.meta.codec.goType) }
 
 // GetNamespace returns the namespace, as do the methods that follow what they say.
 func (o *Packed) GetNamespace() string { return o.meta.namespace }
@@ -41,14 +41,14 @@ func (o *Packed) GetUID() types.UID { return types.UID(o.text.Prefix()[o.name:o.
 
 // GetResourceVersion returns the resource version.
 func (o *Packed) GetResourceVersion() string {
-	if o.lost.Load() {
+	if o.damaged.Load() {
 		return ""
 	}
 	return o.text.Prefix()[o.uid:o.rv]
 }
 
 // GetGeneration returns the generation.
-func (o *Packed) GetGeneration() int64 { return rest(o.text.Prefix()[o.rv:]).generation() }
+func (o *Packed) GetGeneration() int64 { return packedRest(o.text.Prefix()[o.rv:]).generation() }
 
 // GetDeletionTimestamp returns when the deletion was asked for, which others share.
 func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.meta.deleted }
@@ -88,8 +88,8 @@ func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.meta.ow
 // GetAnnotation returns an annotation. It opens the object where the packer does not keep
 // that one at hand; where that fails there is none.
 func (o *Packed) GetAnnotation(key string) (value string, ok bool) {
-	if n := slices.Index(o.by.annotations, key); n >= 0 {
-		return rest(o.text.Prefix()[o.rv:]).annotation(n)
+	if n := slices.Index(o.packer.annotations, key); n >= 0 {
+		return packedRest(o.text.Prefix()[o.rv:]).annotation(n)
 	}
 	value, ok = o.GetAnnotations()[key]
 	return value, ok
@@ -111,21 +111,23 @@ func (o *Packed) Open() (object.Object, error) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, nil
 	}
-	if opened, ok := o.by.inUse(o); ok {
+	if opened, ok := o.packer.inUse(o); ok {
 		return opened, nil
 	}
-	opened, err := o.by.unpack(o, &o.by.openers)
+	opened, err := o.packer.unpack(o, &o.packer.sharingDecoders)
 	if err != nil {
-		return opened, o.by.lose(o, err)
+		return opened, o.packer.noteDamage(o, err)
 	}
-	return o.by.publish(o, opened), nil
+	return o.packer.publish(o, opened), nil
 }
 
 // OpenBoth opens o, and old, which is another state of the same object. That takes less than to
 // open one after the other, and what has not changed is there once. It reports false where one
 // cannot be opened or is in use already, or where a small old would keep a large o, and then has
 // opened neither.
-func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) { return o.by.both(o, old) }
+func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
+	return o.packer.openBoth(o, old)
+}
 
 // Copy returns an object that is the caller's own and may be changed: a copy of one that is
 // in use, or else one that is made of the bytes. It fails as Open does.
@@ -133,11 +135,11 @@ func (o *Packed) Copy() (object.Object, error) {
 	if shared, ok := o.InUse(); ok {
 		return shared.DeepCopyObject().(object.Object), nil
 	}
-	made, err := o.by.unpack(o, &o.by.copiers)
+	made, err := o.packer.unpack(o, &o.packer.plainDecoders)
 	if err != nil {
-		return made, o.by.lose(o, err)
+		return made, o.packer.noteDamage(o, err)
 	}
-	o.by.opened.Add(1)
+	o.packer.opened.Add(1)
 	return made, nil
 }
 
@@ -146,11 +148,11 @@ func (o *Packed) InUse() (object.Object, bool) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, true
 	}
-	return o.by.inUse(o)
+	return o.packer.inUse(o)
 }
 
 // Kept reports whether the object is there as it is, because bytes do not give it back.
-func (o *Packed) Kept() bool { return o.meta.unpacked != nil }
+func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 
 // Size is the number of bytes of memory that the object takes, without the opened one that Open returns. Labels and owners that
 // objects have in common count for the first of them.

@@ -79,7 +79,7 @@ func TestACopyOfWhatIsKept(t *testing.T) {
 	p := wire.NewPacker(nil)
 	packed, err := p.Pack(o)
 	require.NoError(t, err)
-	require.True(t, packed.Kept())
+	require.True(t, packed.KeptWhole())
 	copied, err := packed.Copy()
 	require.NoError(t, err)
 	require.True(t, equality.Semantic.DeepEqual(o, copied))

@@ -86,7 +86,7 @@ func copiesShareNothing[T object.Object](t *testing.T, kind schema.GroupVersionK
 	for range 4 { // equal parts are shared from the second or third on
 		packed, err := packedOf(decoder.Object(body))
 		require.NoError(t, err)
-		require.False(t, packed.Kept())
+		require.False(t, packed.KeptWhole())
 		all = append(all, packed)
 	}
 	want, err := all[0].Copy()

@@ -31,7 +31,7 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 				pod.ResourceVersion = rv
 				packed, err := packedOf(decoder.Object(encodeAs(t, media, kind, pod)))
 				require.NoError(t, err)
-				require.False(t, packed.Kept())
+				require.False(t, packed.KeptWhole())
 				opened, err := packed.Open()
 				require.NoError(t, err)
 				return opened.(*corev1.Pod)

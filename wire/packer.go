@@ -27,16 +27,16 @@ const mediaPacked = "packed bytes"
 // the same controller, with which it shares nearly all, or else against samples of all
 // objects. Make it with NewPacker. It is safe for concurrent use.
 type Packer struct {
-	shelf   *pack.Shelf
-	metas   *metaTable
-	layouts layouts
-	openers sync.Pool // of *opener
-	copiers sync.Pool // of *opener; what they make shares nothing
-	pool    *Pool
+	shelf           *pack.Shelf
+	metas           *metaTable
+	codecs          codecs
+	sharingDecoders sync.Pool // of *bodyDecoders
+	plainDecoders   sync.Pool // of *bodyDecoders without a Pool: their objects share nothing
+	pool            *Pool
 
-	annotations []string                     // that are kept at hand
+	annotations []string                     // that can be read without decoding
 	onOpen      func(*Packed, object.Object) // see OnOpen; may be nil
-	onLose      func(*Packed, error)         // see OnLose; may be nil
+	onDamage    func(*Packed, error)         // see OnDamage; may be nil
 	opened      atomic.Uint64                // counts objects that were made for somebody
 
 	placeholders placeholders
@@ -44,38 +44,38 @@ type Packer struct {
 	locks [16]sync.Mutex // each guards Packed.open of some
 
 	mu       sync.Mutex // guards the rest; nothing of the user's is called while it is held
-	decoders map[decoderOf]Decoder
-	recent   [lastOpened]object.Object // are kept in use
-	next     int                       // in recent
+	decoders map[decoderKey]Decoder
+	recent   [maxRecent]object.Object // are kept alive
+	next     int                      // in recent
 }
 
-// Packing is a *Packer to those that pass it on; PackerOf returns it. A package that names a source reaches
-// a Packing, and so does not compile again the generic types that packed objects are made of
+// PackerRef is a *Packer for packages that only pass it on; PackerOf returns it. A package that names a source
+// refers to a PackerRef, and so does not compile again the generic types that packed objects are made of
 // (docs/design/types.md).
-type Packing interface{ packs() }
+type PackerRef interface{ isPacker() }
 
-func (*Packer) packs() {}
+func (*Packer) isPacker() {}
 
 // PackerOf returns the packer, nil for nil.
-func PackerOf(p Packing) *Packer {
+func PackerOf(p PackerRef) *Packer {
 	packer, _ := p.(*Packer)
 	return packer
 }
 
-// lastOpened is how many objects stay in use although nobody holds them: those that were
-// opened last. So what several handlers hear of, or what is looked up again soon, is made
-// once. It is some hundred KB of Pods.
-const lastOpened = 64
+// maxRecent is how many decoded objects a packer keeps alive: those that were opened last. So an object
+// that several handlers get, or that is looked up again soon, is decoded once. They are some hundred KB
+// of Pods.
+const maxRecent = 64
 
-// largestOpened is how many bytes an object may have to be one of them.
-const largestOpened = 1 << 16
+// maxRecentBytes is how many bytes an object may have to be one of them.
+const maxRecentBytes = 1 << 16
 
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
 func NewPacker(pool *Pool) *Packer {
 	p := &Packer{shelf: pack.NewShelf(), metas: new(metaTable), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
-	p.openers.New = func() any { return newOpener(pool) }
-	p.copiers.New = func() any { return newOpener(nil) }
+	p.sharingDecoders.New = func() any { return newBodyDecoders(pool) }
+	p.plainDecoders.New = func() any { return newBodyDecoders(nil) }
 	return p
 }
 
@@ -84,7 +84,7 @@ func NewPacker(pool *Pool) *Packer {
 // them: it only checks that this could be done. Bookmarks are kept as objects. Of the same options, which
 // must not be changed, it returns the same decoder again.
 func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
-	of := decoderOf{contentType, opts}
+	of := decoderKey{contentType, opts}
 	p.mu.Lock()
 	have, ok := p.decoders[of]
 	p.mu.Unlock()
@@ -101,14 +101,14 @@ func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
 		return have, nil
 	}
 	if p.decoders == nil {
-		p.decoders = make(map[decoderOf]Decoder)
+		p.decoders = make(map[decoderKey]Decoder)
 	}
 	p.decoders[of] = made
 	return made, nil
 }
 
-// decoderOf identifies a decoder.
-type decoderOf struct {
+// decoderKey identifies a decoder.
+type decoderKey struct {
 	contentType string
 	opts        *Options
 }
@@ -121,20 +121,20 @@ func (p *Packer) newDecoder(contentType string, opts Options) (Decoder, error) {
 		}
 		return packed, nil
 	}
-	return newDecoder(contentType, opts, product{of: pack, bookmark: func(o object.Object) (object.Head, error) { return p.keep(o), nil }, packer: p})
+	return newDecoder(contentType, opts, product{of: pack, bookmark: func(o object.Object) (object.Head, error) { return p.packWhole(o), nil }, packer: p})
 }
 
 // OnOpen has opened called with each object that is made of bytes, before anybody else has
 // it. It must be called before anything is packed. What it is given must not be changed.
 func (p *Packer) OnOpen(opened func(o *Packed, opened object.Object)) { p.onOpen = opened }
 
-// OnLose has lost called with each object that turns out to be damaged, when that is found
+// OnDamage has damaged called with each object that turns out to be damaged, when that is found
 // for the first time, and with the error of Open. It may be called in any goroutine and
 // under any lock under which Open is. It must be called before anything is packed.
-func (p *Packer) OnLose(lost func(o *Packed, err error)) { p.onLose = lost }
+func (p *Packer) OnDamage(damaged func(o *Packed, err error)) { p.onDamage = damaged }
 
-// KeepAnnotations has the values of some annotations kept at hand, so that to ask for one of
-// them opens nothing (see object.Annotation). Each takes as much memory as it is long. It must
+// KeepAnnotations keeps the values of some annotations uncompressed, so that reading one of
+// them decodes nothing (see object.Annotation). Each takes as much memory as it is long. It must
 // be called before anything is packed.
 func (p *Packer) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
 
@@ -144,11 +144,11 @@ func (p *Packer) Opened() uint64 { return p.opened.Load() }
 // buffers are for bytes that are not compressed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// largestBuffer is how large a buffer may be that is kept.
-const largestBuffer = 1 << 17
+// maxBufferBytes is the size of the largest buffer that is reused.
+const maxBufferBytes = 1 << 17
 
-func giveBack(b *[]byte) {
-	if cap(*b) <= largestBuffer {
+func putBuffer(b *[]byte) {
+	if cap(*b) <= maxBufferBytes {
 		buffers.Put(b)
 	}
 }
@@ -156,64 +156,64 @@ func giveBack(b *[]byte) {
 // Pack packs o, of which it keeps nothing, unless bytes cannot give it back as it is: then o
 // is kept. It fails with an *Error where o is too large.
 func (p *Packer) Pack(o object.Object) (*Packed, error) {
-	layout := p.layouts.of(o)
+	c := p.codecs.of(o)
 	buffer := buffers.Get().(*[]byte)
-	defer giveBack(buffer)
+	defer putBuffer(buffer)
 	raw, at := appendHead((*buffer)[:0], o, p.annotations)
 	head := len(raw)
-	raw, ok := p.write(raw, layout, o)
+	raw, ok := p.write(raw, c, o)
 	*buffer = raw
 	if len(raw) > math.MaxInt32 {
 		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: len(raw), Err: ErrTooLarge}
 	}
-	meta := p.metas.intern(layout, headOf(o))
+	meta := p.metas.intern(c, headOf(o))
 	if !ok {
-		meta = metaOfUnpacked(layout, o)
+		meta = metaOfUnpacked(c, o)
 	}
-	return &Packed{by: p, meta: meta, text: p.shelf.Pack(meta.group, raw[:head], raw[head:]), ends: at}, nil
+	return &Packed{packer: p, meta: meta, text: p.shelf.Pack(meta.group, raw[:head], raw[head:]), headEnds: at}, nil
 }
 
 // packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
-func (p *Packer) packBytes(l *layout, h *head.Head, raw []byte) *Packed {
-	meta := p.metas.intern(l, h)
+func (p *Packer) packBytes(c *codec, h *head.Head, raw []byte) *Packed {
+	meta := p.metas.intern(c, h)
 	var room [256]byte
 	prefix, at := appendNames(room[:0], h.Name, h.UID, h.RV)
 	prefix = appendRest(prefix, h.Generation, p.annotations, h.Annotation)
-	return &Packed{by: p, meta: meta, text: p.shelf.Pack(meta.group, prefix, raw), ends: at}
+	return &Packed{packer: p, meta: meta, text: p.shelf.Pack(meta.group, prefix, raw), headEnds: at}
 }
 
-// keep returns o, packed as it is.
-func (p *Packer) keep(o object.Object) *Packed {
+// packWhole returns a Packed that holds o itself.
+func (p *Packer) packWhole(o object.Object) *Packed {
 	prefix, at := appendHead(nil, o, p.annotations)
-	return &Packed{by: p, meta: metaOfUnpacked(p.layouts.of(o), o), text: pack.Plain(prefix), ends: at}
+	return &Packed{packer: p, meta: metaOfUnpacked(p.codecs.of(o), o), text: pack.Plain(prefix), headEnds: at}
 }
 
 // write appends the bytes of o. It reports false, and appends nothing, where o is not what
 // comes back of them: a form may leave out what an API server never sends, such as the
 // fraction of a second.
-func (p *Packer) write(dst []byte, l *layout, o object.Object) (raw []byte, ok bool) {
-	if l.code == codeNone {
+func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bool) {
+	if c.format == formatNone {
 		return dst, false
 	}
 	start := len(dst)
 	var written object.Object = o
-	if l.code != codeTree { // to write a quantity notes its text in it, and others may have the object
+	if c.format != formatTree { // to write a quantity notes its text in it, and others may have the object
 		copied, ok := o.DeepCopyObject().(object.Object)
 		if !ok {
 			return dst, false
 		}
 		written = copied
 	}
-	raw, err := l.append(dst, written)
+	raw, err := c.append(dst, written)
 	if err != nil {
 		return raw[:start], false
 	}
-	if l.code == codeTree {
+	if c.format == formatTree {
 		return raw, true
 	}
-	with := p.openers.Get().(*opener)
-	defer p.openers.Put(with)
-	back, err := l.read(with, raw[start:])
+	dec := p.sharingDecoders.Get().(*bodyDecoders)
+	defer p.sharingDecoders.Put(dec)
+	back, err := c.read(dec, raw[start:])
 	if err != nil || !sameContent(o, back) {
 		return raw[:start], false
 	}
@@ -237,7 +237,7 @@ func (p *Packer) Equal(a, b *Packed) bool {
 	if a == b {
 		return true
 	}
-	if a.meta.unpacked == nil && b.meta.unpacked == nil && a.meta.layout == b.meta.layout {
+	if a.meta.unpacked == nil && b.meta.unpacked == nil && a.meta.codec == b.meta.codec {
 		one, err := p.raw(nil, a)
 		other, err2 := p.raw(nil, b)
 		if err == nil && err2 == nil && bytes.Equal(one, other) {
@@ -255,40 +255,40 @@ func (p *Packer) content(o *Packed) (any, error) {
 	if o.meta.unpacked != nil {
 		return o.meta.unpacked, nil
 	}
-	return p.unpack(o, &p.openers)
+	return p.unpack(o, &p.sharingDecoders)
 }
 
 // raw appends the bytes of o.
 func (p *Packer) raw(dst []byte, o *Packed) ([]byte, error) {
-	return o.by.shelf.Unpack(dst, o.text)
+	return o.packer.shelf.Unpack(dst, o.text)
 }
 
-// unpack makes the object of o with one of some openers.
-func (p *Packer) unpack(o *Packed, openers *sync.Pool) (opened object.Object, err error) {
+// unpack decodes the object of o with one of some decoders, which are *bodyDecoders.
+func (p *Packer) unpack(o *Packed, decoders *sync.Pool) (opened object.Object, err error) {
 	buffer := buffers.Get().(*[]byte)
-	defer giveBack(buffer)
+	defer putBuffer(buffer)
 	raw, err := p.raw((*buffer)[:0], o)
 	*buffer = raw
 	if err != nil {
 		return opened, err
 	}
-	with := openers.Get().(*opener)
-	defer openers.Put(with)
-	made, err := o.meta.layout.read(with, raw)
+	dec := decoders.Get().(*bodyDecoders)
+	defer decoders.Put(dec)
+	made, err := o.meta.codec.read(dec, raw)
 	if err != nil {
 		return opened, errors.Join(ErrDamaged, err)
 	}
 	return made, nil
 }
 
-// both opens two states of one object. It reports false where it does not. Where mutations are
+// openBoth opens two states of one object, or returns false. Where mutations are
 // looked for, an object has nothing that another one might spoil.
-func (p *Packer) both(o, old *Packed) (now, was object.Object, ok bool) {
-	l := o.meta.layout
-	if p.pool == nil || p.onOpen != nil || l.table == nil || old.meta.layout != l || o.meta.unpacked != nil || old.meta.unpacked != nil {
+func (p *Packer) openBoth(o, old *Packed) (now, was object.Object, ok bool) {
+	c := o.meta.codec
+	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {
 		return now, was, false
 	}
-	if o.text.Size() > largestOpened && old.text.Size() <= largestOpened {
+	if o.text.Size() > maxRecentBytes && old.text.Size() <= maxRecentBytes {
 		return now, was, false // the old one stays in use (see publish), and would keep the text of the new one
 	}
 	_, used := p.inUse(o)
@@ -296,17 +296,17 @@ func (p *Packer) both(o, old *Packed) (now, was object.Object, ok bool) {
 	if used || oldUsed {
 		return now, was, false
 	}
-	if now, was, ok = p.unpackBoth(l, o, old); ok {
+	if now, was, ok = p.unpackBoth(c, o, old); ok {
 		now, was = p.publish(o, now), p.publish(old, was)
 	}
 	return now, was, ok
 }
 
 // unpackBoth makes the objects of both.
-func (p *Packer) unpackBoth(l *layout, o, old *Packed) (now, was object.Object, ok bool) {
+func (p *Packer) unpackBoth(c *codec, o, old *Packed) (now, was object.Object, ok bool) {
 	room, oldRoom := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
-	defer giveBack(room)
-	defer giveBack(oldRoom)
+	defer putBuffer(room)
+	defer putBuffer(oldRoom)
 	raw, err := p.raw((*room)[:0], o)
 	*room = raw
 	if err != nil {
@@ -317,13 +317,13 @@ func (p *Packer) unpackBoth(l *layout, o, old *Packed) (now, was object.Object, 
 	if err != nil {
 		return now, was, false
 	}
-	with := p.openers.Get().(*opener)
-	defer p.openers.Put(with)
-	made, err := l.read(with, raw)
+	dec := p.sharingDecoders.Get().(*bodyDecoders)
+	defer p.sharingDecoders.Put(dec)
+	made, err := c.read(dec, raw)
 	if err != nil {
 		return now, was, false
 	}
-	oldMade, err := l.readBeside(with, oldRaw, made, raw)
+	oldMade, err := c.readReusing(dec, oldRaw, made, raw)
 	if err != nil {
 		return now, was, false
 	}
@@ -334,48 +334,48 @@ func (p *Packer) unpackBoth(l *layout, o, old *Packed) (now, was object.Object, 
 func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	lock := p.lock(o)
 	lock.Lock()
-	at := o.open.Value()
+	at := o.opened.Value()
 	lock.Unlock()
 	if at == nil {
 		return opened, false
 	}
-	return reflect.NewAt(o.meta.layout.goType, at).Interface().(object.Object), true
+	return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object), true
 }
 
 // publish makes opened the object that all get who open o, unless there is one.
 func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
-	opened = p.settle(o, opened)
-	if o.text.Size() > largestOpened {
+	opened = p.shareOpened(o, opened)
+	if o.text.Size() > maxRecentBytes {
 		return opened
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.recent[p.next] = opened
-	p.next = (p.next + 1) % lastOpened
+	p.next = (p.next + 1) % maxRecent
 	return opened
 }
 
-// settle is publish for those who hold the object.
-func (p *Packer) settle(o *Packed, opened object.Object) object.Object {
+// shareOpened is publish without keeping the object alive.
+func (p *Packer) shareOpened(o *Packed, opened object.Object) object.Object {
 	lock := p.lock(o)
 	lock.Lock()
 	defer lock.Unlock() // what copies an object may panic
-	if at := o.open.Value(); at != nil {
-		return reflect.NewAt(o.meta.layout.goType, at).Interface().(object.Object)
+	if at := o.opened.Value(); at != nil {
+		return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object)
 	}
 	if p.onOpen != nil {
 		p.onOpen(o, opened)
 	}
 	p.opened.Add(1)
-	o.open = memory.WeakTo(reflect.ValueOf(opened))
+	o.opened = memory.WeakTo(reflect.ValueOf(opened))
 	return opened
 }
 
-// lose notes that o is damaged, and returns the error that says so.
-func (p *Packer) lose(o *Packed, err error) error {
+// noteDamage notes that o is damaged, and returns the error that says so.
+func (p *Packer) noteDamage(o *Packed, err error) error {
 	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
-	if !o.lost.Swap(true) && p.onLose != nil {
-		p.onLose(o, err)
+	if !o.damaged.Swap(true) && p.onDamage != nil {
+		p.onDamage(o, err)
 	}
 	return err
 }

@@ -24,13 +24,13 @@ func (o *Packed) Placeholder() (placeholder object.Object, ok bool) {
 		return o.meta.unpacked.(object.Object), true
 	}
 	defer func() { ok = recover() == nil }() // its metadata may be behind a pointer
-	made := reflect.New(o.meta.layout.goType)
+	made := reflect.New(o.meta.codec.goType)
 	placeholder = made.Interface().(object.Object)
 	placeholder.SetNamespace(o.GetNamespace())
 	placeholder.SetName(o.GetName())
 	placeholder.SetUID(o.GetUID())
 	placeholder.SetResourceVersion(o.GetResourceVersion())
-	o.by.placeholders.add(made, o)
+	o.packer.placeholders.add(made, o)
 	return placeholder, true
 }
 

@@ -36,7 +36,7 @@ var benches = sync.Pool{New: func() any { return new(bench) }}
 // clean makes the bench ready for the next one. Nothing of an object stays on it.
 func (b *bench) clean() {
 	b.head.Reset()
-	if cap(b.room) > largestBuffer {
+	if cap(b.room) > maxBufferBytes {
 		b.room = nil
 	}
 	benches.Put(b)

@@ -26,7 +26,7 @@ type protobufEncoding struct {
 	reads
 	table    *protobuf.Table // nil for the reference alone
 	messages *protobuf.Guard // of the messages that the reference reads
-	layout   *layout         // of packed objects; nil where they are not packed as they come
+	codec    *codec          // of packed objects; nil where they are not packed as they come
 }
 
 func newProtobuf(r reads) (encoding, error) {
@@ -36,7 +36,7 @@ func newProtobuf(r reads) (encoding, error) {
 		d.table, err = protobuf.TableOf(r.goType, r.fields)
 	}
 	if p := r.make.packer; p != nil && d.table != nil {
-		d.layout = p.layouts.get(r.goType, r.named(), codeProtobuf)
+		d.codec = p.codecs.get(r.goType, r.named(), formatProtobuf)
 	}
 	return d, err
 }
@@ -108,7 +108,7 @@ func (d *protobufEncoding) newRun(pool *share.Pool, versions bool) run {
 }
 
 func (d protobufRun) pack(i frame.Item, named bool) (packed object.Head, bare, ok bool) {
-	if d.layout == nil {
+	if d.codec == nil {
 		return nil, false, false
 	}
 	b := benches.Get().(*bench)
@@ -118,7 +118,7 @@ func (d protobufRun) pack(i frame.Item, named bool) (packed object.Head, bare, o
 	if !ok || named && b.head.Name == "" {
 		return nil, false, false
 	}
-	return d.make.packer.packBytes(d.layout, &b.head, kept), false, true
+	return d.make.packer.packBytes(d.codec, &b.head, kept), false, true
 }
 
 // object decodes with the table, or else with the reference. It is never bare: of an item the list says

@@ -19,7 +19,7 @@ import (
 
 // sharedMeta is the metadata that an object has in common with many others, usually the Pods of one controller.
 type sharedMeta struct {
-	layout    *layout
+	codec     *codec
 	namespace string
 	labels    map[string]string // without derived
 	derived   []derivedLabel
@@ -40,14 +40,14 @@ type metaTable struct {
 }
 
 // intern returns the sharedMeta of the object with the head h.
-func (t *metaTable) intern(f *layout, h *head.Head) *sharedMeta {
+func (t *metaTable) intern(c *codec, h *head.Head) *sharedMeta {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hash := t.hash(f, h)
-	if have := t.all[hash].Value(); have != nil && have.layout == f && have.matches(h) {
+	hash := t.hash(c, h)
+	if have := t.all[hash].Value(); have != nil && have.codec == c && have.matches(h) {
 		return have
 	}
-	made := newSharedMeta(f, h)
+	made := newSharedMeta(c, h)
 	at := weak.Make(made)
 	t.all[hash] = at
 	runtime.AddCleanup(made, t.forget, deadMeta{hash, at})
@@ -55,8 +55,8 @@ func (t *metaTable) intern(f *layout, h *head.Head) *sharedMeta {
 }
 
 // newSharedMeta returns the sharedMeta of the object with the head h. It keeps no memory of h.
-func newSharedMeta(f *layout, h *head.Head) *sharedMeta {
-	m := &sharedMeta{layout: f, firstName: strings.Clone(h.Name), namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
+func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
+	m := &sharedMeta{codec: c, firstName: strings.Clone(h.Name), namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
 	if h.HasLabels {
 		m.labels = make(map[string]string, len(h.Labels))
 	}
@@ -123,8 +123,8 @@ func sameBool(a, b *bool) bool {
 }
 
 // metaOfUnpacked returns the metadata of an object that is kept as it is.
-func metaOfUnpacked(f *layout, o object.Object) *sharedMeta {
-	return &sharedMeta{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), unpacked: o}
+func metaOfUnpacked(c *codec, o object.Object) *sharedMeta {
+	return &sharedMeta{codec: c, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), unpacked: o}
 }
 
 // deadMeta identifies a sharedMeta that no object refers to any more.
@@ -142,11 +142,11 @@ func (t *metaTable) forget(b deadMeta) {
 }
 
 // hash returns a hash that does not depend on the order of labels. It is called under mu.
-func (t *metaTable) hash(f *layout, h *head.Head) uint64 {
+func (t *metaTable) hash(c *codec, h *head.Head) uint64 {
 	if t.all == nil {
 		t.seed, t.all = maphash.MakeSeed(), make(map[uint64]weak.Pointer[sharedMeta])
 	}
-	sum := maphash.Comparable(t.seed, f) ^ maphash.String(t.seed, h.Namespace)
+	sum := maphash.Comparable(t.seed, c) ^ maphash.String(t.seed, h.Namespace)
 	for i := range h.Owners {
 		sum = sum*31 + maphash.String(t.seed, string(h.Owners[i].UID))
 	}

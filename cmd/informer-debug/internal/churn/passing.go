@@ -25,7 +25,7 @@ import (
 type passing struct {
 	*churning
 	from source.ListerWatcher
-	by   wire.Packing // with which from packs; nil if it does not
+	by   wire.PackerRef // with which from packs; nil if it does not
 	pack func(object.Head) (packedUntyped, error)
 }
 
