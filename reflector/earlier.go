@@ -251,7 +251,7 @@ func (e *earlier) known(key object.Key) (object.Head, bool) {
 }
 
 // knows makes known ready.
-func (e *earlier) knows() wire.Known {
+func (e *earlier) knows() wire.Cached {
 	if e.byKey == nil {
 		e.byKey = make(map[object.Key]object.Head, len(e.Items))
 		for _, item := range e.Items {

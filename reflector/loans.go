@@ -16,7 +16,7 @@ import (
 // meanwhile. They are held weakly, since of most that have changed nobody asks again, and a watch
 // lasts.
 type loans struct {
-	known wire.Known
+	known wire.Cached
 
 	mu  sync.Mutex                      // guards out; nothing is called while it is held
 	out map[uint64][]weak.Pointer[byte] // by the hash of the key, whose text would hold memory

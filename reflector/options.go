@@ -70,7 +70,7 @@ type Options struct {
 
 	// Known, if not nil, has the objects that the consumer has, as the queue was given them. A source
 	// yields those themselves that have not changed (see source.Request).
-	Known wire.Known
+	Known wire.Cached
 
 	// Ownership, if not nil, says which objects are reflected. It makes the first list a
 	// consistent read.

@@ -24,7 +24,7 @@ func (k *keeper) Describe() source.Description {
 	return d
 }
 
-func instead(known wire.Known, o object.Head) object.Head {
+func instead(known wire.Cached, o object.Head) object.Head {
 	if known != nil && o != nil {
 		if have, ok := known(object.KeyOf(o)); ok && have.GetResourceVersion() == o.GetResourceVersion() {
 			return have

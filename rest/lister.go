@@ -57,7 +57,7 @@ func (r *reading) decoder(resp *http.Response) (wire.Decoder, error) {
 	if err != nil || r.Wanted == nil {
 		return decoder, err
 	}
-	return decoder.Choosing(r.Wanted), nil
+	return decoder.WithFilter(r.Wanted), nil
 }
 
 // List implements source.ListerWatcher; see Resource.List.
@@ -161,7 +161,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 	}
 	selected := source.NotSelected
 	if selecting {
-		decoder = decoder.Selected(func(string) { selected = source.SelectedByServer })
+		decoder = decoder.OnSelector(func(string) { selected = source.SelectedByServer })
 	}
 	l.empty++
 	for item, err := range decoder.List(resp.Body, meta, r.Known) {

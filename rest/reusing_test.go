@@ -44,7 +44,7 @@ func podsServer(t *testing.T) *Client {
 }
 
 // read lists and watches.
-func read(t *testing.T, from source.ListerWatcher, known wire.Known) (listed, watched []*corev1.Pod) {
+func read(t *testing.T, from source.ListerWatcher, known wire.Cached) (listed, watched []*corev1.Pod) {
 	t.Helper()
 	for p, err := range from.List(t.Context(), source.Request{ListOptions: metav1.ListOptions{Limit: 2}, Known: known}).Items {
 		require.NoError(t, err)

@@ -42,7 +42,7 @@ func (s fedIn) List(ctx context.Context, opts source.Request) source.List[object
 }
 
 // known is what a request says is known of a key.
-func known(by wire.Known, key object.Key) (object.Head, bool) {
+func known(by wire.Cached, key object.Key) (object.Head, bool) {
 	if by == nil {
 		return nil, false
 	}

@@ -121,7 +121,7 @@ func (c *completed) divide(req Request) (below Request, rest remainder, err erro
 }
 
 // lend returns a placeholder of the object that is known under a key.
-func lend(known wire.Known, key object.Key) (placeholder object.Head, ok bool) {
+func lend(known wire.Cached, key object.Key) (placeholder object.Head, ok bool) {
 	have, ok := known(key)
 	if packed, is := have.(*wire.Packed); ok && is {
 		return packed.Placeholder()

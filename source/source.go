@@ -56,7 +56,7 @@ type Request struct {
 	// Known, if not nil, has the objects that the caller has already, in the form that it asks for: the
 	// items of a list and the initial events of a watch are these objects themselves where UID and
 	// resource version are the same.
-	Known wire.Known
+	Known wire.Cached
 
 	// Wanted, if not nil, chooses objects: a list lacks those that it refuses, and in a watch their
 	// events have no object but its name (see wire.Event.Passed). It is asked for every object of a

@@ -17,9 +17,9 @@ import (
 // cborEncoding reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
 // itself, but apimachinery's codec decodes them. Nothing is shared, and a
 // projection is applied afterwards.
-type cborEncoding struct{ reads }
+type cborEncoding struct{ decoderConfig }
 
-func newCBOR(r reads) (encoding, error) { return &cborEncoding{r}, nil }
+func newCBOR(c decoderConfig) (encoding, error) { return &cborEncoding{c}, nil }
 
 func (d *cborEncoding) scan(s *frame.Source) *frame.CBOR {
 	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
@@ -59,7 +59,7 @@ func (d *cborEncoding) watchError(i frame.Item) error {
 		return err
 	}
 	if of := cbor.ReadIdentity(i.Raw); !isStatus(of.APIVersion, of.Kind) {
-		return d.fail("", i.Raw, noStatus(of.APIVersion, of.Kind))
+		return d.fail("", i.Raw, errNotStatus(of.APIVersion, of.Kind))
 	}
 	return decodeCBORStatus(i.Raw)
 }
@@ -77,16 +77,16 @@ func (d *cborEncoding) split(i frame.Item) (string, frame.Item, error) {
 
 func (d *cborEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
 
-// newRun returns the encoding itself: nothing is kept from one object to the next.
-func (d *cborEncoding) newRun(*share.Pool, bool) run { return d }
+// newObjectDecoder returns the encoding itself: nothing is kept from one object to the next.
+func (d *cborEncoding) newObjectDecoder(*share.Pool, bool) objectDecoder { return d }
 
 // pack packs nothing: apimachinery's codec decodes all.
-func (d *cborEncoding) pack(frame.Item, bool) (packed object.Head, bare, ok bool) {
+func (d *cborEncoding) pack(frame.Item, bool) (packed object.Head, noKind, ok bool) {
 	return nil, false, false
 }
 
 // object decodes an object, and finishes it.
-func (d *cborEncoding) object(i frame.Item, named bool) (obj object.Object, bare bool, err error) {
+func (d *cborEncoding) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	raw := i.Raw
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
@@ -107,7 +107,7 @@ func (d *cborEncoding) object(i frame.Item, named bool) (obj object.Object, bare
 		}
 	}
 	d.project(obj)
-	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
+	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, needName)
 }
 
 func (d *cborEncoding) unmarshal(obj object.Object, raw []byte) error {

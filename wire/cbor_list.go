@@ -114,7 +114,7 @@ func (l *cborList) itemFailed(err error) error {
 }
 
 // check uses that apart from the items, the fields of a list are those of a Status.
-func (l *cborList) check(bareItems bool) (selector string, err error) {
+func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {
 		return "", err
@@ -123,5 +123,5 @@ func (l *cborList) check(bareItems bool) (selector string, err error) {
 	if list.Kind == "Status" && list.APIVersion == "v1" {
 		return "", apierrors.FromObject(&list)
 	}
-	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, bareItems || !l.seenItems)
+	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, itemsLackKind || !l.seenItems)
 }

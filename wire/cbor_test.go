@@ -385,7 +385,7 @@ func TestCBORIdentity(t *testing.T) {
 		have := pod("have")
 		have.UID, have.ResourceVersion = "c", "d"
 		d := plainOf(podDecoder(t, MediaCBOR, Options{})).(*decoder)
-		got, ok := d.known(func(key object.Key) (object.Head, bool) {
+		got, ok := d.cached(func(key object.Key) (object.Head, bool) {
 			asked = true
 			require.Equal(t, want, fmt.Sprintf("%s/%s c d", key.Namespace, key.Name))
 			return have, true

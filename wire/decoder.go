@@ -18,11 +18,29 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// reads is what a decoder reads and what it makes of that.
-type reads struct {
-	*target
-	opts Options
-	make product
+// decoderConfig says what a decoder reads and what it makes of that.
+type decoderConfig struct {
+	*objectType
+	opts   Options
+	output output
+}
+
+// output is what a decoder yields: objects, or packed ones.
+type output struct {
+	convert         func(object.Object) (object.Head, error) // of a decoded object
+	convertBookmark func(object.Object) (object.Head, error) // of a bookmark, which is not cached
+	packer          *Packer                                  // nil if objects are not packed
+}
+
+// objectOutput is the output of a decoder that does not pack.
+func objectOutput() output {
+	itself := func(o object.Object) (object.Head, error) { return o, nil }
+	return output{convert: itself, convertBookmark: itself}
+}
+
+// forBookmarks is the output of the decoder of bookmarks.
+func (o output) forBookmarks() output {
+	return output{convert: o.convertBookmark, convertBookmark: o.convertBookmark}
 }
 
 // encoding is the part of a decoder that differs from one encoding to another.
@@ -47,9 +65,9 @@ type encoding interface {
 	// frameBytes is the size of a frame on the wire.
 	frameBytes(frame.Item) int
 
-	// newRun returns what decodes for one goroutine. Pool may be nil; if versions is set, of one object
-	// there may be several versions.
-	newRun(pool *share.Pool, versions bool) run
+	// newObjectDecoder returns the decoder of one goroutine. Pool may be nil; versions says that there may be
+	// several versions of one object.
+	newObjectDecoder(pool *share.Pool, versions bool) objectDecoder
 	// identify returns which object an item is. It reports false where only decoding tells,
 	// and where it is not of the kind that is expected.
 	identify(frame.Item) (object.Version, bool)
@@ -57,12 +75,12 @@ type encoding interface {
 	readHead(*head.Head, frame.Item) bool
 }
 
-// run decodes objects, one after the other. bare means that an object does not fully name its kind.
-type run interface {
-	// object decodes an object. A named one must have a name.
-	object(i frame.Item, named bool) (o object.Object, bare bool, err error)
+// objectDecoder decodes objects, one after the other. noKind means that an object does not fully name its kind.
+type objectDecoder interface {
+	// object decodes an object. It fails if needName is set and the object has no name.
+	object(i frame.Item, needName bool) (o object.Object, noKind bool, err error)
 	// pack packs an object without decoding it, if that would succeed.
-	pack(i frame.Item, named bool) (packed object.Head, bare, ok bool)
+	pack(i frame.Item, needName bool) (packed object.Head, noKind, ok bool)
 }
 
 // listReader reads one list.
@@ -71,45 +89,45 @@ type listReader interface {
 	read() error
 	// check checks a list after its last byte, of which some items may not name their kind. It
 	// returns by which selector the server has selected, if by any.
-	check(bareItems bool) (selector string, err error)
+	check(itemsLackKind bool) (selector string, err error)
 }
 
 // decoder is a Decoder of any encoding.
 type decoder struct {
-	reads
+	decoderConfig
 	encoding
 	bookmarks *decoder // decodes bookmarks, which are never projected
 
-	wanted   func(object.Head) bool // nil where all objects are
-	selected func(selector string)  // nil where nobody asks
+	wanted     func(object.Head) bool // nil if all objects are
+	onSelector func(selector string)  // may be nil
 }
 
 // newDecoderOf returns a decoder of an encoding that newEncoding makes.
-func newDecoderOf(r reads, newEncoding func(reads) (encoding, error)) (*decoder, error) {
-	e, err := newEncoding(r)
+func newDecoderOf(c decoderConfig, newEncoding func(decoderConfig) (encoding, error)) (*decoder, error) {
+	e, err := newEncoding(c)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{reads: r, encoding: e}
+	d := &decoder{decoderConfig: c, encoding: e}
 	d.bookmarks = d
-	if r.fields != nil || r.make.packer != nil {
-		d.bookmarks, err = newDecoderOf(reads{r.whole(), r.opts, r.make.ofBookmarks()}, newEncoding)
+	if c.fields != nil || c.output.packer != nil {
+		d.bookmarks, err = newDecoderOf(decoderConfig{c.withoutSelection(), c.opts, c.output.forBookmarks()}, newEncoding)
 	}
 	return d, err
 }
 
-// Choosing implements Decoder.
-func (d *decoder) Choosing(wanted func(object.Head) bool) Decoder {
-	choosing := *d
-	choosing.wanted = wanted
-	return &choosing
+// WithFilter implements Decoder.
+func (d *decoder) WithFilter(wanted func(object.Head) bool) Decoder {
+	filtering := *d
+	filtering.wanted = wanted
+	return &filtering
 }
 
-// Selected implements Decoder.
-func (d *decoder) Selected(told func(selector string)) Decoder {
-	telling := *d
-	telling.selected = told
-	return &telling
+// OnSelector implements Decoder.
+func (d *decoder) OnSelector(told func(selector string)) Decoder {
+	reporting := *d
+	reporting.onSelector = told
+	return &reporting
 }
 
 // Object implements Decoder.
@@ -121,15 +139,15 @@ func (d *decoder) Object(body []byte) (object.Head, error) {
 	if i, err = d.open(i); err != nil {
 		return nil, err
 	}
-	return d.alone(d.newRun(nil, false), i, false)
+	return d.decodeWithKind(d.newObjectDecoder(nil, false), i, false)
 }
 
-// alone decodes an object that must name its own kind. A Status instead of an
+// decodeWithKind decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *decoder) alone(r run, i frame.Item, named bool) (object.Head, error) {
-	made, bare, err := d.decode(r, i, named)
+func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) (object.Head, error) {
+	made, noKind, err := d.decode(od, i, needName)
 	switch {
-	case err == nil && !bare:
+	case err == nil && !noKind:
 		return made, nil
 	case err == nil:
 		err = d.wrongKind("", "", "")
@@ -143,41 +161,41 @@ func (d *decoder) alone(r run, i frame.Item, named bool) (object.Head, error) {
 
 // decode makes what is wanted of an object: it packs the bytes as they are, if it can, or
 // else decodes them.
-func (d *decoder) decode(r run, i frame.Item, named bool) (made object.Head, bare bool, err error) {
-	if made, bare, ok := r.pack(i, named); ok {
-		return made, bare, nil
+func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made object.Head, noKind bool, err error) {
+	if made, noKind, ok := od.pack(i, needName); ok {
+		return made, noKind, nil
 	}
-	o, bare, err := r.object(i, named)
+	o, noKind, err := od.object(i, needName)
 	if err == nil {
-		made, err = d.make.of(o)
+		made, err = d.output.convert(o)
 	}
-	return made, bare, err
+	return made, noKind, err
 }
 
 // decodeWhole decodes all of an object.
 func (d *decoder) decodeWhole(i frame.Item) (object.Object, error) {
-	o, _, err := d.bookmarks.newRun(nil, false).object(i, false)
+	o, _, err := d.bookmarks.newObjectDecoder(nil, false).object(i, false)
 	return o, err
 }
 
-// known returns the caller's object if i is the same version of it.
-func (d *decoder) known(known Known, i frame.Item) (have object.Head, ok bool) {
-	if known == nil {
+// cached returns the caller's object if i is the same version of it.
+func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool) {
+	if cached == nil {
 		return nil, false
 	}
 	v, ok := d.identify(i)
 	if !ok {
 		return nil, false
 	}
-	return known.version(v)
+	return cached.version(v)
 }
 
 // List implements Decoder.
-func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error] {
+func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) iter.Seq2[object.Head, error] {
 	return func(yield func(object.Head, error) bool) {
-		s, bare := frame.NewSource(body), false
-		c := crew.New(s, func() crew.Decode[item] { return d.items(known) }, func(i item) bool {
-			bare = bare || i.bare
+		s, noKind := frame.NewSource(body), false
+		c := crew.New(s, func() crew.Decode[item] { return d.items(cached) }, func(i item) bool {
+			noKind = noKind || i.noKind
 			return i.excluded || yield(i.object, nil)
 		})
 		defer c.Close()
@@ -189,41 +207,41 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, known Known) iter.
 		}
 		selector := ""
 		if err == nil {
-			selector, err = l.check(bare)
+			selector, err = l.check(noKind)
 		}
 		switch {
 		case err == crew.ErrStopped:
 		case err != nil:
-			yield(nil, listFailed(d.fail, c.Count(), err))
-		case d.selected != nil && selector != "":
-			d.selected(selector)
+			yield(nil, listError(d.fail, c.Count(), err))
+		case d.onSelector != nil && selector != "":
+			d.onSelector(selector)
 		}
 	}
 }
 
 // items returns a function that decodes items, for one goroutine.
-func (d *decoder) items(known Known) crew.Decode[item] {
-	r, lazy := d.newRun(d.opts.Pool.inner(), false), newLazyHead(d)
+func (d *decoder) items(cached Cached) crew.Decode[item] {
+	od, lazy := d.newObjectDecoder(d.opts.Pool.inner(), false), newLazyHead(d)
 	return func(i frame.Item, number int) (item, error) {
 		if _, excluded := lazy.excludes(i); excluded {
 			return item{excluded: true}, nil
 		}
-		if have, ok := d.known(known, i); ok {
+		if have, ok := d.cached(cached, i); ok {
 			return item{object: have}, nil
 		}
-		made, bare, err := d.decode(r, i, true)
+		made, noKind, err := d.decode(od, i, true)
 		if err != nil {
 			return item{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return item{object: made, bare: bare}, nil
+		return item{object: made, noKind: noKind}, nil
 	}
 }
 
 // Watch implements Decoder.
-func (d *decoder) Watch(body io.Reader, known Known) iter.Seq2[Event[object.Head], error] {
+func (d *decoder) Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error] {
 	return func(yield func(Event[object.Head], error) bool) {
 		s := frame.NewSource(body)
-		c := crew.New(s, func() crew.Decode[Event[object.Head]] { return d.events(s, known) }, func(e Event[object.Head]) bool { return yield(e, nil) })
+		c := crew.New(s, func() crew.Decode[Event[object.Head]] { return d.events(s, cached) }, func(e Event[object.Head]) bool { return yield(e, nil) })
 		defer c.Close()
 		err := d.findFrames(c, d.frames(s))
 		if earlier := c.Flush(); earlier != nil {
@@ -253,10 +271,10 @@ func (d *decoder) findFrames(c *crew.Crew[Event[object.Head]], next func() (fram
 }
 
 // events returns a function that decodes frames of s, for one goroutine.
-func (d *decoder) events(s *frame.Source, known Known) crew.Decode[Event[object.Head]] {
-	r, lazy := d.newRun(d.opts.Pool.inner(), true), newLazyHead(d)
+func (d *decoder) events(s *frame.Source, cached Cached) crew.Decode[Event[object.Head]] {
+	od, lazy := d.newObjectDecoder(d.opts.Pool.inner(), true), newLazyHead(d)
 	return func(i frame.Item, number int) (Event[object.Head], error) {
-		e, err := d.event(r, lazy, i, known)
+		e, err := d.event(od, lazy, i, cached)
 		if err != nil {
 			if of, ok := errors.AsType[*Error](err); ok {
 				of.Where = whereFrame(number)
@@ -269,7 +287,7 @@ func (d *decoder) events(s *frame.Source, known Known) crew.Decode[Event[object.
 }
 
 // event decodes a frame.
-func (d *decoder) event(r run, lazy *lazyHead, found frame.Item, known Known) (e Event[object.Head], err error) {
+func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cached Cached) (e Event[object.Head], err error) {
 	typ, i, err := d.split(found)
 	if err != nil {
 		return e, d.fail("", nil, err)
@@ -286,31 +304,31 @@ func (d *decoder) event(r run, lazy *lazyHead, found frame.Item, known Known) (e
 	if e.Type == watch.Bookmark {
 		if d.encoding != d.bookmarks.encoding {
 			d = d.bookmarks
-			r = d.newRun(d.opts.Pool.inner(), false)
+			od = d.newObjectDecoder(d.opts.Pool.inner(), false)
 		}
 	} else {
 		if v, excluded := lazy.excludes(i); excluded {
-			e.pass(v)
+			e.setPassed(v)
 			return e, nil
 		}
 	}
 	if e.Type == watch.Added {
-		if have, ok := d.known(known, i); ok {
+		if have, ok := d.cached(cached, i); ok {
 			e.Object = have
 			return e, nil
 		}
 	}
-	e.Object, err = d.alone(r, i, e.Type != watch.Bookmark)
+	e.Object, err = d.decodeWithKind(od, i, e.Type != watch.Bookmark)
 	return e, err
 }
 
-// pass makes the event one of an object that is not wanted.
-func (e *Event[T]) pass(v object.Version) {
+// setPassed makes e the event of an object that is not wanted.
+func (e *Event[T]) setPassed(v object.Version) {
 	v = v.Clone()
 	e.Passed = &v
 }
 
-// noStatus is the error of an ERROR event that holds something else than a Status.
-func noStatus(apiVersion, kind string) error {
+// errNotStatus is the error of an ERROR event that holds something else than a Status.
+func errNotStatus(apiVersion, kind string) error {
 	return fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind))
 }

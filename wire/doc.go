@@ -18,7 +18,7 @@
 // read item by item, but apimachinery's codec decodes every object.
 //
 // With Options.Pool, equal parts of JSON and protobuf objects are decoded once
-// and shared. With a Known function, an object the caller already has in the same
+// and shared. With a Cached function, an object the caller already has in the same
 // version is not decoded at all.
 //
 // The TypeMeta of an object depends on Options.Type. API types have none, as with every
@@ -109,12 +109,15 @@
 //	internal/weight     says how much memory an object may become
 //	internal/fault      holds the reasons to refuse a body
 //
-// What is left here:
+// The files of this package:
 //
 //	decoder.go                    reads objects, lists and watches of any encoding
-//	{json,protobuf,cbor}_list.go  take a list apart
-//	{json,protobuf,cbor}.go       take a frame apart, decode an object, or let the reference do it
-//	product.go                    says whether objects or packed ones are wanted
-//	packer.go, packed.go          pack objects, and open them again
-//	target.go                     says what to make of an object, and checks its kind
+//	{json,protobuf,cbor}_list.go  split a list into items
+//	{json,protobuf,cbor}.go       split a frame, decode an object, or fall back to the reference
+//	object_type.go                Go type and kind of the objects, and checks of their kind
+//	lazy_head.go                  reads the head of an object before it is decoded
+//	packer.go, packed.go          pack objects, and decode them again
+//	codec.go, head.go             the bytes of a packed object, and of its head
+//	shared_meta.go                metadata that packed objects share
+//	archive.go                    writes packed objects, and reads them back
 package wire

@@ -63,9 +63,9 @@ func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// listFailed says where in a list it went wrong, unless err already does. Errors
+// listError says where in a list it went wrong, unless err already does. Errors
 // of the transport say nothing about the bytes and stay as they are.
-func listFailed(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
+func listError(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)
 	}

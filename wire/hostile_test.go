@@ -102,7 +102,7 @@ func (ones) Read(p []byte) (int, error) {
 }
 
 func TestW02_DepthIsBounded(t *testing.T) {
-	for _, n := range []int{DefaultMaxDepth + 1, 1 << 20} {
+	for _, n := range []int{defaultMaxDepth + 1, 1 << 20} {
 		deep := strings.Repeat(`{"a":[`, n/2) + `1` + strings.Repeat(`]}`, n/2)
 		body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":` + deep + `}`
 		_, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object([]byte(body))

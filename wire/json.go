@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/json"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -23,24 +24,24 @@ import (
 // objects with the table of their Go type, or without one, and leaves anything
 // unusual to the reference.
 type jsonEncoding struct {
-	reads
-	how   *json.Kind // nil for unstructured objects, and if the reference reads all
-	codec *codec     // of packed objects; nil where they are not packed as they come
+	decoderConfig
+	typeInfo *json.Kind // nil for unstructured objects, and if the reference reads all objects
+	codec    *codec     // of packed objects; nil if they are not packed as they come
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
 const maxReferenceDepth = 10000
 
-func newJSON(r reads) (encoding, error) {
-	d := &jsonEncoding{reads: r}
-	if r.opts.MaxDepth > maxReferenceDepth {
+func newJSON(c decoderConfig) (encoding, error) {
+	d := &jsonEncoding{decoderConfig: c}
+	if c.opts.MaxDepth > maxReferenceDepth {
 		d.opts.Reference = true
 	}
-	if k := json.KindOf(r.goType, r.fields); k.ReadsObjects() && !d.opts.Reference && r.form != formUnstructured {
-		d.how = k
+	if k := json.KindOf(c.goType, c.fields); k.ReadsObjects() && !d.opts.Reference && c.form != formUnstructured {
+		d.typeInfo = k
 	}
-	if p := r.make.packer; p != nil && !d.opts.Reference && (r.form == formUnstructured || d.how != nil && hasStandardMeta(r.goType)) {
-		d.codec = p.codecs.get(r.goType, r.named(), formatJSON)
+	if p := c.output.packer; p != nil && !d.opts.Reference && (c.form == formUnstructured || d.typeInfo != nil && hasStandardMeta(c.goType)) {
+		d.codec = p.codecs.get(c.goType, c.kindToSet(), formatJSON)
 	}
 	return d, nil
 }
@@ -94,7 +95,7 @@ func (d *jsonEncoding) watchError(i frame.Item) error {
 		return err
 	}
 	if h := json.ReadClaim(i.Raw); !isStatus(h.APIVersion, h.Kind) {
-		return d.fail("", i.Raw, noStatus(h.APIVersion, h.Kind))
+		return d.fail("", i.Raw, errNotStatus(h.APIVersion, h.Kind))
 	}
 	return decodeStatus(i.Raw)
 }
@@ -111,41 +112,41 @@ func (d *jsonEncoding) split(i frame.Item) (string, frame.Item, error) {
 
 func (d *jsonEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
 
-// jsonRun decodes for one goroutine.
-type jsonRun struct {
+// jsonObjectDecoder decodes for one goroutine.
+type jsonObjectDecoder struct {
 	*jsonEncoding
 	*json.Run
 }
 
-func (d *jsonEncoding) newRun(pool *share.Pool, versions bool) run {
+func (d *jsonEncoding) newObjectDecoder(pool *share.Pool, versions bool) objectDecoder {
 	r := json.NewRun(pool, d.fields)
 	r.Versions = versions
-	return jsonRun{d, r}
+	return jsonObjectDecoder{d, r}
 }
 
 // pack packs an item without decoding it, if that would succeed.
-func (d jsonRun) pack(i frame.Item, named bool) (packed object.Head, bare, ok bool) {
+func (d jsonObjectDecoder) pack(i frame.Item, needName bool) (packed object.Head, noKind, ok bool) {
 	if d.codec == nil || len(i.Tape) == 0 {
 		return packed, false, false
 	}
-	b := benches.Get().(*bench)
-	defer b.clean()
-	b.head.Wanted = d.make.packer.annotations
-	kept, ok := d.Sift(d.how, &b.head, i, &b.room)
-	if !ok || named && b.head.Name == "" {
+	b := packBufferPool.Get().(*packBuffers)
+	defer b.release()
+	b.head.Wanted = d.output.packer.annotations
+	kept, ok := d.Sift(d.typeInfo, &b.head, i, &b.raw)
+	if !ok || needName && b.head.Name == "" {
 		return packed, false, false
 	}
-	switch bare = b.head.APIVersion == "" && b.head.Kind == ""; {
-	case bare, b.head.APIVersion == d.apiVersion && b.head.Kind == d.kind.Kind:
+	switch noKind = b.head.APIVersion == "" && b.head.Kind == ""; {
+	case noKind, b.head.APIVersion == d.apiVersion && b.head.Kind == d.kind.Kind:
 	case d.form == formMetadata && isMetadata(b.head.APIVersion, b.head.Kind, ""):
 	default:
 		return packed, false, false
 	}
-	return d.make.packer.packBytes(d.codec, &b.head, kept), bare, true
+	return d.output.packer.packBytes(d.codec, &b.head, kept), noKind, true
 }
 
 // object decodes an object, and finishes it.
-func (d jsonRun) object(i frame.Item, named bool) (obj object.Object, bare bool, err error) {
+func (d jsonObjectDecoder) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	obj, err = d.unmarshal(i)
 	if err != nil {
 		h := json.ReadClaim(i.Raw)
@@ -164,19 +165,19 @@ func (d jsonRun) object(i frame.Item, named bool) (obj object.Object, bare bool,
 			return obj, false, err
 		}
 	}
-	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
+	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, needName)
 }
 
 // unmarshal decodes the selected fields of an object.
-func (d jsonRun) unmarshal(i frame.Item) (obj object.Object, err error) {
+func (d jsonObjectDecoder) unmarshal(i frame.Item) (obj object.Object, err error) {
 	obj, err = d.new(), fault.ErrUnusual
 	u, untyped := obj.(*unstructured.Unstructured)
 	switch {
 	case len(i.Tape) == 0 || d.opts.Reference:
 	case untyped:
 		u.Object, err = d.Content(i)
-	case d.how != nil:
-		err = d.Decode(d.how, reflect.ValueOf(obj).UnsafePointer(), i)
+	case d.typeInfo != nil:
+		err = d.Decode(d.typeInfo, reflect.ValueOf(obj).UnsafePointer(), i)
 	}
 	if err == nil {
 		return obj, nil
@@ -221,3 +222,48 @@ func (d *jsonEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 }
 
 func (d *jsonEncoding) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
+
+// UnmarshalJSON makes an object of JSON that anybody may have written, such as a part
+// of a webhook's body, as apimachinery does. It refuses an object whose own apiVersion and
+// kind are not those of kind, or are missing. It also refuses what a Decoder refuses (W02):
+// text that nests deeper than 1,000 levels, what would keep apimachinery's code busy
+// for hours, and what would become more memory than MaxMemoryPerByte allows. It does not look
+// at the name. Its errors wrap ErrKind, ErrSyntax, ErrTooDeep, ErrTooDense, ErrQuantity or
+// io.ErrUnexpectedEOF. Of the content, which may be a secret, they hold apiVersion and kind
+// alone. It is safe for concurrent use.
+func UnmarshalJSON[T object.Object](raw []byte, kind object.GVK) (T, error) {
+	o, err := unmarshalJSON(raw, Options{Kind: kind, Type: reflect.TypeFor[T]()})
+	made, _ := o.(T)
+	return made, err
+}
+
+func unmarshalJSON(raw []byte, opts Options) (object.Object, error) {
+	t, err := newObjectType(opts)
+	if err != nil {
+		return nil, err
+	}
+	return t.unmarshalJSON(raw)
+}
+
+func (t *objectType) unmarshalJSON(raw []byte) (object.Object, error) {
+	s := &frame.JSON{Source: frame.FromBytes(raw), MaxBytes: max(len(raw), 1), MaxDepth: defaultMaxDepth}
+	if _, err := onlyObject(s); err != nil {
+		return nil, fault.Truncated(err)
+	}
+	if h := json.ReadClaim(raw); !t.matches(h.APIVersion, h.Kind) {
+		return nil, t.wrongKind(h.APIVersion, h.Kind, "")
+	}
+	if err := json.Check(t.guard, raw); err != nil {
+		return nil, err
+	}
+	obj := t.new()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
+		return nil, fault.WithoutContent(err)
+	}
+	return obj, nil
+}
+
+// WeighJSON estimates how many bytes of memory apimachinery's code takes to decode raw into a value
+// of type t, a pointer. It may take three times as much while a list grows. raw must be valid JSON.
+// WeighJSON refuses nothing.
+func WeighJSON(raw []byte, t reflect.Type) int64 { return json.Weigh(guard.Of(t), raw) }

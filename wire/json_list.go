@@ -59,11 +59,11 @@ func (l *jsonList) read() error {
 	}
 }
 
-func (l *jsonList) check(bareItems bool) (selector string, err error) {
+func (l *jsonList) check(itemsLackKind bool) (selector string, err error) {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return "", apierrors.FromObject(&l.status)
 	}
-	return l.selector, l.checkListKind(l.apiVersion, l.kind, bareItems || !l.seenItems)
+	return l.selector, l.checkListKind(l.apiVersion, l.kind, itemsLackKind || !l.seenItems)
 }
 
 // field reads a field of the list other than its items.

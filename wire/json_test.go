@@ -182,7 +182,7 @@ func TestW01_JSONQuirks(t *testing.T) {
 	}
 	typed, free := newTwins[*quirks](t, Options{Kind: quirkKind}), newTwins[*unstructured.Unstructured](t, Options{Kind: quirkKind})
 	meta := newTwins[*metav1.PartialObjectMetadata](t, Options{Kind: quirkKind})
-	require.NotNil(t, plainOf(typed.others["alone"]).(*decoder).encoding.(*jsonEncoding).how)
+	require.NotNil(t, plainOf(typed.others["alone"]).(*decoder).encoding.(*jsonEncoding).typeInfo)
 	for i, body := range bodies {
 		if !among(i / 10) {
 			continue
@@ -348,11 +348,11 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 		newTwins[*unstructured.Unstructured](t, Options{Kind: kind}).object(t, body)
 
 		d := plainOf(decoderOfType[object.Object](t, MediaJSON, Options{Scheme: all, Kind: kind})).(*decoder).encoding.(*jsonEncoding)
-		require.NotNil(t, d.how, "%v", kind)
+		require.NotNil(t, d.typeInfo, "%v", kind)
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		into := d.new()
-		require.NoError(t, json.NewRun(nil, d.fields).Decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
+		require.NoError(t, json.NewRun(nil, d.fields).Decode(d.typeInfo, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
 		_, err = json.NewRun(nil, d.fields).Content(i)
 		require.NoError(t, err, "%v", kind)
 	}
@@ -368,7 +368,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
-		require.NoError(t, json.NewRun(opts.Pool.inner(), d.fields).Decode(d.how, unsafe.Pointer(got), i))
+		require.NoError(t, json.NewRun(opts.Pool.inner(), d.fields).Decode(d.typeInfo, unsafe.Pointer(got), i))
 		opts.Reference = true
 		want, err := podDecoder(t, MediaJSON, opts).Object(body)
 		require.NoError(t, err)
@@ -554,7 +554,7 @@ func TestJSONHead(t *testing.T) {
 		`{"metadata":{"name":"a","uid":"c","resourceVersion":"d"},}`:                   "",
 		`"a"`: "",
 	} {
-		d := &jsonEncoding{reads: reads{opts: Options{}.withDefaults()}}
+		d := &jsonEncoding{decoderConfig: decoderConfig{opts: Options{}.withDefaults()}}
 		i, err := d.scan(frame.FromBytes([]byte(body))).Value()
 		require.NoError(t, err, body)
 		of, ok := json.IdentityOf(i)

@@ -92,7 +92,7 @@ func choosesAsAfterwards(t *testing.T, media string, body, stream []byte, d Deco
 			want = append(want, object.VersionOf(o))
 		}
 	}
-	for o, err := range d.Choosing(before.wants).List(bytes.NewReader(body), new(metav1.ListMeta), nil) {
+	for o, err := range d.WithFilter(before.wants).List(bytes.NewReader(body), new(metav1.ListMeta), nil) {
 		require.NoError(t, err)
 		got = append(got, object.VersionOf(o))
 	}
@@ -107,7 +107,7 @@ func choosesAsAfterwards(t *testing.T, media string, body, stream []byte, d Deco
 		require.NoError(t, err)
 		told = append(told, fmt.Sprint(e.Type, object.VersionOf(e.Object), e.Type != "BOOKMARK" && !after.wants(e.Object)))
 	}
-	for e, err := range d.Choosing(before.wants).Watch(bytes.NewReader(stream), nil) {
+	for e, err := range d.WithFilter(before.wants).Watch(bytes.NewReader(stream), nil) {
 		require.NoError(t, err)
 		require.NotZero(t, e.Bytes)
 		require.False(t, e.Decoded.IsZero())
@@ -129,18 +129,18 @@ func TestWhatIsNotWantedIsNotDecoded(t *testing.T) {
 	require.NoError(t, err)
 	garbled := append(lengthPrefixed(1, meta), lengthPrefixed(2, []byte("no pod's spec"))...)
 	none := func(object.Head) bool { return false }
-	for o, err := range podDecoder(t, MediaProtobuf, Options{}).Choosing(none).List(bytes.NewReader(listAround(t, garbled)), new(metav1.ListMeta), having(have)) {
+	for o, err := range podDecoder(t, MediaProtobuf, Options{}).WithFilter(none).List(bytes.NewReader(listAround(t, garbled)), new(metav1.ListMeta), having(have)) {
 		t.Errorf("%v, %v", o, err)
 	}
 	for media, body := range map[string][]byte{
 		MediaJSON:     []byte(`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a","labels":7}}]}`),
 		MediaProtobuf: listAround(t, lengthPrefixed(1, []byte("no metadata"))),
 	} {
-		_, _, err := readList(podDecoder(t, media, Options{}).Choosing(none), bytes.NewReader(body))
+		_, _, err := readList(podDecoder(t, media, Options{}).WithFilter(none), bytes.NewReader(body))
 		var malformed *Error
 		require.ErrorAs(t, err, &malformed, media)
 	}
-	_, err = readWatch(podDecoder(t, MediaJSON, Options{}).Choosing(none), bytes.NewReader(
+	_, err = readWatch(podDecoder(t, MediaJSON, Options{}).WithFilter(none), bytes.NewReader(
 		[]byte(`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","uid":"1","resourceVersion":"1"}}}`)))
 	require.ErrorIs(t, err, ErrKind)
 }
@@ -161,8 +161,8 @@ func BenchmarkForeign(b *testing.B) {
 			typedDecoder[*corev1.Pod]
 		}{
 			{"decoded", d},
-			{"by uid", d.Choosing(func(o object.Head) bool { return o.GetUID() == "" })},
-			{"by label", d.Choosing(func(o object.Head) bool { return o.GetLabels()["app"] == "none" })},
+			{"by uid", d.WithFilter(func(o object.Head) bool { return o.GetUID() == "" })},
+			{"by label", d.WithFilter(func(o object.Head) bool { return o.GetLabels()["app"] == "none" })},
 		} {
 			foreign(b, media+"/list/"+way.name, n, func() {
 				for _, err := range way.List(bytes.NewReader(list), new(metav1.ListMeta), nil) {
@@ -205,6 +205,6 @@ func TestABookmarkCostsTheSameWhereObjectsAreChosen(t *testing.T) {
 				}
 			})
 		}
-		require.Less(t, cost(d.Choosing(func(object.Head) bool { return true })), cost(d)*1.2, media)
+		require.Less(t, cost(d.WithFilter(func(object.Head) bool { return true })), cost(d)*1.2, media)
 	}
 }

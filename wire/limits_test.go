@@ -146,7 +146,7 @@ func TestW02_DefaultLimitsBoundTime(t *testing.T) {
 		}
 		return podText(`"overhead":{` + b.String() + `"":"1"}`)
 	}
-	depth := DefaultMaxDepth/2 - 2
+	depth := defaultMaxDepth/2 - 2
 	deep := widgetText("a", strings.Repeat(`{"child":[`, depth)+`{"text":"`+strings.Repeat("x", size-20*depth)+`"}`+strings.Repeat(`]}`, depth))
 	pods, trees := podDecoder(t, MediaJSON, Options{Pool: NewPool()}), decoderOfType[*tree](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
 	for name, read := range map[string]func() error{

@@ -58,14 +58,14 @@ func (u unpacking[T]) open(head object.Head, err error) (none T, _ error) {
 	return o.(T), nil
 }
 
-// Choosing implements Decoder.
-func (u unpacking[T]) Choosing(wanted func(object.Head) bool) typedDecoder[T] {
-	return unpacking[T]{u.packing.Choosing(wanted)}
+// WithFilter implements Decoder.
+func (u unpacking[T]) WithFilter(wanted func(object.Head) bool) typedDecoder[T] {
+	return unpacking[T]{u.packing.WithFilter(wanted)}
 }
 
 // Selected implements Decoder.
 func (u unpacking[T]) Selected(told func(string)) typedDecoder[T] {
-	return unpacking[T]{u.packing.Selected(told)}
+	return unpacking[T]{u.packing.OnSelector(told)}
 }
 
 func (u unpacking[T]) Object(body []byte) (T, error) { return u.open(u.packing.Object(body)) }
@@ -187,7 +187,7 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	raw = bytes.Clone(raw)
 	var ok bool
 	var packed object.Head
-	r := d.(*decoder).newRun(nil, false)
+	r := d.(*decoder).newObjectDecoder(nil, false)
 	switch d := d.(*decoder).encoding.(type) {
 	case *protobufEncoding:
 		if d.table == nil {
@@ -197,7 +197,7 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 		require.NoError(t, err)
 		packed, _, ok = r.pack(frame.Item{Raw: e.Raw}, true)
 	case *jsonEncoding:
-		if d.form != formUnstructured && d.how == nil {
+		if d.form != formUnstructured && d.typeInfo == nil {
 			return
 		}
 		i, err := d.scan(frame.FromBytes(raw)).Value()

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
@@ -32,10 +33,10 @@ const (
 // that a server could store, and limits what one bad frame can cost.
 const DefaultMaxObjectBytes = 16 << 20
 
-// DefaultMaxDepth is how deeply arrays and objects may nest in one JSON or CBOR
+// defaultMaxDepth is how deeply arrays and objects may nest in one JSON or CBOR
 // object. Schemas of custom resources, the deepest objects in practice, stay below
 // a hundred. At 1000 a decoder needs less than a megabyte of stack.
-const DefaultMaxDepth = 1000
+const defaultMaxDepth = 1000
 
 // MaxMemoryPerByte and MaxMemoryBase bound what one object becomes in memory: so many bytes for
 // each byte of input, and so many more for every object, beside its text. An element of a list
@@ -72,7 +73,7 @@ type Options struct {
 	MaxObjectBytes int
 
 	// MaxDepth is how deeply JSON or CBOR may nest in one object. Zero means
-	// DefaultMaxDepth. Of CBOR, apimachinery v0.35 reads at most 64 levels, and at most
+	// 1,000. Of CBOR, apimachinery v0.35 reads at most 64 levels, and at most
 	// 1,024 elements of an array or entries of a map. Protobuf needs no such limit,
 	// because types that contain themselves are not read from protobuf (see
 	// SupportsProtobuf).
@@ -98,7 +99,7 @@ func (o Options) withDefaults() Options {
 		o.MaxObjectBytes = DefaultMaxObjectBytes
 	}
 	if o.MaxDepth <= 0 {
-		o.MaxDepth = DefaultMaxDepth
+		o.MaxDepth = defaultMaxDepth
 	}
 	o.MaxObjectBytes, o.MaxDepth = min(o.MaxObjectBytes, 1<<30), min(o.MaxDepth, 1<<30)
 	return o
@@ -119,21 +120,21 @@ func (o *Options) checkSize(raw []byte) error {
 //   - ErrKind if opts do not determine the kind or the Go type of the objects
 //   - ErrFields if opts.Keep names a field that the Go type does not have
 func NewDecoder(contentType string, opts Options) (Decoder, error) {
-	return newDecoder(contentType, opts, wholes())
+	return newDecoder(contentType, opts, objectOutput())
 }
 
-// newDecoder returns the decoder of objects, of which it makes a product.
-func newDecoder(contentType string, opts Options, p product) (Decoder, error) {
+// newDecoder returns the decoder that yields out.
+func newDecoder(contentType string, opts Options, out output) (Decoder, error) {
 	opts = opts.withDefaults()
 	media, err := mediaType(contentType)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTarget(opts)
+	t, err := newObjectType(opts)
 	if err != nil {
 		return nil, err
 	}
-	var newEncoding func(reads) (encoding, error)
+	var newEncoding func(decoderConfig) (encoding, error)
 	switch media {
 	case MediaJSON:
 		newEncoding = newJSON
@@ -147,7 +148,7 @@ func newDecoder(contentType string, opts Options, p product) (Decoder, error) {
 	default:
 		return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, fault.Excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
 	}
-	d, err := newDecoderOf(reads{t, opts, p}, newEncoding)
+	d, err := newDecoderOf(decoderConfig{t, opts, out}, newEncoding)
 	if err != nil {
 		return nil, err
 	}
@@ -166,4 +167,43 @@ func mediaType(contentType string) (string, error) {
 		return "", fmt.Errorf("%w: the content type is empty", ErrMedia)
 	}
 	return media, nil
+}
+
+// A Pool lets objects share equal parts. The same environment, probes or labels
+// are decoded once, and all objects that have them point to the one copy. Nobody
+// may change objects that share parts (L16). Use NewPool to make one.
+//
+// A part is a pointer, a slice, a map or a string inside an object. A pool knows it
+// by the bytes from which it was decoded, and refers to it weakly: when the last
+// object that uses a part is gone, the pool forgets the part and its bytes (W03).
+// A part is remembered when it is seen in a second object, so content that never
+// repeats costs a hash and no memory. Sharing begins to pay with the third object
+// that has a part; if there are only two, the copied bytes cost up to a tenth of
+// their memory. Versions of one object in a watch do not count as different
+// objects, and a part within a part that is being remembered is not remembered by
+// itself.
+//
+// A Pool is safe for concurrent use.
+type Pool struct {
+	shared *share.Pool
+}
+
+// NewPool returns an empty pool. It takes about a kilobyte, and grows with the
+// number of parts in use.
+func NewPool() *Pool { return &Pool{shared: share.NewPool()} }
+
+// Forget makes the pool forget all parts. Call it when somebody has changed a
+// shared part in spite of L16: objects decoded later get none of the parts known
+// now. Objects that have such parts keep them.
+func (p *Pool) Forget() { p.shared.Forget() }
+
+// Len returns the number of parts that the pool knows now.
+func (p *Pool) Len() int { return p.shared.Len() }
+
+// inner returns the pool as decoders use it. A nil Pool has none.
+func (p *Pool) inner() *share.Pool {
+	if p == nil {
+		return nil
+	}
+	return p.shared
 }

@@ -121,7 +121,7 @@ func (p *Packer) newDecoder(contentType string, opts Options) (Decoder, error) {
 		}
 		return packed, nil
 	}
-	return newDecoder(contentType, opts, product{of: pack, bookmark: func(o object.Object) (object.Head, error) { return p.packWhole(o), nil }, packer: p})
+	return newDecoder(contentType, opts, output{convert: pack, convertBookmark: func(o object.Object) (object.Head, error) { return p.packWhole(o), nil }, packer: p})
 }
 
 // OnOpen has opened called with each object that is made of bytes, before anybody else has
@@ -151,6 +151,23 @@ func putBuffer(b *[]byte) {
 	if cap(*b) <= maxBufferBytes {
 		buffers.Put(b)
 	}
+}
+
+// packBuffers are what packing an object as it came needs, for reuse.
+type packBuffers struct {
+	head head.Head
+	raw  []byte // the bytes of the object without dropped fields
+}
+
+var packBufferPool = sync.Pool{New: func() any { return new(packBuffers) }}
+
+// release returns b to the pool. It refers to no object any more.
+func (b *packBuffers) release() {
+	b.head.Reset()
+	if cap(b.raw) > maxBufferBytes {
+		b.raw = nil
+	}
+	packBufferPool.Put(b)
 }
 
 // Pack packs o, of which it keeps nothing, unless bytes cannot give it back as it is: then o

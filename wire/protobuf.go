@@ -23,20 +23,20 @@ const maxSmallField = 1 << 20
 // protobufEncoding decodes protobuf with the table of the Go type, and falls back to
 // the type's Unmarshal method.
 type protobufEncoding struct {
-	reads
+	decoderConfig
 	table    *protobuf.Table // nil for the reference alone
 	messages *protobuf.Guard // of the messages that the reference reads
-	codec    *codec          // of packed objects; nil where they are not packed as they come
+	codec    *codec          // of packed objects; nil if they are not packed as they come
 }
 
-func newProtobuf(r reads) (encoding, error) {
-	d := &protobufEncoding{reads: r, messages: protobuf.GuardOf(r.goType, map[reflect.Type]*protobuf.Guard{})}
+func newProtobuf(c decoderConfig) (encoding, error) {
+	d := &protobufEncoding{decoderConfig: c, messages: protobuf.GuardOf(c.goType, map[reflect.Type]*protobuf.Guard{})}
 	var err error
-	if !r.opts.Reference && protobuf.HasTable(r.goType) {
-		d.table, err = protobuf.TableOf(r.goType, r.fields)
+	if !c.opts.Reference && protobuf.HasTable(c.goType) {
+		d.table, err = protobuf.TableOf(c.goType, c.fields)
 	}
-	if p := r.make.packer; p != nil && d.table != nil {
-		d.codec = p.codecs.get(r.goType, r.named(), formatProtobuf)
+	if p := c.output.packer; p != nil && d.table != nil {
+		d.codec = p.codecs.get(c.goType, c.kindToSet(), formatProtobuf)
 	}
 	return d, err
 }
@@ -78,7 +78,7 @@ func (d *protobufEncoding) status(frame.Item) error { return nil }
 func (d *protobufEncoding) watchError(i frame.Item) error {
 	e, err := protobuf.Open(MediaProtobuf, i.Raw)
 	if err == nil && !isStatus(e.APIVersion, e.Kind) {
-		err = noStatus(e.APIVersion, e.Kind)
+		err = errNotStatus(e.APIVersion, e.Kind)
 	}
 	if err != nil {
 		return d.fail("", nil, err)
@@ -97,33 +97,33 @@ func (d *protobufEncoding) split(i frame.Item) (string, frame.Item, error) {
 
 func (d *protobufEncoding) frameBytes(i frame.Item) int { return frame.FramePrefix + len(i.Raw) }
 
-// protobufRun decodes for one goroutine.
-type protobufRun struct {
+// protobufObjectDecoder decodes for one goroutine.
+type protobufObjectDecoder struct {
 	*protobufEncoding
 	*protobuf.Run
 }
 
-func (d *protobufEncoding) newRun(pool *share.Pool, versions bool) run {
-	return protobufRun{d, &protobuf.Run{Sharer: share.Sharer{Pool: pool}, Versions: versions}}
+func (d *protobufEncoding) newObjectDecoder(pool *share.Pool, versions bool) objectDecoder {
+	return protobufObjectDecoder{d, &protobuf.Run{Sharer: share.Sharer{Pool: pool}, Versions: versions}}
 }
 
-func (d protobufRun) pack(i frame.Item, named bool) (packed object.Head, bare, ok bool) {
+func (d protobufObjectDecoder) pack(i frame.Item, needName bool) (packed object.Head, noKind, ok bool) {
 	if d.codec == nil {
 		return nil, false, false
 	}
-	b := benches.Get().(*bench)
-	defer b.clean()
-	b.head.Wanted = d.make.packer.annotations
-	kept, ok := d.Sift(d.table, &b.head, i.Raw, &b.room)
-	if !ok || named && b.head.Name == "" {
+	b := packBufferPool.Get().(*packBuffers)
+	defer b.release()
+	b.head.Wanted = d.output.packer.annotations
+	kept, ok := d.Sift(d.table, &b.head, i.Raw, &b.raw)
+	if !ok || needName && b.head.Name == "" {
 		return nil, false, false
 	}
-	return d.make.packer.packBytes(d.codec, &b.head, kept), false, true
+	return d.output.packer.packBytes(d.codec, &b.head, kept), false, true
 }
 
-// object decodes with the table, or else with the reference. It is never bare: of an item the list says
-// the kind, and of any other object its envelope.
-func (d protobufRun) object(i frame.Item, named bool) (obj object.Object, bare bool, err error) {
+// object decodes with the table, or else with the reference. noKind is always false: the list names
+// the kind of an item, and the envelope that of any other object.
+func (d protobufObjectDecoder) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	obj = d.new()
 	if d.table == nil || d.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), i.Raw) != nil {
 		obj = d.new()
@@ -131,7 +131,7 @@ func (d protobufRun) object(i frame.Item, named bool) (obj object.Object, bare b
 			return obj, false, err
 		}
 	}
-	return obj, false, d.finish(obj, named)
+	return obj, false, d.finish(obj, needName)
 }
 
 // unmarshal is the reference.

@@ -15,13 +15,13 @@ type typedDecoder[T object.Object] interface {
 	Object(body []byte) (T, error)
 	List(body io.Reader, meta *metav1.ListMeta, known typedKnown[T]) iter.Seq2[T, error]
 	Watch(body io.Reader, known typedKnown[T]) iter.Seq2[Event[T], error]
-	Choosing(wanted func(object.Head) bool) typedDecoder[T]
+	WithFilter(wanted func(object.Head) bool) typedDecoder[T]
 	Selected(told func(selector string)) typedDecoder[T]
 }
 
 type typedKnown[T object.Object] func(key object.Key) (T, bool)
 
-func (k typedKnown[T]) plain() Known {
+func (k typedKnown[T]) plain() Cached {
 	if k == nil {
 		return nil
 	}
@@ -66,12 +66,12 @@ func (d typed[T]) Watch(body io.Reader, known typedKnown[T]) iter.Seq2[Event[T],
 	}
 }
 
-func (d typed[T]) Choosing(wanted func(object.Head) bool) typedDecoder[T] {
-	return typed[T]{d.plain.Choosing(wanted)}
+func (d typed[T]) WithFilter(wanted func(object.Head) bool) typedDecoder[T] {
+	return typed[T]{d.plain.WithFilter(wanted)}
 }
 
 func (d typed[T]) Selected(told func(string)) typedDecoder[T] {
-	return typed[T]{d.plain.Selected(told)}
+	return typed[T]{d.plain.OnSelector(told)}
 }
 
 // plainOf returns what a typed decoder is made of.

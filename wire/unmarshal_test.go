@@ -58,7 +58,7 @@ func TestW02_UnmarshalJSONIsGuarded(t *testing.T) {
 		podText(`"overhead":{"cpu":"1e-999999999"}`):                                                  ErrQuantity,
 		podText(`"overhead":{"cpu":"1\u0065-999999999"}`):                                             ErrQuantity,
 		podText(`"containers":[` + strings.Repeat("0,", 1<<16) + `0]`):                                ErrTooDense,
-		podText(`"x":` + strings.Repeat("[", DefaultMaxDepth) + strings.Repeat("]", DefaultMaxDepth)): ErrTooDeep,
+		podText(`"x":` + strings.Repeat("[", defaultMaxDepth) + strings.Repeat("]", defaultMaxDepth)): ErrTooDeep,
 		podText("") + ` {}`:       ErrSyntax,
 		`{"metadata":{"name":"a"`: io.ErrUnexpectedEOF,
 		" ":                       io.ErrUnexpectedEOF,

@@ -23,36 +23,53 @@ type Decoder interface {
 
 	// List decodes a list body item by item while it arrives. When the iteration
 	// ends without an error, meta holds the list's own metadata. A body that ends
-	// early is an error, never a shorter list. If known returns an object with an
+	// early is an error, never a shorter list. If cached returns an object with an
 	// item's UID and resource version, List yields that object and does not look
-	// at the item any further. known may be nil.
-	List(body io.Reader, meta *metav1.ListMeta, known Known) iter.Seq2[object.Head, error]
+	// at the item any further. cached may be nil.
+	List(body io.Reader, meta *metav1.ListMeta, cached Cached) iter.Seq2[object.Head, error]
 
 	// Watch decodes a watch stream frame by frame. If the stream ends between two
 	// frames, the iteration ends without an error. An ERROR event ends it with the
 	// API server's *errors.StatusError, and a frame that cannot be decoded ends it
-	// with an *Error. In ADDED events known objects are reused as in List, because
+	// with an *Error. In ADDED events cached objects are reused as in List, because
 	// a streaming list begins with such events. Other events are newer than
-	// anything the caller knows.
-	Watch(body io.Reader, known Known) iter.Seq2[Event[object.Head], error]
+	// anything the caller has.
+	Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error]
 
-	// Choosing returns the decoder that leaves out the objects that wanted refuses: lists
-	// lack them, and their events have no object but its name (Event.Passed). Wanted is asked
+	// WithFilter returns a decoder that leaves out the objects for which wanted returns false: lists
+	// lack them, and their events have no object but its name (Event.Passed). wanted is called
 	// for every item of a list and for the object of every event but a bookmark, with a
 	// head that it must not keep, before anything else of the object is read and whatever
-	// Options.Keep says. Of what is not wanted no more is checked than that. It may be called from
+	// Options.Keep says. The rest of an unwanted object is not checked. wanted may be called from
 	// any goroutine, and must not block.
-	Choosing(wanted func(object.Head) bool) Decoder
+	WithFilter(wanted func(object.Head) bool) Decoder
 
-	// Selected returns the decoder that tells, at the end of each list of which the server says
-	// that it has selected what is in it, by which selector (shardInfo, KEP-5866).
-	Selected(told func(selector string)) Decoder
+	// OnSelector returns a decoder that calls told at the end of each list that the server has
+	// filtered by a selector, with that selector (shardInfo, KEP-5866).
+	OnSelector(told func(selector string)) Decoder
+}
+
+// Cached returns the object that the caller of a Decoder already has under a key.
+// If the server sends the same version again, it is not decoded and the caller
+// gets its own object back. Cached may be called from any goroutine. It must not
+// block, because the body is not read while it runs. It must not keep the key, because
+// the key's text lies in a buffer that is reused.
+type Cached func(key object.Key) (object.Head, bool)
+
+// version returns the caller's object if it is this version of this object, and
+// not of another one with the same name (L04).
+func (c Cached) version(v object.Version) (have object.Head, ok bool) {
+	if c == nil || v.Key.Name == "" || v.RV == "" {
+		return have, false
+	}
+	have, ok = c(v.Key)
+	return have, ok && have.GetResourceVersion() == v.RV && have.GetUID() == v.UID
 }
 
 // item is what a decoder has made of an item of a list.
 type item struct {
 	object   object.Head
-	bare     bool // it did not name its kind
+	noKind   bool // the bytes do not name it
 	excluded bool // it is not wanted, and there is no object
 }
 

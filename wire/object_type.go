@@ -27,9 +27,9 @@ const (
 	formMetadata                 // metadata alone, under the real kind
 )
 
-// target says what to make of the bytes of one object: which Go type to allocate,
+// objectType says what to make of the bytes of one object: which Go type to allocate,
 // which kinds to accept, and what a finished object must have. It is immutable.
-type target struct {
+type objectType struct {
 	kind       object.GVK
 	apiVersion string
 	form       form
@@ -38,8 +38,8 @@ type target struct {
 	fields     *selection.Tree // of an object; nil for all of it
 }
 
-func newTarget(opts Options) (*target, error) {
-	t := &target{kind: opts.Kind, goType: reflect.TypeFor[unstructured.Unstructured]()}
+func newObjectType(opts Options) (*objectType, error) {
+	t := &objectType{kind: opts.Kind, goType: reflect.TypeFor[unstructured.Unstructured]()}
 	declared := opts.Type
 	if declared == nil {
 		declared = reflect.TypeFor[object.Object]()
@@ -74,7 +74,7 @@ func newTarget(opts Options) (*target, error) {
 	if t.kind.Version == "" || t.kind.Kind == "" {
 		return nil, fmt.Errorf("%w: %q lacks a version or a kind", ErrKind, t.kind)
 	}
-	if err := t.contradicts(opts.Scheme); err != nil {
+	if err := t.checkScheme(opts.Scheme); err != nil {
 		return nil, err
 	}
 	t.apiVersion = t.kind.GroupVersion().String()
@@ -82,7 +82,7 @@ func newTarget(opts Options) (*target, error) {
 	return t, t.setFields(opts.Keep)
 }
 
-func (t *target) setFields(f Fields) error {
+func (t *objectType) setFields(f Fields) error {
 	t.fields = f.selection()
 	if t.form == formUnstructured {
 		return selection.CheckUntyped(f.split())
@@ -90,14 +90,14 @@ func (t *target) setFields(f Fields) error {
 	return selection.Check(f.split(), t.goType)
 }
 
-// whole is the target without a selection.
-func (t *target) whole() *target {
+// withoutSelection returns t with all fields.
+func (t *objectType) withoutSelection() *objectType {
 	w := *t
 	w.fields = nil
 	return &w
 }
 
-func (t *target) kindFromScheme(opts Options) error {
+func (t *objectType) kindFromScheme(opts Options) error {
 	if t.form != formTyped || opts.Scheme == nil {
 		return fmt.Errorf("%w: set Options.Kind, the kind of %v cannot be inferred", ErrKind, t.goType)
 	}
@@ -112,9 +112,9 @@ func (t *target) kindFromScheme(opts Options) error {
 	return nil
 }
 
-// contradicts returns an error if the scheme has the Go type for other kinds only. Its fields would take the bytes of
+// checkScheme returns an error if the scheme has the Go type for other kinds only. Its fields would take the bytes of
 // one kind for those of another. The type of another version of the kind may do.
-func (t *target) contradicts(scheme *runtime.Scheme) error {
+func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	if t.form != formTyped || scheme == nil {
 		return nil
 	}
@@ -125,19 +125,19 @@ func (t *target) contradicts(scheme *runtime.Scheme) error {
 	return fmt.Errorf("%w: the scheme has %v as %s %s, want %s %s: use the Go type of the kind", ErrKind, reflect.PointerTo(t.goType), kinds[0].GroupVersion(), kinds[0].Kind, t.kind.GroupVersion(), t.kind.Kind)
 }
 
-func (t *target) new() object.Object {
+func (t *objectType) new() object.Object {
 	return reflect.New(t.goType).Interface().(object.Object)
 }
 
-// named is the kind that a finished object names, of those whose bytes do not.
-func (t *target) named() object.GVK {
+// kindToSet is the kind that a decoded object must name although its bytes may not.
+func (t *objectType) kindToSet() object.GVK {
 	if t.form == formTyped {
 		return object.GVK{}
 	}
 	return t.kind
 }
 
-func (t *target) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind) }
+func (t *objectType) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind) }
 
 // isStatus reports whether this is the kind of a metav1.Status.
 func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
@@ -148,42 +148,42 @@ func isMetadata(apiVersion, kind, suffix string) bool {
 	return kind == "PartialObjectMetadata"+suffix && (apiVersion == "meta.k8s.io/v1" || apiVersion == "meta.k8s.io/v1beta1")
 }
 
-// is reports whether an object that names this apiVersion and kind is of the expected kind.
-func (t *target) is(apiVersion, kind string) bool {
+// matches reports whether an object that names this apiVersion and kind is of the expected kind.
+func (t *objectType) matches(apiVersion, kind string) bool {
 	return apiVersion == t.apiVersion && kind == t.kind.Kind
 }
 
 // checkKind compares what an object says about itself with what is expected.
 // An empty field says nothing.
-func (t *target) checkKind(apiVersion, kind string) error {
+func (t *objectType) checkKind(apiVersion, kind string) error {
 	if t.form == formMetadata && isMetadata(apiVersion, kind, "") {
 		return nil
 	}
-	if t.is(cmp.Or(apiVersion, t.apiVersion), cmp.Or(kind, t.kind.Kind)) {
+	if t.matches(cmp.Or(apiVersion, t.apiVersion), cmp.Or(kind, t.kind.Kind)) {
 		return nil
 	}
 	return t.wrongKind(apiVersion, kind, "")
 }
 
 // checkNamed is checkKind for an object that must name its kind.
-func (t *target) checkNamed(apiVersion, kind string) error {
+func (t *objectType) checkNamed(apiVersion, kind string) error {
 	if apiVersion == "" || kind == "" {
 		return t.wrongKind(apiVersion, kind, "")
 	}
 	return t.checkKind(apiVersion, kind)
 }
 
-// checkListKind is checkKind for a list. bareItems says that some of its items do not name their kind,
+// checkListKind is checkKind for a list. itemsLackKind says that some of its items do not name their kind,
 // or that the body has no items at all: then the kind of the list must vouch for them. A CustomResourceDefinition
 // may call its list anything; Kubernetes itself always appends "List".
-func (t *target) checkListKind(apiVersion, kind string, bareItems bool) error {
+func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) error {
 	switch {
 	case t.form == formMetadata && isMetadata(apiVersion, kind, "List"):
 		return nil
 	case apiVersion != t.apiVersion || kind == "":
 	case kind == t.kind.Kind+"List":
 		return nil
-	case !bareItems && !isBuiltinGroup(t.kind.Group) && kind != t.kind.Kind:
+	case !itemsLackKind && !isBuiltinGroup(t.kind.Group) && kind != t.kind.Kind:
 		return nil
 	}
 	return t.wrongKind(apiVersion, kind, "List")
@@ -207,8 +207,8 @@ var builtinGroups = []string{
 	"node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
 }
 
-// wrongKind refuses what is not of the target's kind with a suffix: "List", or none.
-func (t *target) wrongKind(apiVersion, kind, suffix string) error {
+// wrongKind returns the error for an object of another kind. suffix is "List" or empty.
+func (t *objectType) wrongKind(apiVersion, kind, suffix string) error {
 	want := t.kind.Kind + suffix
 	if apiVersion == "" && kind == "" {
 		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, want)
@@ -218,7 +218,7 @@ func (t *target) wrongKind(apiVersion, kind, suffix string) error {
 
 // finish sets the TypeMeta that the object's form promises. It refuses an object
 // without a name if it needs one.
-func (t *target) finish(obj object.Object, named bool) error {
+func (t *objectType) finish(obj object.Object, needName bool) error {
 	switch t.form {
 	case formTyped:
 		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
@@ -230,7 +230,7 @@ func (t *target) finish(obj object.Object, named bool) error {
 	default:
 		obj.GetObjectKind().SetGroupVersionKind(t.kind)
 	}
-	if named && obj.GetName() == "" {
+	if needName && obj.GetName() == "" {
 		return ErrNoName
 	}
 	return nil
@@ -238,7 +238,7 @@ func (t *target) finish(obj object.Object, named bool) error {
 
 // project takes from an object what is not wanted of it. It is the definition
 // of what decoders leave out. No part of the object may be shared: it is changed.
-func (t *target) project(obj object.Object) {
+func (t *objectType) project(obj object.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		selection.PruneUntyped(u.Object, t.fields)
 		return
@@ -252,6 +252,6 @@ func (t *target) project(obj object.Object) {
 // that contains itself, a few hostile megabytes would overflow the stack, from
 // which no caller can recover. Read such types from JSON.
 func SupportsProtobuf(opts Options) bool {
-	t, err := newTarget(opts)
+	t, err := newObjectType(opts)
 	return err == nil && protobuf.Obstacle(t.goType) == ""
 }
