@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
-	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
 // cborList reads one list body: a map with the items in one field. The other fields
@@ -16,14 +16,14 @@ import (
 type cborList struct {
 	*cborEncoding
 	*frame.CBOR
-	*crew.Crew[item]
+	*parallel.Decoder[item]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
 }
 
-func (d *cborEncoding) list(s *frame.Source, c *crew.Crew[item], meta *metav1.ListMeta) listReader {
-	return &cborList{cborEncoding: d, CBOR: d.scan(s), Crew: c, meta: meta}
+func (d *cborEncoding) list(s *frame.Source, workers *parallel.Decoder[item], meta *metav1.ListMeta) listReader {
+	return &cborList{cborEncoding: d, CBOR: d.scan(s), Decoder: workers, meta: meta}
 }
 
 func (l *cborList) read() error {
@@ -98,13 +98,13 @@ func (l *cborList) readItems() error {
 		if err != nil {
 			return l.itemFailed(err)
 		}
-		l.Found(frame.Item{Raw: raw})
+		l.Add(frame.Item{Raw: raw})
 	}
 }
 
 // itemFailed says at which item the body is broken.
 func (l *cborList) itemFailed(err error) error {
-	if err == crew.ErrStopped || frame.IsTransport(err) {
+	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
 	if earlier := l.Flush(); earlier != nil {

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/parallel"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -56,8 +56,8 @@ type encoding interface {
 	// watchError returns the error that an ERROR event holds.
 	watchError(i frame.Item) error
 
-	// list returns a reader of a list, which finds items for the crew.
-	list(*frame.Source, *crew.Crew[item], *metav1.ListMeta) listReader
+	// list returns a reader of a list, which finds items for the parallel.
+	list(*frame.Source, *parallel.Decoder[item], *metav1.ListMeta) listReader
 	// frames returns a function that finds frames of a watch; io.EOF where the stream ends before one.
 	frames(*frame.Source) func() (frame.Item, error)
 	// split returns the type and the object of a frame.
@@ -194,15 +194,15 @@ func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool
 func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) iter.Seq2[object.Head, error] {
 	return func(yield func(object.Head, error) bool) {
 		s, noKind := frame.NewSource(body), false
-		c := crew.New(s, func() crew.Decode[item] { return d.items(cached) }, func(i item) bool {
+		workers := parallel.New(s, func() parallel.Decode[item] { return d.items(cached) }, func(i item) bool {
 			noKind = noKind || i.noKind
 			return i.excluded || yield(i.object, nil)
 		})
-		defer c.Close()
+		defer workers.Close()
 		*meta = metav1.ListMeta{}
-		l := d.list(s, c, meta)
+		l := d.list(s, workers, meta)
 		err := l.read()
-		if earlier := c.Flush(); earlier != nil {
+		if earlier := workers.Flush(); earlier != nil {
 			err = earlier
 		}
 		selector := ""
@@ -210,9 +210,9 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) ite
 			selector, err = l.check(noKind)
 		}
 		switch {
-		case err == crew.ErrStopped:
+		case err == parallel.ErrStopped:
 		case err != nil:
-			yield(nil, listError(d.fail, c.Count(), err))
+			yield(nil, listError(d.fail, workers.Count(), err))
 		case d.onSelector != nil && selector != "":
 			d.onSelector(selector)
 		}
@@ -220,7 +220,7 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) ite
 }
 
 // items returns a function that decodes items, for one goroutine.
-func (d *decoder) items(cached Cached) crew.Decode[item] {
+func (d *decoder) items(cached Cached) parallel.Decode[item] {
 	od, lazy := d.newObjectDecoder(d.opts.Pool.inner(), false), newLazyHead(d)
 	return func(i frame.Item, number int) (item, error) {
 		if _, excluded := lazy.excludes(i); excluded {
@@ -241,37 +241,37 @@ func (d *decoder) items(cached Cached) crew.Decode[item] {
 func (d *decoder) Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error] {
 	return func(yield func(Event[object.Head], error) bool) {
 		s := frame.NewSource(body)
-		c := crew.New(s, func() crew.Decode[Event[object.Head]] { return d.events(s, cached) }, func(e Event[object.Head]) bool { return yield(e, nil) })
-		defer c.Close()
-		err := d.findFrames(c, d.frames(s))
-		if earlier := c.Flush(); earlier != nil {
+		workers := parallel.New(s, func() parallel.Decode[Event[object.Head]] { return d.events(s, cached) }, func(e Event[object.Head]) bool { return yield(e, nil) })
+		defer workers.Close()
+		err := d.findFrames(workers, d.frames(s))
+		if earlier := workers.Flush(); earlier != nil {
 			err = earlier
 		}
-		if err != io.EOF && err != crew.ErrStopped {
+		if err != io.EOF && err != parallel.ErrStopped {
 			yield(Event[object.Head]{}, err)
 		}
 	}
 }
 
 // findFrames finds frames until there is none.
-func (d *decoder) findFrames(c *crew.Crew[Event[object.Head]], next func() (frame.Item, error)) error {
+func (d *decoder) findFrames(workers *parallel.Decoder[Event[object.Head]], next func() (frame.Item, error)) error {
 	for {
 		found, err := next()
 		switch {
 		case err == nil:
-			c.Found(found)
-		case err == io.EOF || err == c.Failed():
+			workers.Add(found)
+		case err == io.EOF || err == workers.Err():
 			return err
 		case frame.IsTransport(err):
-			return fmt.Errorf("read %s: %w", whereFrame(c.Count()), err)
+			return fmt.Errorf("read %s: %w", whereFrame(workers.Count()), err)
 		default:
-			return d.fail(whereFrame(c.Count()), nil, err)
+			return d.fail(whereFrame(workers.Count()), nil, err)
 		}
 	}
 }
 
 // events returns a function that decodes frames of s, for one goroutine.
-func (d *decoder) events(s *frame.Source, cached Cached) crew.Decode[Event[object.Head]] {
+func (d *decoder) events(s *frame.Source, cached Cached) parallel.Decode[Event[object.Head]] {
 	od, lazy := d.newObjectDecoder(d.opts.Pool.inner(), true), newLazyHead(d)
 	return func(i frame.Item, number int) (Event[object.Head], error) {
 		e, err := d.event(od, lazy, i, cached)

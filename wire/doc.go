@@ -96,7 +96,7 @@
 // rooms below it. A body passes through them from the top:
 //
 //	internal/frame      buffers the body, finds where a value, an item or a watch frame ends
-//	internal/crew       hands values to goroutines, results to the caller
+//	internal/parallel   hands values to goroutines, results to the caller
 //	internal/json       decodes an object from JSON, with or without a Go type
 //	internal/protobuf   decodes an object from protobuf
 //	internal/cbor       decodes an object from CBOR with apimachinery's codec

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
 // jsonList reads one list body. The fields of a list come in any order, so items
@@ -19,7 +19,7 @@ import (
 type jsonList struct {
 	*jsonEncoding
 	*frame.JSON
-	*crew.Crew[item]
+	*parallel.Decoder[item]
 	meta       *metav1.ListMeta
 	selector   string // by which the server has selected
 	apiVersion string
@@ -28,8 +28,8 @@ type jsonList struct {
 	seenItems  bool
 }
 
-func (d *jsonEncoding) list(s *frame.Source, c *crew.Crew[item], meta *metav1.ListMeta) listReader {
-	return &jsonList{jsonEncoding: d, JSON: d.scan(s), Crew: c, meta: meta}
+func (d *jsonEncoding) list(s *frame.Source, workers *parallel.Decoder[item], meta *metav1.ListMeta) listReader {
+	return &jsonList{jsonEncoding: d, JSON: d.scan(s), Decoder: workers, meta: meta}
 }
 
 func (l *jsonList) read() error {
@@ -132,7 +132,7 @@ func (l *jsonList) readItems() error {
 		if err != nil {
 			return l.itemFailed(err)
 		}
-		l.Found(i)
+		l.Add(i)
 	}
 }
 
@@ -146,7 +146,7 @@ func (l *jsonList) readNull() error {
 
 // itemFailed says at which item the body is broken.
 func (l *jsonList) itemFailed(err error) error {
-	if err == crew.ErrStopped || frame.IsTransport(err) {
+	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*Error](err); ok {

@@ -7,9 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/parallel"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
@@ -21,16 +21,16 @@ import (
 type protobufList struct {
 	*protobufEncoding
 	*frame.Protobuf
-	*crew.Crew[item]
+	*parallel.Decoder[item]
 	meta     *metav1.ListMeta
 	selector string // by which the server has selected
 	envelope protobuf.Envelope
 }
 
-func (d *protobufEncoding) list(s *frame.Source, c *crew.Crew[item], meta *metav1.ListMeta) listReader {
+func (d *protobufEncoding) list(s *frame.Source, workers *parallel.Decoder[item], meta *metav1.ListMeta) listReader {
 	return &protobufList{
 		protobufEncoding: d, Protobuf: &frame.Protobuf{Source: s, MaxBytes: d.opts.MaxObjectBytes},
-		Crew: c, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf},
+		Decoder: workers, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf},
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *protobufList) readItem(size uint64) error {
 		return l.fail(whereItem(l.Count()), nil, fault.Truncated(err))
 	}
 	if err == nil {
-		l.Found(frame.Item{Raw: raw})
+		l.Add(frame.Item{Raw: raw})
 	}
 	return err
 }

@@ -54,7 +54,7 @@ var rooms = map[string][][]string{
 		{"fault", "memory"},
 		{"weight"},
 		{"selection", "share", "guard", "frame", "pack", "head"},
-		{"crew", "json", "protobuf", "cbor"},
+		{"parallel", "json", "protobuf", "cbor"},
 	},
 	"cmd/informer-debug": {
 		{"terminal", "diff", "jsonpath", "manual", "top", "page"},

@@ -1,4 +1,7 @@
-package crew
+// Package parallel decodes the values of a body on all processors and yields them in order.
+// The goroutine that reads the body finds the values and helps to decode them. Others
+// only decode, and end with the work they were started for.
+package parallel
 
 import (
 	"errors"
@@ -16,7 +19,7 @@ import (
 // goroutine.
 const batchBytes = 32 << 10
 
-// Crew decodes the values of a body on all processors and yields them in order.
+// Decoder decodes the values of a body on all processors and yields them in order.
 // The goroutine that ranges over the body reads it and finds the values. When it
 // has found a batch, another goroutine may decode it. Before the first goroutine
 // reads more, it helps until everything found is decoded and yielded:
@@ -31,18 +34,18 @@ const batchBytes = 32 << 10
 // source's buffer until they are decoded, and no more of the body is in memory than
 // this buffer. If less than a batch arrives at once, the caller alone decodes it,
 // value by value.
-type Crew[V any] struct {
+type Decoder[V any] struct {
 	yield     func(V) bool
 	newDecode func() Decode[V] // called for each goroutine
 
-	decode  Decode[V]               // the caller's
-	gear    memory.Resting[gear[V]] // for when there is more than the caller can do
-	items   []frame.Item            // found since the last batch
-	bytes   int                     // of these
-	tape    frame.Tape              // of these
-	before  int                     // values found before items
-	batches []*batch[V]             // since the last reading, in order
-	work    chan *batch[V]          // batches to decode; nil while there are no workers
+	decode  Decode[V]                      // the caller's
+	spare   memory.Resting[workerState[V]] // for workers
+	items   []frame.Item                   // found since the last batch
+	bytes   int                            // of these
+	tape    frame.Tape                     // of these
+	before  int                            // values found before items
+	batches []*batch[V]                    // since the last reading, in order
+	work    chan *batch[V]                 // batches to decode; nil while there are no workers
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
@@ -85,8 +88,8 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// gear is what workers use again in the next burst.
-type gear[V any] struct {
+// workerState is what workers reuse in the next burst.
+type workerState[V any] struct {
 	decode []Decode[V] // for each one
 	free   []*batch[V]
 }
@@ -94,144 +97,144 @@ type gear[V any] struct {
 // idleItems is how many items are kept room for between two readings.
 const idleItems = 1 << 6
 
-// New returns a parallel for the values of a body. It flushes before s reads
+// New returns a Decoder for the values of a body. It flushes before s reads
 // more.
-func New[V any](s *frame.Source, newDecode func() Decode[V], yield func(V) bool) *Crew[V] {
-	p := &Crew[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
-	s.WhenIdle(p.Flush)
-	return p
+func New[V any](s *frame.Source, newDecode func() Decode[V], yield func(V) bool) *Decoder[V] {
+	d := &Decoder[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
+	s.WhenIdle(d.Flush)
+	return d
 }
 
-// Found takes a value that lies in the source's buffer.
-func (p *Crew[V]) Found(i frame.Item) {
-	start := len(p.tape)
-	p.tape = append(p.tape, i.Tape...)
-	p.items = append(p.items, frame.Item{Raw: i.Raw, Tape: p.tape[start:len(p.tape):len(p.tape)]})
-	if p.bytes += len(i.Raw); p.bytes >= batchBytes && p.failure == nil && runtime.GOMAXPROCS(0) > 1 {
-		p.dispatch()
+// Add takes a value that lies in the source's buffer.
+func (d *Decoder[V]) Add(i frame.Item) {
+	start := len(d.tape)
+	d.tape = append(d.tape, i.Tape...)
+	d.items = append(d.items, frame.Item{Raw: i.Raw, Tape: d.tape[start:len(d.tape):len(d.tape)]})
+	if d.bytes += len(i.Raw); d.bytes >= batchBytes && d.failure == nil && runtime.GOMAXPROCS(0) > 1 {
+		d.dispatch()
 	}
 }
 
-// Failed returns the error after which nothing is yielded, or nil.
-func (p *Crew[V]) Failed() error { return p.failure }
+// Err returns the error after which nothing is yielded, or nil.
+func (d *Decoder[V]) Err() error { return d.failure }
 
 // Count returns how many values were found.
-func (p *Crew[V]) Count() int { return p.before + len(p.items) }
+func (d *Decoder[V]) Count() int { return d.before + len(d.items) }
 
 // Flush yields all values found so far. After an error it always returns that
 // error.
-func (p *Crew[V]) Flush() error {
-	if len(p.batches) > 0 && len(p.items) > 0 {
-		p.dispatch()
+func (d *Decoder[V]) Flush() error {
+	if len(d.batches) > 0 && len(d.items) > 0 {
+		d.dispatch()
 	}
-	for _, b := range p.batches {
-		if p.failure == nil {
-			p.await(b)
-			p.failure = p.deliver(b)
+	for _, b := range d.batches {
+		if d.failure == nil {
+			d.await(b)
+			d.failure = d.deliver(b)
 		}
 	}
-	p.dismiss()
-	for n, i := range p.items {
-		if p.failure != nil {
+	d.stopWorkers()
+	for n, i := range d.items {
+		if d.failure != nil {
 			break
 		}
 		var v V
-		if v, p.failure = p.decode(i, p.before+n); p.failure == nil && !p.yield(v) {
-			p.failure = ErrStopped
+		if v, d.failure = d.decode(i, d.before+n); d.failure == nil && !d.yield(v) {
+			d.failure = ErrStopped
 		}
 	}
-	p.before += len(p.items)
-	clear(p.items)
-	if cap(p.items) > idleItems {
-		p.items = nil
+	d.before += len(d.items)
+	clear(d.items)
+	if cap(d.items) > idleItems {
+		d.items = nil
 	}
-	p.items, p.bytes, p.tape = p.items[:0], 0, p.tape.Reset()
-	return p.failure
+	d.items, d.bytes, d.tape = d.items[:0], 0, d.tape.Reset()
+	return d.failure
 }
 
 // dispatch makes a batch of the values found. Any goroutine may decode it.
-func (p *Crew[V]) dispatch() {
-	b := p.unused()
-	b.items, p.items = p.items, b.items
-	b.tape, p.tape = p.tape, b.tape
-	b.number, p.bytes = p.before, 0
-	p.before += len(b.items)
-	p.batches = append(p.batches, b)
-	if p.work == nil {
-		p.work = make(chan *batch[V], frame.BusyBuffer/batchBytes)
+func (d *Decoder[V]) dispatch() {
+	b := d.newBatch()
+	b.items, d.items = d.items, b.items
+	b.tape, d.tape = d.tape, b.tape
+	b.number, d.bytes = d.before, 0
+	d.before += len(b.items)
+	d.batches = append(d.batches, b)
+	if d.work == nil {
+		d.work = make(chan *batch[V], frame.BusyBuffer/batchBytes)
 	}
 	select {
-	case p.work <- b:
-		if p.running+1 < runtime.GOMAXPROCS(0) {
-			p.hire()
+	case d.work <- b:
+		if d.running+1 < runtime.GOMAXPROCS(0) {
+			d.startWorker()
 		}
 	default:
-		b.run(p.decode)
+		b.run(d.decode)
 	}
 }
 
-func (p *Crew[V]) unused() *batch[V] {
-	c := p.team()
-	if last := len(c.free) - 1; last >= 0 {
-		b := c.free[last]
-		c.free = c.free[:last]
+func (d *Decoder[V]) newBatch() *batch[V] {
+	w := d.spareState()
+	if last := len(w.free) - 1; last >= 0 {
+		b := w.free[last]
+		w.free = w.free[:last]
 		return b
 	}
 	return &batch[V]{done: make(chan struct{}, 1)}
 }
 
-// team returns the crew.
-func (p *Crew[V]) team() *gear[V] {
-	if c := p.gear.Take(); c != nil {
-		return c
+// spareState returns the state that workers reuse.
+func (d *Decoder[V]) spareState() *workerState[V] {
+	if w := d.spare.Take(); w != nil {
+		return w
 	}
-	return p.gear.Hold(new(gear[V]))
+	return d.spare.Hold(new(workerState[V]))
 }
 
-// hire starts a worker, which ends when there are no more batches.
-func (p *Crew[V]) hire() {
-	c := p.team()
-	if p.running == len(c.decode) {
-		c.decode = append(c.decode, p.newDecode())
+// startWorker starts a worker, which ends when there are no more batches.
+func (d *Decoder[V]) startWorker() {
+	w := d.spareState()
+	if d.running == len(w.decode) {
+		w.decode = append(w.decode, d.newDecode())
 	}
-	work, decode := p.work, c.decode[p.running]
-	p.running++
-	p.workers.Go(func() {
+	work, decode := d.work, w.decode[d.running]
+	d.running++
+	d.workers.Go(func() {
 		for b := range work {
-			if !p.stopped.Load() {
+			if !d.stopped.Load() {
 				b.run(decode)
 			}
 		}
 	})
 }
 
-// dismiss waits for the workers to end.
-func (p *Crew[V]) dismiss() {
-	if p.work == nil {
+// stopWorkers waits for the workers to end.
+func (d *Decoder[V]) stopWorkers() {
+	if d.work == nil {
 		return
 	}
-	defer p.gear.Pause()
-	p.stopped.Store(p.failure != nil)
-	close(p.work)
-	p.workers.Wait()
-	clear(p.batches) // they rest with the gear
-	p.work, p.running, p.batches = nil, 0, p.batches[:0]
+	defer d.spare.Pause()
+	d.stopped.Store(d.failure != nil)
+	close(d.work)
+	d.workers.Wait()
+	clear(d.batches) // workerState has them
+	d.work, d.running, d.batches = nil, 0, d.batches[:0]
 }
 
 // Close stops the workers.
-func (p *Crew[V]) Close() {
-	p.failure = ErrStopped
-	p.dismiss()
+func (d *Decoder[V]) Close() {
+	d.failure = ErrStopped
+	d.stopWorkers()
 }
 
 // await decodes other batches until b is decoded.
-func (p *Crew[V]) await(b *batch[V]) {
+func (d *Decoder[V]) await(b *batch[V]) {
 	for {
 		select {
 		case <-b.done:
 			return
-		case other := <-p.work:
-			other.run(p.decode)
+		case other := <-d.work:
+			other.run(d.decode)
 		}
 	}
 }
@@ -256,7 +259,7 @@ func (b *batch[V]) run(decode Decode[V]) {
 
 // deliver yields the values of a batch. A panic goes on where the caller is, and so
 // does the end of a goroutine: without its last values a list would only look short.
-func (p *Crew[V]) deliver(b *batch[V]) error {
+func (d *Decoder[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {
 		panic(b.panic)
 	}
@@ -264,7 +267,7 @@ func (p *Crew[V]) deliver(b *batch[V]) error {
 		runtime.Goexit()
 	}
 	for _, v := range b.out {
-		if !p.yield(v) {
+		if !d.yield(v) {
 			return ErrStopped
 		}
 	}
@@ -272,7 +275,7 @@ func (p *Crew[V]) deliver(b *batch[V]) error {
 	clear(b.items)
 	clear(b.out)
 	b.items, b.tape, b.out, b.err = b.items[:0], b.tape.Reset(), b.out[:0], nil
-	c := p.team()
-	c.free = append(c.free, b)
+	w := d.spareState()
+	w.free = append(w.free, b)
 	return err
 }

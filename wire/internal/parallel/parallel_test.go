@@ -1,4 +1,4 @@
-package crew
+package parallel
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // numbers finds values of fixed size in a body and decodes them: value n is n.
 type numbers struct {
 	*frame.Source
-	*Crew[int]
+	*Decoder[int]
 	out []int
 }
 
@@ -42,7 +42,7 @@ func newNumbers(r io.Reader, bad, mad, enough int) *numbers {
 		}
 		return strconv.Atoi(string(bytes.TrimLeft(i.Raw, " ")))
 	}
-	n.Crew = New(n.Source, func() Decode[int] { return decode }, func(v int) bool {
+	n.Decoder = New(n.Source, func() Decode[int] { return decode }, func(v int) bool {
 		n.out = append(n.out, v)
 		return len(n.out) != enough
 	})
@@ -54,7 +54,7 @@ func (n *numbers) run() error {
 	for {
 		raw, err := n.Next(numberSize)
 		if err == nil {
-			n.Found(frame.Item{Raw: raw})
+			n.Add(frame.Item{Raw: raw})
 			continue
 		}
 		if earlier := n.Flush(); earlier != nil || err == io.EOF {
