@@ -113,7 +113,7 @@ func (r *admissionReview) weight() int64 {
 	if r.Request == nil {
 		return 0
 	}
-	return userWeight*int64(len(r.Request.User)) + wire.WeighJSON(r.Request.Object.Raw, r.of) + wire.WeighJSON(r.Request.OldObject.Raw, r.of)
+	return userWeight*int64(len(r.Request.User)) + wire.EstimateJSONMemory(r.Request.Object.Raw, r.of) + wire.EstimateJSONMemory(r.Request.OldObject.Raw, r.of)
 }
 
 // unfold implements folded.

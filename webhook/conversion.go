@@ -267,7 +267,7 @@ func (r *conversionRequest) take(from *budget, bytes int64) error {
 
 // through converts an object to one of a kind. It takes from the budget meanwhile what the object becomes.
 func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H], kind object.GVK) (json.RawMessage, error) {
-	weight, held := wire.WeighJSON(raw, from.of), callOf(ctx).conversion
+	weight, held := wire.EstimateJSONMemory(raw, from.of), callOf(ctx).conversion
 	if weight > maxDecoded {
 		return nil, fmt.Errorf("the object is larger than %d bytes when it is decoded", maxDecoded)
 	}

@@ -84,7 +84,7 @@ func (e *embedding) DeepCopyObject() runtime.Object { return e }
 // weighed compares the weight of an object with what it takes.
 func weighed[T object.Object](raw string) func(t *testing.T) {
 	return func(t *testing.T) {
-		weight := wire.WeighJSON([]byte(raw), reflect.TypeFor[T]())
+		weight := wire.EstimateJSONMemory([]byte(raw), reflect.TypeFor[T]())
 		var err error
 		hostile.Budget{Memory: 1<<20 + 3*int(weight)}.Within(t, 0, func() { err = kjson.UnmarshalCaseSensitivePreserveInts([]byte(raw), new(T)) })
 		require.NoError(t, err)
@@ -147,6 +147,6 @@ func TestWhatARealPodWeighs(t *testing.T) {
 		`"spec":{"containers":[{"name":"web","image":"registry.example.com/web:1","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}},"volumeMounts":[{"name":"token","mountPath":"/var/run/secrets"}]}],` +
 		`"volumes":[{"name":"token","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}}]}}],"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]},` +
 		`"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}],"podIPs":[{"ip":"10.0.0.1"}]}}`
-	weight := wire.WeighJSON([]byte(pod), reflect.TypeFor[*corev1.Pod]())
+	weight := wire.EstimateJSONMemory([]byte(pod), reflect.TypeFor[*corev1.Pod]())
 	require.Less(t, weight, int64(10*len(pod)))
 }

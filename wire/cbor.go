@@ -114,7 +114,7 @@ func (d *cborEncoding) unmarshal(obj object.Object, raw []byte) error {
 	if err := cbor.Check(d.guard, raw); err != nil {
 		return err
 	}
-	if d.form != formUnstructured && cbor.MayHideAbsurd(raw) {
+	if d.form != formUnstructured && cbor.MayHideAbsurdQuantity(raw) {
 		if err := cbor.Check(guard.Untyped, raw); err != nil {
 			return err
 		}

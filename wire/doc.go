@@ -105,8 +105,7 @@
 //	internal/head       holds the head of an object that is packed as it came
 //	internal/share      finds parts that objects have in common
 //	internal/memory     makes text and slices, keeps what is used again
-//	internal/guard      keeps from the reference what it cannot bear
-//	internal/weight     says how much memory an object may become
+//	internal/guard      bounds the memory of an object, and what the reference may read
 //	internal/fault      holds the reasons to refuse a body
 //
 // The files of this package:

@@ -263,7 +263,9 @@ func (t *objectType) unmarshalJSON(raw []byte) (object.Object, error) {
 	return obj, nil
 }
 
-// WeighJSON estimates how many bytes of memory apimachinery's code takes to decode raw into a value
+// EstimateJSONMemory estimates how many bytes of memory apimachinery's code takes to decode raw into a value
 // of type t, a pointer. It may take three times as much while a list grows. raw must be valid JSON.
-// WeighJSON refuses nothing.
-func WeighJSON(raw []byte, t reflect.Type) int64 { return json.Weigh(guard.Of(t), raw) }
+// EstimateJSONMemory refuses nothing.
+func EstimateJSONMemory(raw []byte, t reflect.Type) int64 {
+	return json.EstimateMemory(guard.Of(t), raw)
+}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // The media types that a Decoder reads.
@@ -46,8 +46,8 @@ const defaultMaxDepth = 1000
 // ErrTooDense. If Options.Keep leaves out the field that is too dense, the tables still read the
 // rest of an object in JSON and protobuf; the reference, and every CBOR decoder, refuse it.
 const (
-	MaxMemoryPerByte = weight.PerByte
-	MaxMemoryBase    = weight.Base
+	MaxMemoryPerByte = guard.MemoryPerByte
+	MaxMemoryBase    = guard.MemoryBase
 )
 
 // Options says what a Decoder decodes and what it refuses.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // sharedMeta is the metadata that an object has in common with many others, usually the Pods of one controller.
@@ -226,7 +226,7 @@ func (m *sharedMeta) allLabels(name string) map[string]string {
 func (m *sharedMeta) memorySize() int {
 	size := metaSize + len(m.firstName) + len(m.namespace)
 	if m.labels != nil {
-		size += int(labelEntries.Of(len(m.labels)))
+		size += int(labelMapBytes.Of(len(m.labels)))
 	}
 	for key, value := range m.labels {
 		size += len(key) + len(value)
@@ -244,10 +244,10 @@ func (m *sharedMeta) memorySize() int {
 // Sizes without the memory that a value refers to. That of a sharedMeta includes its entry in the table and the
 // cleanup that removes the entry.
 var (
-	metaSize     = sizeOf[sharedMeta]() + 150
-	derivedSize  = sizeOf[derivedLabel]()
-	ownerSize    = sizeOf[metav1.OwnerReference]()
-	labelEntries = weight.OfEntries(reflect.TypeFor[string](), reflect.TypeFor[string]())
+	metaSize      = sizeOf[sharedMeta]() + 150
+	derivedSize   = sizeOf[derivedLabel]()
+	ownerSize     = sizeOf[metav1.OwnerReference]()
+	labelMapBytes = guard.MapBytesOf(reflect.TypeFor[string](), reflect.TypeFor[string]())
 )
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }

@@ -52,8 +52,8 @@ var divided = []string{"rest"}
 var rooms = map[string][][]string{
 	"wire": {
 		{"fault", "memory"},
-		{"weight"},
-		{"selection", "share", "guard", "frame", "pack", "head"},
+		{"selection", "guard", "frame", "pack", "head"},
+		{"share"},
 		{"parallel", "json", "protobuf", "cbor"},
 	},
 	"cmd/informer-debug": {

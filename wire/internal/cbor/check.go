@@ -4,7 +4,6 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // maxDepth is how deeply the codec can be made to read.
@@ -13,9 +12,9 @@ const maxDepth = 1 << 16
 // Check fails with ErrTooDense if the codec would make too much memory of the object raw, which is
 // as a scanner found it. It passes over anything that the codec refuses.
 func Check(g *guard.Guard, raw []byte) error {
-	c := check{walk: walk{raw: raw}, left: weight.Of(len(raw))}
-	if c.value(g); c.left < 0 {
-		return weight.Refused(len(raw))
+	c := check{walk: walk{raw: raw}, budget: guard.BudgetOf(len(raw))}
+	if c.value(g); c.budget < 0 {
+		return guard.TooDense(len(raw))
 	}
 	return nil
 }
@@ -24,8 +23,8 @@ func Check(g *guard.Guard, raw []byte) error {
 // to end the walk: the object is too large, or the codec will refuse it.
 type check struct {
 	walk
-	left  weight.Left
-	depth int
+	budget guard.Budget
+	depth  int
 }
 
 // head returns the next head that is no tag.
@@ -45,12 +44,12 @@ func (c *check) value(g *guard.Guard) bool {
 // rest passes over a value whose head was read.
 func (c *check) rest(g *guard.Guard, h frame.CBORHead) bool {
 	object, array := h.Major == frame.CBORMap, h.Major == frame.CBORArray
-	for g != nil && !h.IsNull() && (g.Form == guard.Pointer || g.Form == guard.Own) {
-		if g.Form == guard.Own {
-			g = g.Fitting(object, array)
+	for g != nil && !h.IsNull() && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
+		if g.Form == guard.Unmarshaler {
+			g = g.Alternative(object, array)
 			continue
 		}
-		if !c.left.Take(1, g.Size) {
+		if !c.budget.Take(1, g.Size) {
 			return false
 		}
 		g = g.Elem
@@ -66,9 +65,9 @@ func (c *check) rest(g *guard.Guard, h frame.CBORHead) bool {
 		return c.nested(g, h, c.entries)
 	case frame.CBORBytes, frame.CBORText:
 		_, ok := c.content(h)
-		return ok && (!untyped || c.left.Take(1, weight.Text))
+		return ok && (!untyped || c.budget.Take(1, guard.TextBytes))
 	case frame.CBORUint, frame.CBORNegative:
-		return !untyped || c.left.Take(1, weight.Number)
+		return !untyped || c.budget.Take(1, guard.NumberBytes)
 	}
 	return true
 }
@@ -119,12 +118,12 @@ func (c *check) elements(g *guard.Guard, h frame.CBORHead) bool {
 	case g.Form == guard.List:
 		elem, size = g.Elem, g.Size
 	case g.Form == guard.Any:
-		if elem, size = g, weight.Element; !c.left.Take(1, weight.List) {
+		if elem, size = g, guard.ElementBytes; !c.budget.Take(1, guard.ListBytes) {
 			return false
 		}
 	}
 	for n := uint64(0); h.Indefinite && !c.ends() || !h.Indefinite && n < h.Value; n++ {
-		if !c.left.Take(1, size) || !c.value(elem) {
+		if !c.budget.Take(1, size) || !c.value(elem) {
 			return false
 		}
 	}
@@ -133,28 +132,28 @@ func (c *check) elements(g *guard.Guard, h frame.CBORHead) bool {
 
 func (c *check) entries(g *guard.Guard, h frame.CBORHead) bool {
 	var each *guard.Guard
-	var of weight.Entries
+	var bytes guard.MapBytes
 	switch {
 	case g == nil:
 	case g.Form == guard.Any:
-		each, of = g, weight.Untyped
+		each, bytes = g, guard.UntypedMap
 	case g.Form == guard.Map:
-		each, of = g.Elem, g.Entries
-	case g.Form == guard.Struct && !c.left.Take(1, g.Size):
+		each, bytes = g.Elem, g.MapBytes
+	case g.Form == guard.Struct && !c.budget.Take(1, g.Size):
 		return false
 	}
 	empty := true
 	for n := uint64(0); h.Indefinite && !c.ends() || !h.Indefinite && n < h.Value; n++ {
-		size := of.Each
+		size := bytes.Each
 		if empty {
-			size = of.First
+			size = bytes.First
 		}
 		empty = false
-		if !c.left.Take(1, size) || !c.entry(g, each) {
+		if !c.budget.Take(1, size) || !c.entry(g, each) {
 			return false
 		}
 	}
-	return !empty || of == (weight.Entries{}) || c.left.Take(1, of.Of(0))
+	return !empty || bytes == (guard.MapBytes{}) || c.budget.Take(1, bytes.Of(0))
 }
 
 // entry passes over a name and its value.
@@ -170,5 +169,5 @@ func (c *check) entry(g, each *guard.Guard) bool {
 	if g == nil || g.Form != guard.Struct {
 		return c.value(each)
 	}
-	return c.value(g.Below(memory.String(name)))
+	return c.value(g.Field(memory.String(name)))
 }

@@ -59,9 +59,9 @@ func (t *Tree) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// MayHideAbsurd reports whether a string in raw is absurd as a quantity, or may become so by
+// MayHideAbsurdQuantity reports whether a string in raw is absurd as a quantity, or may become so by
 // its tags or when its pieces are put together. raw is as a scanner found it.
-func MayHideAbsurd(raw []byte) bool {
+func MayHideAbsurdQuantity(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := frame.ReadCBORHead(raw[n:])
 		if !ok || err != nil {
@@ -74,7 +74,7 @@ func MayHideAbsurd(raw []byte) bool {
 				return true
 			}
 		case frame.CBORBytes, frame.CBORText:
-			if h.Indefinite || h.Value > uint64(len(raw)-n) || guard.Absurd(raw[n:n+int(h.Value)]) {
+			if h.Indefinite || h.Value > uint64(len(raw)-n) || guard.AbsurdQuantity(raw[n:n+int(h.Value)]) {
 				return true
 			}
 			n += int(h.Value)

@@ -1,3 +1,7 @@
+// Package guard bounds how much memory an object may become, and knows what apimachinery's own
+// code must not read, because it would compute for hours or allocate gigabytes: absurd quantities,
+// and elements that take far more memory than bytes. It says where a Go type may hold such values.
+// The room of each encoding looks for them in its bytes.
 package guard
 
 import (
@@ -13,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Guard says what the reference makes of a value for one Go type, by the names that JSON and CBOR
@@ -21,13 +24,13 @@ import (
 // at, because names and hashes may look like absurd numbers too. A nil Guard means that nothing
 // in the value needs a look.
 type Guard struct {
-	Form    Form
-	Size    int64          // bytes of memory: of what a pointer points to, of an element of a list, of what a struct embeds by pointers
-	Entries weight.Entries // of a map
-	Elem    *Guard         // of what a pointer points to, or a list or a map holds
+	Form     Form
+	Size     int64    // bytes of memory: of what a pointer points to, of an element of a list, of what a struct embeds by pointers
+	MapBytes MapBytes // of a map
+	Elem     *Guard   // of what a pointer points to, or a list or a map holds
 
-	names map[string]field // the fields of a struct
-	any   []*Guard         // what a value that reads itself may become
+	names        map[string]field // the fields of a struct
+	alternatives []*Guard         // an Unmarshaler fills one of them
 }
 
 // field is a field of a struct or of one that it embeds. Of several with one name, it is the one that
@@ -53,29 +56,29 @@ const (
 	List
 	Map
 	Struct
-	Own // a type that reads itself; Fitting tells what of it
-	Raw // a type that keeps JSON as it is; CBOR becomes an Any first
-	Any // a value without a Go type
+	Unmarshaler // a type that decodes itself; see Alternative
+	Raw         // a type that keeps JSON as it is; CBOR becomes an Any first
+	Any         // a value without a Go type
 )
 
 // Untyped guards objects without a Go type.
 var Untyped = &Guard{Form: Any}
 
-// drawn are the guards of all types that were asked for, *Guard by reflect.Type. There is
-// one for each type that a program decodes, and nobody changes it.
-var drawn sync.Map
+// guards caches the result of Of, *Guard by reflect.Type. There is one for each type that a program
+// decodes. They are immutable.
+var guards sync.Map
 
 // Of returns the guard of t, which is shared.
 func Of(t reflect.Type) *Guard {
-	if g, ok := drawn.Load(t); ok {
+	if g, ok := guards.Load(t); ok {
 		return g.(*Guard)
 	}
 	known := make(map[reflect.Type]*Guard)
-	g := drawGuard(t, known)
+	g := newGuard(t, known)
 	if matters := prune(known); !matters[g] {
 		g = nil
 	}
-	shared, _ := drawn.LoadOrStore(t, g)
+	shared, _ := guards.LoadOrStore(t, g)
 	return shared.(*Guard)
 }
 
@@ -96,7 +99,7 @@ func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 		if !matters[g.Elem] {
 			g.Elem = nil
 		}
-		g.any = slices.DeleteFunc(g.any, idle)
+		g.alternatives = slices.DeleteFunc(g.alternatives, idle)
 		maps.DeleteFunc(g.names, func(_ string, f field) bool { return idle(f.guard) })
 	}
 	return matters
@@ -114,7 +117,7 @@ func (g *Guard) matters() bool {
 // leadsTo reports whether one of these is directly below g.
 func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	in := func(g *Guard) bool { return these[g] }
-	if these[g.Elem] || slices.ContainsFunc(g.any, in) {
+	if these[g.Elem] || slices.ContainsFunc(g.alternatives, in) {
 		return true
 	}
 	for _, f := range g.names {
@@ -125,8 +128,8 @@ func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	return false
 }
 
-// drawGuard is Of; known are the types that were met before.
-func drawGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
+// newGuard is Of; known are the types that were met before.
+func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	if g, ok := known[t]; ok {
 		return g
 	}
@@ -138,22 +141,22 @@ func drawGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	case kind == reflect.Interface, t == reflect.TypeFor[unstructured.Unstructured]():
 		g.Form = Any
 	case kind == reflect.Pointer:
-		g.Form, g.Size, g.Elem = Pointer, int64(t.Elem().Size()), drawGuard(t.Elem(), known)
+		g.Form, g.Size, g.Elem = Pointer, int64(t.Elem().Size()), newGuard(t.Elem(), known)
 	case kind == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		g.Form, g.Size, g.Elem = List, int64(t.Elem().Size()), drawGuard(t.Elem(), known)
+		g.Form, g.Size, g.Elem = List, int64(t.Elem().Size()), newGuard(t.Elem(), known)
 	case kind == reflect.Array:
-		g.Form, g.Elem = List, drawGuard(t.Elem(), known)
+		g.Form, g.Elem = List, newGuard(t.Elem(), known)
 	case kind == reflect.Map:
-		g.Form, g.Entries, g.Elem = Map, weight.OfEntries(t.Key(), t.Elem()), drawGuard(t.Elem(), known)
+		g.Form, g.MapBytes, g.Elem = Map, MapBytesOf(t.Key(), t.Elem()), newGuard(t.Elem(), known)
 	case kind == reflect.Struct:
-		g.drawStruct(t, known)
+		g.setStruct(t, known)
 	}
 	return g
 }
 
-// drawStruct draws the guard of a struct. One that reads itself and whose fields have no names
+// setStruct makes g the guard of a struct. One that reads itself and whose fields have no names
 // in JSON becomes one of them: a bool or a schema, a list or what may be an element of it.
-func (g *Guard) drawStruct(t reflect.Type, known map[reflect.Type]*Guard) {
+func (g *Guard) setStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 	g.Form, g.names = Struct, make(map[string]field)
 	readsItself, named := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), false
 	for i := range t.NumField() {
@@ -166,21 +169,21 @@ func (g *Guard) drawStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 			g.Form = Raw
 			return
 		}
-		g.drawField(f, name, known)
+		g.setField(f, name, known)
 	}
 	if !readsItself || named {
 		return
 	}
-	g.Form = Own
+	g.Form = Unmarshaler
 	for _, f := range g.names {
 		if f.guard != nil {
-			g.any = append(g.any, f.guard)
+			g.alternatives = append(g.alternatives, f.guard)
 		}
 	}
 }
 
-func (g *Guard) drawField(f reflect.StructField, name string, known map[reflect.Type]*Guard) {
-	of := drawGuard(f.Type, known)
+func (g *Guard) setField(f reflect.StructField, name string, known map[reflect.Type]*Guard) {
+	of := newGuard(f.Type, known)
 	embedded := of
 	if f.Type.Kind() == reflect.Pointer {
 		embedded = of.Elem
@@ -214,13 +217,13 @@ func (g *Guard) add(name string, f field) {
 	}
 }
 
-// Below returns the guard of a field of a struct. It returns nil if the value needs no look.
-func (g *Guard) Below(name string) *Guard { return g.names[name].guard }
+// Field returns the guard of a field of a struct. It returns nil if the value needs no look.
+func (g *Guard) Field(name string) *Guard { return g.names[name].guard }
 
-// Fitting returns the guard of the field that a value that reads itself fills, if it is an object, an
+// Alternative returns the guard of the field that an Unmarshaler fills if the value is an object, an
 // array or anything else. It returns nil if the value needs no look.
-func (g *Guard) Fitting(object, array bool) *Guard {
-	for _, one := range g.any {
+func (g *Guard) Alternative(object, array bool) *Guard {
+	for _, one := range g.alternatives {
 		form := one.Form
 		if form == Pointer && one.Elem != nil {
 			form = one.Elem.Form
@@ -234,7 +237,7 @@ func (g *Guard) Fitting(object, array bool) *Guard {
 			if array {
 				return one
 			}
-		case Any, Own:
+		case Any, Unmarshaler:
 			return one
 		}
 	}
@@ -252,7 +255,7 @@ func (g *Guard) CheckValue(v any) error {
 	}
 	switch v := v.(type) {
 	case string:
-		if g.Form == Quantity && Absurd([]byte(v)) {
+		if g.Form == Quantity && AbsurdQuantity([]byte(v)) {
 			return fault.ErrQuantity
 		}
 	case []any:
@@ -263,7 +266,7 @@ func (g *Guard) CheckValue(v any) error {
 		}
 	case map[string]any:
 		for name, value := range v {
-			below := g.Below(name)
+			below := g.Field(name)
 			if g.Form == Map {
 				below = g.Elem
 			}

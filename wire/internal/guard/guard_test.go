@@ -25,24 +25,24 @@ func TestGuardHasOnlyWhatMatters(t *testing.T) {
 	}
 	g := Of(reflect.TypeFor[chain]())
 	require.ElementsMatch(t, []string{"Next", "Other", "Sizes", "Tags"}, slices.Collect(maps.Keys(g.names)))
-	require.Same(t, g, g.Below("Next").Elem)
-	require.Same(t, g, g.Below("Other").Elem.Elem)
-	require.Equal(t, Quantity, g.Below("Sizes").Elem.Form)
-	require.Nil(t, g.Below("Tags").Elem)
+	require.Same(t, g, g.Field("Next").Elem)
+	require.Same(t, g, g.Field("Other").Elem.Elem)
+	require.Equal(t, Quantity, g.Field("Sizes").Elem.Form)
+	require.Nil(t, g.Field("Tags").Elem)
 	require.Nil(t, Of(reflect.TypeFor[struct{ A, B string }]()))
 
 	pod := Of(reflect.TypeFor[corev1.Pod]())
-	require.NotContains(t, pod.Below("metadata").names, "creationTimestamp")
-	require.Contains(t, pod.Below("spec").names, "overhead")
+	require.NotContains(t, pod.Field("metadata").names, "creationTimestamp")
+	require.Contains(t, pod.Field("spec").names, "overhead")
 }
 
 // A type that reads itself may become what its fields are.
 func TestWhatReadsItselfIsGuarded(t *testing.T) {
 	g := Of(reflect.TypeFor[schemaOrBool]())
-	require.Equal(t, Own, g.Form)
-	require.Equal(t, Pointer, g.Fitting(true, false).Form)
-	require.Equal(t, List, g.Fitting(false, true).Form)
-	require.Nil(t, g.Fitting(false, false))
+	require.Equal(t, Unmarshaler, g.Form)
+	require.Equal(t, Pointer, g.Alternative(true, false).Form)
+	require.Equal(t, List, g.Alternative(false, true).Form)
+	require.Nil(t, g.Alternative(false, false))
 	require.Nil(t, Of(reflect.TypeFor[intstr.IntOrString]()))
 	require.Equal(t, Raw, Of(reflect.TypeFor[runtime.RawExtension]()).Form)
 }
@@ -73,8 +73,8 @@ func TestAHiddenFieldIsNotGuarded(t *testing.T) {
 		Same []corev1.Service
 	}]())
 	size := func(t reflect.Type) int64 { return int64(t.Size()) }
-	require.Equal(t, size(reflect.TypeFor[corev1.Service]()), g.Below("Same").Size)
-	require.Equal(t, size(reflect.TypeFor[corev1.Node]()), g.Below("Tagged").Size)
-	require.Equal(t, size(reflect.TypeFor[corev1.Pod]()), g.Below("Deep").Size)
-	require.Nil(t, g.Below("Twice"))
+	require.Equal(t, size(reflect.TypeFor[corev1.Service]()), g.Field("Same").Size)
+	require.Equal(t, size(reflect.TypeFor[corev1.Node]()), g.Field("Tagged").Size)
+	require.Equal(t, size(reflect.TypeFor[corev1.Pod]()), g.Field("Deep").Size)
+	require.Nil(t, g.Field("Twice"))
 }

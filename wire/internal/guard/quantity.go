@@ -18,10 +18,10 @@ const (
 	MaxNumerals = 1024
 )
 
-// Absurd reports whether the text of a quantity would take long to parse: whether
+// AbsurdQuantity reports whether the text of a quantity would take long to parse: whether
 // it is a number with too many digits or too long an exponent. White space around
 // it does not count.
-func Absurd(s []byte) bool {
+func AbsurdQuantity(s []byte) bool {
 	s = bytes.TrimSpace(s)
 	n := 0
 	for n < len(s) && isNumeric(s[n]) {
@@ -57,22 +57,22 @@ func PlainQuantity(s []byte) bool {
 
 func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
 
-// HoldsQuantity reports whether a value of t can hold a resource.Quantity.
-func HoldsQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
+// ReachesQuantity reports whether a value of t can lead to a resource.Quantity.
+func ReachesQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
 
-// HasQuantity reports whether a value of t is a resource.Quantity or has one in itself: not
+// ContainsQuantity reports whether a value of t is a resource.Quantity or has one in itself: not
 // behind a pointer, nor in a list or a map. To read a quantity may write to it: it keeps its
 // text when that is first asked for, and takes another form when it is compared with some.
-func HasQuantity(t reflect.Type) bool {
+func ContainsQuantity(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:
-		return HasQuantity(t.Elem())
+		return ContainsQuantity(t.Elem())
 	case reflect.Struct:
 		if t == reflect.TypeFor[resource.Quantity]() {
 			return true
 		}
 		for i := range t.NumField() {
-			if HasQuantity(t.Field(i).Type) {
+			if ContainsQuantity(t.Field(i).Type) {
 				return true
 			}
 		}
@@ -80,7 +80,7 @@ func HasQuantity(t reflect.Type) bool {
 	return false
 }
 
-// quantityWithin is HoldsQuantity; path holds the struct types on the way to t.
+// quantityWithin is ReachesQuantity; path holds the struct types on the way to t.
 func quantityWithin(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:

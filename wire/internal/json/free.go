@@ -6,9 +6,9 @@ import (
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/share"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // freeform decodes values without a Go type: objects become map[string]any, arrays
@@ -145,7 +145,7 @@ func (f *freeform) string(s *shape) error {
 	if err != nil {
 		return err
 	}
-	if !f.Left.Take(1, weight.Text) {
+	if !f.Budget.Take(1, guard.TextBytes) {
 		return fault.ErrUnusual
 	}
 	if plain && f.Pool != nil {
@@ -176,7 +176,7 @@ func (f *freeform) digits() error {
 	if err != nil {
 		return err
 	}
-	if !f.Left.Take(1, weight.Number) {
+	if !f.Budget.Take(1, guard.NumberBytes) {
 		return fault.ErrUnusual
 	}
 	if whole {
@@ -208,7 +208,7 @@ func (f *freeform) part(s *shape) error {
 		kind = nodeArrayPart
 	}
 	found, _, hash, keep := f.Find(s.share, raw)
-	if found != nil && f.Left < 0 {
+	if found != nil && f.Budget < 0 {
 		return fault.ErrUnusual
 	}
 	if found != nil {
@@ -250,11 +250,11 @@ func (f *freeform) container(s *shape) error {
 }
 
 func (f *freeform) elements(s *shape) (n int, err error) {
-	if !f.Left.Take(1, weight.List) {
+	if !f.Budget.Take(1, guard.ListBytes) {
 		return 0, fault.ErrUnusual
 	}
 	for more := f.enter(']'); more; n++ {
-		if !f.Left.Take(1, weight.Element) {
+		if !f.Budget.Take(1, guard.ElementBytes) {
 			return n, fault.ErrUnusual
 		}
 		if err = f.take(s); err != nil {
@@ -269,7 +269,7 @@ func (f *freeform) elements(s *shape) (n int, err error) {
 
 func (f *freeform) fields(s *shape) (n int, err error) {
 	likely := &s.first
-	size := weight.Untyped.First
+	size := guard.UntypedMap.First
 	for more := f.enter('}'); more; {
 		at, name, err := f.name(s, *likely)
 		if err != nil {
@@ -284,11 +284,11 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 		switch {
 		case at.dropped:
 			err = f.skip()
-		case !f.Left.Take(1, size):
+		case !f.Budget.Take(1, size):
 			err = fault.ErrUnusual
 		default:
 			err = f.fieldValue(at, name)
-			size = weight.Untyped.Each
+			size = guard.UntypedMap.Each
 			n++
 		}
 		if err != nil {
@@ -298,7 +298,7 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 			return n, err
 		}
 	}
-	if n == 0 && !f.Left.Take(1, weight.Untyped.Of(0)) {
+	if n == 0 && !f.Budget.Take(1, guard.UntypedMap.Of(0)) {
 		return 0, fault.ErrUnusual
 	}
 	return n, nil

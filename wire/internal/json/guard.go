@@ -10,7 +10,6 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // maxDepth is how deeply the reference reads.
@@ -21,10 +20,10 @@ const maxDepth = 10000
 // as the reference does: also at the first of two that have one name. The reference refuses invalid
 // JSON before it decodes anything, and so may end the look.
 func Check(g *guard.Guard, raw []byte) error {
-	c := check{walk: walk{Item: frame.Item{Raw: raw}}, left: weight.Of(len(raw))}
+	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: guard.BudgetOf(len(raw))}
 	switch err := c.value(g); err {
 	case fault.ErrTooDense:
-		return weight.Refused(len(raw))
+		return guard.TooDense(len(raw))
 	case fault.ErrUnusual:
 		return nil
 	default:
@@ -32,32 +31,32 @@ func Check(g *guard.Guard, raw []byte) error {
 	}
 }
 
-// Weigh returns about how many bytes of memory the reference makes of the JSON object raw, with
+// EstimateMemory returns about how many bytes of memory the reference makes of the JSON object raw, with
 // the room that it leaves in lists.
-func Weigh(g *guard.Guard, raw []byte) int64 {
-	c := check{walk: walk{Item: frame.Item{Raw: raw}}, left: math.MaxInt64, weighs: true}
+func EstimateMemory(g *guard.Guard, raw []byte) int64 {
+	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: math.MaxInt64, estimates: true}
 	_ = c.value(g)
-	return int64(math.MaxInt64-c.left) + int64(len(raw))
+	return int64(math.MaxInt64-c.budget) + int64(len(raw))
 }
 
 // check walks an object and counts the memory that the reference would make. It needs no tape.
 type check struct {
 	walk
-	left   weight.Left
-	depth  int
-	weighs bool // and judges no quantities
+	budget    guard.Budget
+	depth     int
+	estimates bool // and judges no quantities
 }
 
 // value passes over the next value, and fails if the reference must not read it. It fails with
 // ErrUnusual if the reference will refuse it.
 func (c *check) value(g *guard.Guard) error {
 	b := c.peek()
-	for g != nil && b != 'n' && (g.Form == guard.Pointer || g.Form == guard.Own) {
-		if g.Form == guard.Own {
-			g = g.Fitting(b == '{', b == '[')
+	for g != nil && b != 'n' && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
+		if g.Form == guard.Unmarshaler {
+			g = g.Alternative(b == '{', b == '[')
 			continue
 		}
-		if !c.left.Take(1, g.Size) {
+		if !c.budget.Take(1, g.Size) {
 			return fault.ErrTooDense
 		}
 		g = g.Elem
@@ -75,10 +74,10 @@ func (c *check) value(g *guard.Guard) error {
 	case len(text) == 0:
 		return fault.ErrUnusual
 	case g == nil:
-	case g.Form == guard.Any && b == '"' && !c.left.Take(1, weight.Text),
-		g.Form == guard.Any && (b == '-' || b-'0' < 10) && !c.left.Take(1, weight.Number):
+	case g.Form == guard.Any && b == '"' && !c.budget.Take(1, guard.TextBytes),
+		g.Form == guard.Any && (b == '-' || b-'0' < 10) && !c.budget.Take(1, guard.NumberBytes):
 		return fault.ErrTooDense
-	case g.Form == guard.Quantity && !c.weighs && (guard.Absurd(bytes.Trim(text, `"`)) || guard.Absurd(unquoted(text))):
+	case g.Form == guard.Quantity && !c.estimates && (guard.AbsurdQuantity(bytes.Trim(text, `"`)) || guard.AbsurdQuantity(unquoted(text))):
 		return fault.ErrQuantity
 	}
 	return nil
@@ -119,15 +118,15 @@ func (c *check) nested(g *guard.Guard, look func(*guard.Guard) error) error {
 func (c *check) elements(g *guard.Guard) error {
 	elem, size := g.Elem, g.Size
 	if g.Form == guard.Any {
-		if elem, size = g, weight.Element; !c.left.Take(1, weight.List) {
+		if elem, size = g, guard.ElementBytes; !c.budget.Take(1, guard.ListBytes) {
 			return fault.ErrTooDense
 		}
 	}
-	if c.weighs {
+	if c.estimates {
 		size *= 2
 	}
 	for more := c.enter(']'); more; {
-		if !c.left.Take(1, size) {
+		if !c.budget.Take(1, size) {
 			return fault.ErrTooDense
 		}
 		err := c.value(elem)
@@ -143,19 +142,19 @@ func (c *check) elements(g *guard.Guard) error {
 
 func (c *check) fields(g *guard.Guard) error {
 	each := g.Elem
-	var entries weight.Entries
+	var bytes guard.MapBytes
 	switch g.Form {
 	case guard.Any:
-		each, entries = g, weight.Untyped
+		each, bytes = g, guard.UntypedMap
 	case guard.Map:
-		entries = g.Entries
+		bytes = g.MapBytes
 	}
 	more := c.enter('}')
-	if g.Form != guard.Struct && !more && !c.left.Take(1, entries.Of(0)) || !c.left.Take(1, g.Size) {
+	if g.Form != guard.Struct && !more && !c.budget.Take(1, bytes.Of(0)) || !c.budget.Take(1, g.Size) {
 		return fault.ErrTooDense
 	}
-	for size := entries.First; more; size = entries.Each {
-		if !c.left.Take(1, size) {
+	for size := bytes.First; more; size = bytes.Each {
+		if !c.budget.Take(1, size) {
 			return fault.ErrTooDense
 		}
 		c.peek()
@@ -164,7 +163,7 @@ func (c *check) fields(g *guard.Guard) error {
 		name := c.Raw[start:c.at]
 		err := c.colon()
 		if err == nil && g.Form == guard.Struct {
-			err = c.value(g.Below(memory.String(unquoted(name))))
+			err = c.value(g.Field(memory.String(unquoted(name))))
 		} else if err == nil {
 			err = c.value(each)
 		}

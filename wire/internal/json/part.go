@@ -19,7 +19,7 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 		return d.make(k, at)
 	}
 	found, n, hash, keep := d.Find(k.share, raw)
-	if found != nil && d.Left < 0 {
+	if found != nil && d.Budget < 0 {
 		return fault.ErrUnusual
 	}
 	if found != nil {
@@ -94,7 +94,7 @@ func (d *Run) make(k *Kind, at unsafe.Pointer) error {
 }
 
 func (d *Run) pointer(k *Kind, at unsafe.Pointer) error {
-	if !d.Left.Take(1, int64(k.elem.size)) {
+	if !d.Budget.Take(1, int64(k.elem.size)) {
 		return fault.ErrUnusual
 	}
 	p := reflect.New(k.elem.typ).UnsafePointer()
@@ -130,7 +130,7 @@ func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
 		return fault.ErrUnusual
 	}
 	n := d.count(k.elem.first)
-	if n == uncountable || !d.Left.Take(n, int64(k.elem.size)) {
+	if n == uncountable || !d.Budget.Take(n, int64(k.elem.size)) {
 		return fault.ErrUnusual
 	}
 	array := k.elements.Make(n)
@@ -158,7 +158,7 @@ func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
 // layout.
 func (d *Run) strings(k *Kind, at unsafe.Pointer) error {
 	n := d.count(0)
-	if n == uncountable || !d.Left.Take(1, k.entries.Of(n)) {
+	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {
 		return fault.ErrUnusual
 	}
 	m := make(map[string]string, n)
@@ -190,7 +190,7 @@ func (d *Run) strings(k *Kind, at unsafe.Pointer) error {
 // pairs reads every other map.
 func (d *Run) pairs(k *Kind, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
-	if n == uncountable || !d.Left.Take(1, k.entries.Of(n)) {
+	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {
 		return fault.ErrUnusual
 	}
 	m := reflect.MakeMapWithSize(k.typ, n)

@@ -35,7 +35,7 @@ func (k *Kind) namesOfQuantities() (names [][]byte) {
 			for _, f := range k.table.fields {
 				follow(f.kind, `"`+f.name+`"`)
 			}
-		case k.quantity, k.elem != nil && k.op != opMap && guard.HasQuantity(k.elem.typ):
+		case k.quantity, k.elem != nil && k.op != opMap && guard.ContainsQuantity(k.elem.typ):
 			names = append(names, []byte(name))
 		case k.elem != nil:
 			follow(k.elem, name)

@@ -359,7 +359,7 @@ func (d *Run) quantity(at *resource.Quantity) error {
 		return err
 	}
 	raw := d.Raw[start:d.at]
-	if bytes.IndexByte(raw, '\\') >= 0 || guard.Absurd(bytes.Trim(raw, `"`)) {
+	if bytes.IndexByte(raw, '\\') >= 0 || guard.AbsurdQuantity(bytes.Trim(raw, `"`)) {
 		return fault.ErrUnusual
 	}
 	return fault.Unusual(at.UnmarshalJSON(raw))
@@ -373,11 +373,11 @@ func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 		return err
 	}
 	if k.guard != nil {
-		c := check{walk: start, left: d.Left}
+		c := check{walk: start, budget: d.Budget}
 		if c.value(k.guard) != nil {
 			return fault.ErrUnusual
 		}
-		d.Left = c.left
+		d.Budget = c.budget
 	}
 	raw := d.Raw[start.at:d.at:d.at]
 	value := reflect.NewAt(k.typ, at)

@@ -14,7 +14,6 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // sieve is the state of sifting one object.
@@ -54,7 +53,7 @@ func (l level) of(name string) level {
 // itself in h. A typed object is left without its TypeMeta. Sift also gives up at some
 // things that Decode understands, such as an escape in the name of the object.
 func (d *Run) Sift(kind *Kind, h *head.Head, i frame.Item, room *[]byte) (kept []byte, ok bool) {
-	d.walk, d.Left = walk{Item: i}, weight.Of(len(i.Raw))
+	d.walk, d.Budget = walk{Item: i}, guard.BudgetOf(len(i.Raw))
 	s := &d.sieve
 	s.head, s.out, s.done, s.cut, s.metadata = h, (*room)[:0], 0, false, false
 	defer func() {
@@ -75,7 +74,7 @@ func (d *Run) Sift(kind *Kind, h *head.Head, i frame.Item, room *[]byte) (kept [
 		return i.Raw, true
 	}
 	*room = append(s.out, i.Raw[s.done:]...)
-	return *room, d.Left.Take(len(i.Raw)-len(*room), weight.PerByte) // what is kept counts as all that there is
+	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // what is kept counts as all that there is
 }
 
 // idleText is the largest buffer, in bytes, that is kept between objects.
@@ -130,7 +129,7 @@ func (d *Run) sift(k *Kind, at level) error {
 	case opStruct:
 		return d.siftFields(k.table, at)
 	case opPointer:
-		if !d.Left.Take(1, int64(k.elem.size)) {
+		if !d.Budget.Take(1, int64(k.elem.size)) {
 			return fault.ErrUnusual
 		}
 		return d.sift(k.elem, below)
@@ -164,7 +163,7 @@ func (d *Run) siftSlice(k *Kind) error {
 		return fault.ErrUnusual
 	}
 	for more := d.enter(']'); more; {
-		if !d.Left.Take(1, int64(k.elem.size)) {
+		if !d.Budget.Take(1, int64(k.elem.size)) {
 			return fault.ErrUnusual
 		}
 		err := d.sift(k.elem, below)
@@ -183,11 +182,11 @@ func (d *Run) siftMap(k *Kind) error {
 		return fault.ErrUnusual
 	}
 	more := d.enter('}')
-	if !more && !d.Left.Take(1, k.entries.Of(0)) {
+	if !more && !d.Budget.Take(1, k.mapBytes.Of(0)) {
 		return fault.ErrUnusual
 	}
-	for size := k.entries.First; more; size = k.entries.Each {
-		if !d.Left.Take(1, size) {
+	for size := k.mapBytes.First; more; size = k.mapBytes.Each {
+		if !d.Budget.Take(1, size) {
 			return fault.ErrUnusual
 		}
 		err := d.siftText()

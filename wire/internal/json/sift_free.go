@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // siftAny sifts a value without a Go type, as a freeform reads it.
@@ -22,7 +22,7 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 	}
 	switch c {
 	case '"':
-		if !d.Left.Take(1, weight.Text) {
+		if !d.Budget.Take(1, guard.TextBytes) {
 			return fault.ErrUnusual
 		}
 		return d.siftText()
@@ -37,7 +37,7 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 	if err != nil {
 		return err
 	}
-	if !d.Left.Take(1, weight.Number) {
+	if !d.Budget.Take(1, guard.NumberBytes) {
 		return fault.ErrUnusual
 	}
 	if whole {
@@ -50,11 +50,11 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 }
 
 func (d *Run) siftArray(wanted *selection.Tree) error {
-	if !d.Left.Take(1, weight.List) {
+	if !d.Budget.Take(1, guard.ListBytes) {
 		return fault.ErrUnusual
 	}
 	for more := d.enter(']'); more; {
-		if !d.Left.Take(1, weight.Element) {
+		if !d.Budget.Take(1, guard.ElementBytes) {
 			return fault.ErrUnusual
 		}
 		err := d.siftAny(wanted, below)
@@ -73,7 +73,7 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
-	size := weight.Untyped.First
+	size := guard.UntypedMap.First
 	more := d.enter('}')
 	for r := (row{end: d.at}); more; {
 		d.peek()
@@ -84,10 +84,10 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 		}
 		sub, stays := wanted.Field(memory.String(name))
 		if stays {
-			if !d.Left.Take(1, size) {
+			if !d.Budget.Take(1, size) {
 				return fault.ErrUnusual
 			}
-			size = weight.Untyped.Each
+			size = guard.UntypedMap.Each
 			d.stays(&r, start)
 			d.peek()
 			start = d.at
@@ -105,7 +105,7 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 			return err
 		}
 	}
-	if size == weight.Untyped.First && !d.Left.Take(1, weight.Untyped.Of(0)) {
+	if size == guard.UntypedMap.First && !d.Budget.Take(1, guard.UntypedMap.Of(0)) {
 		return fault.ErrUnusual
 	}
 	return nil

@@ -16,7 +16,6 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Kind says how to read values of one Go type from JSON. It is built once for
@@ -35,7 +34,7 @@ type Kind struct {
 	share    *share.Site    // nil where sharing cannot pay
 	quantity bool           // a type that is not read here holds quantities
 	guard    *guard.Guard   // of a type that is not read here; may be nil
-	entries  weight.Entries // of a map
+	mapBytes guard.MapBytes // of a map
 
 	quantities func() [][]byte // of a pointer, a slice or a map; see namesOfQuantities
 }
@@ -203,7 +202,7 @@ func (k *Kind) leave() {
 
 // setGuard is for types that are not read here.
 func (k *Kind) setGuard() {
-	k.quantity = guard.HoldsQuantity(k.typ)
+	k.quantity = guard.ReachesQuantity(k.typ)
 	if g := guard.Of(k.typ); g != nil && g.Form != guard.Raw {
 		k.guard = g
 	}
@@ -253,7 +252,7 @@ func (k *Kind) setMap(s *selection.Tree) {
 		return
 	}
 	k.op, k.elem, k.quantities = opMap, makeKind(k.typ.Elem(), s), sync.OnceValue(k.namesOfQuantities)
-	k.entries = weight.OfEntries(key, k.typ.Elem())
+	k.mapBytes = guard.MapBytesOf(key, k.typ.Elem())
 	k.share = share.SiteOf(partName{k.typ, opMap, s.Key()})
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Guard says what generated code makes of a message, and where that must be looked at first:
@@ -24,10 +23,10 @@ type Guard struct {
 
 // guarded is a field of a message. The zero guarded needs no look.
 type guarded struct {
-	each    int64          // bytes of memory for each time that the field is there
-	numbers bool           // it is a list of numbers, which may be packed
-	entries weight.Entries // of a map
-	below   *Guard         // of the messages in the field; may be nil
+	each     int64          // bytes of memory for each time that the field is there
+	numbers  bool           // it is a list of numbers, which may be packed
+	mapBytes guard.MapBytes // of a map
+	below    *Guard         // of the messages in the field; may be nil
 }
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
@@ -94,7 +93,7 @@ func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 		}
 		return f
 	case kind == reflect.Map && !readsItself:
-		return guarded{entries: weight.OfEntries(t.Key(), t.Elem()), below: GuardOf(t, known)}
+		return guarded{mapBytes: guard.MapBytesOf(t.Key(), t.Elem()), below: GuardOf(t, known)}
 	}
 	return guarded{below: GuardOf(t, known)}
 }
@@ -109,21 +108,21 @@ func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 // become too much memory. Check reads the bytes as that code does: numbers wrap around, and
 // unknown groups are skipped. It stops where that code would fail.
 func (g *Guard) Check(msg []byte) error {
-	left := weight.Of(len(msg))
-	err := g.check(msg, &left)
+	budget := guard.BudgetOf(len(msg))
+	err := g.check(msg, &budget)
 	if err == fault.ErrTooDense {
-		return weight.Refused(len(msg))
+		return guard.TooDense(len(msg))
 	}
 	return err
 }
 
 // check is Check for a message that may become as much memory as is left.
-func (g *Guard) check(msg []byte, left *weight.Left) error {
+func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 	if g == nil {
 		return nil
 	}
 	if g.entry {
-		return g.checkEntry(msg, left)
+		return g.checkEntry(msg, budget)
 	}
 	before := int32(0)
 	for at := 0; at < len(msg); {
@@ -133,7 +132,7 @@ func (g *Guard) check(msg []byte, left *weight.Left) error {
 			return nil
 		}
 		f := g.field(number)
-		if !f.take(left, number == before) {
+		if !f.take(budget, number == before) {
 			return fault.ErrTooDense
 		}
 		before = number
@@ -147,13 +146,13 @@ func (g *Guard) check(msg []byte, left *weight.Left) error {
 		if end < 0 {
 			return nil
 		}
-		if g.quantity && guard.Absurd(msg[start:end]) {
+		if g.quantity && guard.AbsurdQuantity(msg[start:end]) {
 			return fault.ErrQuantity
 		}
-		if f.numbers && !left.Take(end-start, f.each) {
+		if f.numbers && !budget.Take(end-start, f.each) {
 			return fault.ErrTooDense
 		}
-		if err := f.below.check(msg[start:end], left); err != nil {
+		if err := f.below.check(msg[start:end], budget); err != nil {
 			return err
 		}
 		at = end
@@ -162,20 +161,20 @@ func (g *Guard) check(msg []byte, left *weight.Left) error {
 }
 
 // take takes what the field makes. again means that the field before was the same.
-func (f *guarded) take(left *weight.Left, again bool) bool {
+func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	switch {
-	case f.entries == (weight.Entries{}):
-		return left.Take(1, f.each)
+	case f.mapBytes == (guard.MapBytes{}):
+		return budget.Take(1, f.each)
 	case again:
-		return left.Take(1, f.entries.Each)
+		return budget.Take(1, f.mapBytes.Each)
 	}
-	return left.Take(1, f.entries.First)
+	return budget.Take(1, f.mapBytes.First)
 }
 
 // checkEntry is check for an entry of a map. Generated code ignores the wire
 // types in it, and lets a key or a value reach beyond the entry into all that
 // follows: each of a million entries could copy what comes after it.
-func (g *Guard) checkEntry(entry []byte, left *weight.Left) error {
+func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 	values := 0
 	for at := 0; at < len(entry); {
 		tag, after := looseVarint(entry, at)
@@ -195,10 +194,10 @@ func (g *Guard) checkEntry(entry []byte, left *weight.Left) error {
 		}
 		if number == 2 {
 			value := g.field(2)
-			if values++; values > 1 && !left.Take(1, value.each) {
+			if values++; values > 1 && !budget.Take(1, value.each) {
 				return fault.ErrTooDense // each is made, and the last one kept
 			}
-			if err := value.below.check(entry[start:end], left); err != nil {
+			if err := value.below.check(entry[start:end], budget); err != nil {
 				return err
 			}
 		}

@@ -102,7 +102,7 @@ func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 		case tag != f.tag:
 			return fault.ErrUnusual
 		case f.wire == frame.WireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
-			if !d.Left.Take(1, f.each) {
+			if !d.Budget.Take(1, f.each) {
 				return fault.ErrUnusual
 			}
 			d.number(f, unsafe.Add(at, f.offset), value)
@@ -217,7 +217,7 @@ func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	case opOwn:
 		return d.readOwn(f, at, raw)
 	case opStringPtr:
-		if !d.Left.Take(1, f.each) {
+		if !d.Budget.Take(1, f.each) {
 			return fault.ErrUnusual
 		}
 		s := new(string)
@@ -302,7 +302,7 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 		return d.make(f, raw, count, old)
 	}
 	found, n, hash, keep := d.Find(f.share, raw)
-	if found != nil && d.Left < 0 {
+	if found != nil && d.Budget < 0 {
 		return nil, 0, fault.ErrUnusual
 	}
 	if found != nil {
@@ -326,7 +326,7 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 
 // readOwn has a type read itself.
 func (d *Run) readOwn(f *tableField, at unsafe.Pointer, raw []byte) error {
-	if f.guard.check(raw, &d.Left) != nil {
+	if f.guard.check(raw, &d.Budget) != nil {
 		return fault.ErrUnusual
 	}
 	return fault.Unusual(f.own(at, raw))
@@ -335,7 +335,7 @@ func (d *Run) readOwn(f *tableField, at unsafe.Pointer, raw []byte) error {
 // make decodes a part into memory of its own. It counts the memory first, and gives up if the
 // object becomes too large.
 func (d *Run) make(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
-	if f.op == opMap && !d.Left.Take(1, f.pairs.entries.Of(count)) || !d.Left.Take(count, f.each) {
+	if f.op == opMap && !d.Budget.Take(1, f.pairs.mapBytes.Of(count)) || !d.Budget.Take(count, f.each) {
 		return nil, 0, fault.ErrUnusual
 	}
 	switch f.op {

@@ -12,12 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/head"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // sieve is the state of sifting one object.
 type sieve struct {
-	left     weight.Left // of the object
+	budget   guard.Budget // of the object
 	edits    []edit
 	time     metav1.Time
 	quantity resource.Quantity
@@ -48,9 +47,9 @@ func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept [
 		}
 	}()
 	s.edits = s.edits[:0]
-	s.left = weight.Of(len(raw))
+	s.budget = guard.BudgetOf(len(raw))
 	cut, ok := s.fields(table, raw, 0)
-	if !ok || !s.left.Take(cut, weight.PerByte) { // what is kept counts as all that there is
+	if !ok || !s.budget.Take(cut, guard.MemoryPerByte) { // what is kept counts as all that there is
 		return nil, false
 	}
 	if len(s.edits) > 0 {
@@ -133,11 +132,11 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 func (s *sieve) take(f *tableField, again bool) bool {
 	switch {
 	case f.op != opMap:
-		return s.left.Take(1, f.each)
+		return s.budget.Take(1, f.each)
 	case again:
-		return s.left.Take(1, f.pairs.entries.Each)
+		return s.budget.Take(1, f.pairs.mapBytes.Each)
 	}
-	return s.left.Take(1, f.pairs.entries.First)
+	return s.budget.Take(1, f.pairs.mapBytes.First)
 }
 
 // value checks a value that is bytes.
@@ -182,7 +181,7 @@ func (s *sieve) own(f *tableField, raw []byte) bool {
 			return true
 		}
 	}
-	return f.guard.check(raw, &s.left) == nil && f.own(reflect.New(f.typ).UnsafePointer(), raw) == nil
+	return f.guard.check(raw, &s.budget) == nil && f.own(reflect.New(f.typ).UnsafePointer(), raw) == nil
 }
 
 // apply appends what is left of raw to dst.

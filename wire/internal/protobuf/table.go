@@ -17,7 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Table says how the fields of one Go struct are read from protobuf, or
@@ -89,11 +88,11 @@ type tableField struct {
 
 // pairs says how the entries of a map are read.
 type pairs struct {
-	typ     reflect.Type
-	key     reflect.Type
-	value   *tableField // as if it were a field of the entry
-	entries weight.Entries
-	read    func(d *Run, m *pairs, at unsafe.Pointer, run []byte, n int) error
+	typ      reflect.Type
+	key      reflect.Type
+	value    *tableField // as if it were a field of the entry
+	mapBytes guard.MapBytes
+	read     func(d *Run, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
 // partName names a kind of part in protobuf: the type of what is pointed to,
@@ -214,7 +213,7 @@ func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 }
 
 func (f *tableField) setValue(s *selection.Tree) (err error) {
-	f.notes = guard.HasQuantity(f.typ)
+	f.notes = guard.ContainsQuantity(f.typ)
 	switch kind := f.typ.Kind(); {
 	case HasTable(f.typ):
 		f.op = opStruct
@@ -301,7 +300,7 @@ func (f *tableField) setMap(s *selection.Tree) error {
 		return err
 	}
 	f.op, f.share, f.partly, f.leads = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil, value.leads
-	f.pairs = &pairs{typ: t, key: t.Key(), value: value, entries: weight.OfEntries(t.Key(), t.Elem()), read: readAnyPairs}
+	f.pairs = &pairs{typ: t, key: t.Key(), value: value, mapBytes: guard.MapBytesOf(t.Key(), t.Elem()), read: readAnyPairs}
 	switch {
 	case value.wire != frame.WireBytes:
 		return fmt.Errorf("no way to read a map of %v", value.typ)
@@ -336,7 +335,7 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 	// 1 is its only field; what else there may be, the reference looks at, and
 	// at lengths of more than one byte, too.
-	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.Absurd(raw[2:]) {
+	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.AbsurdQuantity(raw[2:]) {
 		return fault.ErrUnusual
 	}
 	return q.Unmarshal(raw)

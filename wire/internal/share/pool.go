@@ -7,8 +7,8 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
-	"github.com/millrace-dev/millrace/wire/internal/weight"
 )
 
 // Pool lets objects share equal parts. It knows a part by the bytes from which it
@@ -30,7 +30,7 @@ type part struct {
 	n     uint32 // the length of a slice or string
 	holds uint32 // bytes: those of raw, and of the parts within it
 
-	weight weight.Left // what decoding it took of an object
+	memory guard.Budget // what decoding it took of an object
 }
 
 // unit is a kind of part: a type, an encoding and a projection. Parts are shared
@@ -64,7 +64,7 @@ func (p *Pool) hash(u *unit, raw []byte) uint64 {
 
 // lookup returns the part that was decoded from raw, or nil, and how many bytes
 // are remembered for it and what is within it, and what decoding it took of an object.
-func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int, took weight.Left) {
+func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int, took guard.Budget) {
 	found := p.parts.find(hash)
 	if found == nil || found.unit != u {
 		return nil, 0, 0, 0
@@ -76,15 +76,15 @@ func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, h
 	if string(known) != string(raw) {
 		return nil, 0, 0, 0
 	}
-	return at, int(found.n), int(found.holds), found.weight
+	return at, int(found.n), int(found.holds), found.memory
 }
 
 // remember makes a part known to later lookups, as long as somebody uses it. at
 // points to memory of its own: that of a struct, of a slice's elements, of a
 // map, or of a string, which has no raw. raw must not change any more. holds is
 // as Sharer.Kept says.
-func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took weight.Left) {
-	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), weight: took}
+func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took guard.Budget) {
+	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), memory: took}
 	p.parts.add(made)
 	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
 }

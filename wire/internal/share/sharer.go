@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unsafe"
 
-	"github.com/millrace-dev/millrace/wire/internal/weight"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
 // Sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is
@@ -12,17 +12,17 @@ import (
 // almost nothing. Without a pool it finds nothing.
 type Sharer struct {
 	Pool   *Pool
-	Left   weight.Left // how much memory the object may still become, shared or not
-	trials []trial     // by site
-	object uint8       // which object is at hand, counted round
-	left   int         // how many bytes of the object may still be looked for
+	Budget guard.Budget // how much memory the object may still become, shared or not
+	trials []trial      // by site
+	object uint8        // which object is at hand, counted round
+	left   int          // how many bytes of the object may still be looked for
 
 	// While a part that will be remembered is decoded, parts within it are looked
 	// for but not remembered, because its bytes include theirs. Those found must
 	// not hold more than room bytes.
-	keeping bool
-	room    int
-	before  weight.Left // what was left when the part began
+	keeping      bool
+	room         int
+	budgetBefore guard.Budget // what was left when the part began
 }
 
 // trial is how often a kind of part was lately looked for and found, and how many
@@ -43,7 +43,7 @@ const (
 // Begin is called for each object, of so many bytes.
 func (s *Sharer) Begin(object uint8, size int) {
 	s.object, s.left, s.keeping = object, looksPerByte*size, false
-	s.Left = weight.Of(size)
+	s.Budget = guard.BudgetOf(size)
 }
 
 // Another returns an object that is not the one at hand.
@@ -97,7 +97,7 @@ func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash ui
 	default:
 		s.trials[at.Number].found++
 		s.room -= holds
-		s.Left -= took
+		s.Budget -= took
 	}
 	return part, n, hash, keep
 }
@@ -105,12 +105,12 @@ func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash ui
 // Remember makes the part that was last begun known to the pool. at, n and holds are as for
 // Pool.remember.
 func (s *Sharer) Remember(part *Site, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
-	s.Pool.remember(part.unit, hash, raw, at, n, holds, s.before-s.Left)
+	s.Pool.remember(part.unit, hash, raw, at, n, holds, s.budgetBefore-s.Budget)
 }
 
 // Keep begins a part that will be remembered, and returns a copy of its bytes.
 func (s *Sharer) Keep(raw []byte) []byte {
-	s.keeping, s.room, s.before = true, len(raw), s.Left
+	s.keeping, s.room, s.budgetBefore = true, len(raw), s.Budget
 	return bytes.Clone(raw)
 }
 
@@ -124,7 +124,7 @@ func (s *Sharer) Kept(raw []byte) (holds int) {
 
 // Resume makes s continue with the part that other was about to decode.
 func (s *Sharer) Resume(other *Sharer) {
-	s.keeping, s.room, s.Left = other.keeping, other.room, other.Left
+	s.keeping, s.room, s.Budget = other.keeping, other.room, other.Budget
 }
 
 // Forget forgets how often each kind of part was found.
