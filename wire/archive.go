@@ -129,7 +129,7 @@ func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, err
 }
 
 func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error) {
-	x.packer, x.in = p, p.shelf.NewExtract(raw)
+	x.packer, x.in = p, p.compressor.NewArchiveReader(raw)
 	if n < 0 {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d objects", ErrDamaged, n)}
 	}
@@ -172,7 +172,7 @@ const initialCommon = 16
 type archiveReader struct {
 	headsOnly bool // nothing is to be read but metadata, so that any type will do
 	packer    *Packer
-	in        *pack.Extract
+	in        *pack.ArchiveReader
 	goType    reflect.Type // what an object points to
 	metas     []*sharedMeta
 	codecs    []*codec

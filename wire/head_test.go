@@ -121,7 +121,7 @@ func TestAFlippedBitIsAnError(t *testing.T) {
 		all = append(all, packed)
 	}
 	for n, o := range all {
-		data := unsafe.Slice(unsafe.StringData(o.text.Prefix()), o.text.Held())
+		data := unsafe.Slice(unsafe.StringData(o.text.Prefix()), o.text.HeldBytes())
 		harmless := 0
 		for at := range data {
 			o.damaged.Store(false)

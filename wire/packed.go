@@ -157,7 +157,7 @@ func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 // Size is the number of bytes of memory that the object takes, without the opened one that Open returns. Labels and owners that
 // objects have in common count for the first of them.
 func (o *Packed) Size() int {
-	size := o.text.Held() + packedSize
+	size := o.text.HeldBytes() + packedSize
 	if o.meta.firstName == o.GetName() {
 		size += o.meta.memorySize()
 	}

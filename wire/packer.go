@@ -27,7 +27,7 @@ const mediaPacked = "packed bytes"
 // the same controller, with which it shares nearly all, or else against samples of all
 // objects. Make it with NewPacker. It is safe for concurrent use.
 type Packer struct {
-	shelf           *pack.Shelf
+	compressor      *pack.Compressor
 	metas           *metaTable
 	codecs          codecs
 	sharingDecoders sync.Pool // of *bodyDecoders
@@ -73,7 +73,7 @@ const maxRecentBytes = 1 << 16
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
 func NewPacker(pool *Pool) *Packer {
-	p := &Packer{shelf: pack.NewShelf(), metas: new(metaTable), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
+	p := &Packer{compressor: pack.NewCompressor(), metas: new(metaTable), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.sharingDecoders.New = func() any { return newBodyDecoders(pool) }
 	p.plainDecoders.New = func() any { return newBodyDecoders(nil) }
 	return p
@@ -187,7 +187,7 @@ func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	if !ok {
 		meta = metaOfUnpacked(c, o)
 	}
-	return &Packed{packer: p, meta: meta, text: p.shelf.Pack(meta.group, raw[:head], raw[head:]), headEnds: at}, nil
+	return &Packed{packer: p, meta: meta, text: p.compressor.Pack(meta.group, raw[:head], raw[head:]), headEnds: at}, nil
 }
 
 // packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
@@ -196,7 +196,7 @@ func (p *Packer) packBytes(c *codec, h *head.Head, raw []byte) *Packed {
 	var room [256]byte
 	prefix, at := appendNames(room[:0], h.Name, h.UID, h.RV)
 	prefix = appendRest(prefix, h.Generation, p.annotations, h.Annotation)
-	return &Packed{packer: p, meta: meta, text: p.shelf.Pack(meta.group, prefix, raw), headEnds: at}
+	return &Packed{packer: p, meta: meta, text: p.compressor.Pack(meta.group, prefix, raw), headEnds: at}
 }
 
 // packWhole returns a Packed that holds o itself.
@@ -277,7 +277,7 @@ func (p *Packer) content(o *Packed) (any, error) {
 
 // raw appends the bytes of o.
 func (p *Packer) raw(dst []byte, o *Packed) ([]byte, error) {
-	return o.packer.shelf.Unpack(dst, o.text)
+	return o.packer.compressor.Unpack(dst, o.text)
 }
 
 // unpack decodes the object of o with one of some decoders, which are *bodyDecoders.
@@ -390,7 +390,7 @@ func (p *Packer) shareOpened(o *Packed, opened object.Object) object.Object {
 
 // noteDamage notes that o is damaged, and returns the error that says so.
 func (p *Packer) noteDamage(o *Packed, err error) error {
-	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
+	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.HeldBytes(), Err: err}
 	if !o.damaged.Swap(true) && p.onDamage != nil {
 		p.onDamage(o, err)
 	}
@@ -398,5 +398,5 @@ func (p *Packer) noteDamage(o *Packed, err error) error {
 }
 
 func (p *Packer) lock(o *Packed) *sync.Mutex {
-	return &p.locks[(o.name^o.uid^uint32(o.text.Held()))%uint32(len(p.locks))]
+	return &p.locks[(o.name^o.uid^uint32(o.text.HeldBytes()))%uint32(len(p.locks))]
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// An Archive writes texts so that another shelf can take them back as they are. Each base
+// An Archive writes texts so that another Compressor can take them back as they are. Each base
 // is written with the first text that needs it, and has a number from then on:
 //
-//	text  form, checksum, size, prefix, base, and the bytes unless it is a founder
+//	text  form, checksum, size, prefix, base, and the bytes unless it is a base itself
 //	base  its number; 0 for none; the next one where its own text follows
 //
 // The zero Archive has written nothing. It belongs to one goroutine.
@@ -20,7 +20,7 @@ func (a *Archive) Append(dst []byte, t Text) []byte {
 	dst = binary.AppendUvarint(dst, uint64(t.size))
 	dst = AppendString(dst, t.Prefix())
 	dst = a.appendBase(dst, t.base)
-	if t.form == founder {
+	if t.form == isBase {
 		return dst
 	}
 	return AppendString(dst, t.data[t.head:])
@@ -37,14 +37,14 @@ func (a *Archive) appendBase(dst []byte, b *base) []byte {
 		a.numbers = make(map[*base]uint64)
 	}
 	var own []byte
-	if b.ground == 0 { // of what it is compressed against, which has a lower number
+	if b.samples == 0 { // of what it is compressed against, which has a lower number
 		own = a.appendBase(nil, b.base)
 	}
 	number := uint64(len(a.numbers) + 1)
 	a.numbers[b] = number
 	dst = binary.AppendUvarint(dst, number)
 	dst = binary.LittleEndian.AppendUint32(append(dst, byte(b.form)), b.sum)
-	dst = binary.AppendUvarint(dst, uint64(b.ground))
+	dst = binary.AppendUvarint(dst, uint64(b.samples))
 	dst = binary.AppendUvarint(dst, uint64(b.size))
 	dst = append(dst, own...)
 	return AppendString(dst, b.data)
@@ -55,127 +55,129 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// Extract reads what an Archive wrote. Its texts keep nothing of the bytes that are read.
+// ArchiveReader reads what an Archive wrote. Its texts keep nothing of the bytes that are read.
 // It belongs to one goroutine.
-type Extract struct {
-	Input
-	shelf *Shelf
-	bases []*base
+type ArchiveReader struct {
+	input
+	compressor *Compressor
+	bases      []*base
 }
 
-// NewExtract returns one that reads raw for a shelf.
-func (s *Shelf) NewExtract(raw []byte) *Extract { return &Extract{Input: Input{rest: raw}, shelf: s} }
+// NewArchiveReader returns a reader of raw, whose texts c can expand.
+func (c *Compressor) NewArchiveReader(raw []byte) *ArchiveReader {
+	return &ArchiveReader{input: input{rest: raw}, compressor: c}
+}
 
-// largestText is how many bytes a text may say that it comes to: twice what is read of an
+// maxText is how many bytes a text may say that it comes to: twice what is read of an
 // API server.
-const largestText = 32 << 20
+const maxText = 32 << 20
 
 // Text reads a text of a group. It fails with ErrDamaged where the bytes are none that an
 // Archive wrote, as far as can be told without expanding them.
-func (x *Extract) Text(group string) (Text, error) {
+func (x *ArchiveReader) Text(group string) (Text, error) {
 	form, sum, size, prefix := form(x.Byte()), x.uint32(), x.Uvarint(), x.Bytes()
 	base, err := x.base(false)
 	if err != nil {
 		return Text{}, err
 	}
-	if form == founder {
+	if form == isBase {
 		if base == nil || size != uint64(base.size) || x.failed {
-			return Text{}, damaged("a first of a group")
+			return Text{}, errDamaged("a first of a group")
 		}
-		data := join(prefix, []byte(base.data))
+		data := concat(prefix, []byte(base.data))
 		base.data = data[len(prefix):] // nobody else has it yet
-		x.shelf.adopt(group, base)
-		return Text{data: data, base: base, size: base.size, head: uint32(len(prefix)), sum: sum, form: founder}, nil
+		x.compressor.addToGroup(group, base)
+		return Text{data: data, base: base, size: base.size, head: uint32(len(prefix)), sum: sum, form: isBase}, nil
 	}
 	data := x.Bytes()
-	if x.failed || !fits(form, size, len(data), base) || len(prefix) > largestText {
-		return Text{}, damaged("a text")
+	if x.failed || !fits(form, size, len(data), base) || len(prefix) > maxText {
+		return Text{}, errDamaged("a text")
 	}
-	return Text{data: join(prefix, data), base: base, size: uint32(size), head: uint32(len(prefix)), sum: sum, form: form}, nil
+	return Text{data: concat(prefix, data), base: base, size: uint32(size), head: uint32(len(prefix)), sum: sum, form: form}, nil
 }
 
 // fits reports whether a text may be like that.
 func fits(form form, size uint64, held int, base *base) bool {
 	if form == plain {
-		return base == nil && size == uint64(held) && held <= largestText
+		return base == nil && size == uint64(held) && held <= maxText
 	}
-	return form == packed && size <= largestText && held <= int(size)
+	return form == packed && size <= maxText && held <= int(size)
 }
 
-// base reads a base, or the number of one that was read: a ground if no other may be there.
-func (x *Extract) base(onlyGround bool) (*base, error) {
+// base reads a base, or the number of one that was read. With onlySamples, no other base may be there.
+func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	number := x.Uvarint()
 	switch {
 	case x.failed:
-		return nil, damaged("a base")
+		return nil, errDamaged("a base")
 	case number == 0:
 		return nil, nil
 	case number <= uint64(len(x.bases)):
 		have := x.bases[number-1]
-		if onlyGround && have.ground == 0 {
-			return nil, damaged("a ground")
+		if onlySamples && have.samples == 0 {
+			return nil, errDamaged("a ground")
 		}
 		return have, nil
 	}
-	form, sum, ground, size := form(x.Byte()), x.uint32(), uint32(x.Uvarint()), x.Uvarint()
-	if ground > 0 && form != plain || onlyGround && ground == 0 {
-		return nil, damaged("a ground")
+	form, sum, samples, size := form(x.Byte()), x.uint32(), uint32(x.Uvarint()), x.Uvarint()
+	if samples > 0 && form != plain || onlySamples && samples == 0 {
+		return nil, errDamaged("a ground")
 	}
 	var own *base
-	if ground == 0 {
+	if samples == 0 {
 		var err error
 		if own, err = x.base(true); err != nil {
 			return nil, err
 		}
 	}
 	data := x.Bytes()
-	if x.failed || number != uint64(len(x.bases)+1) || !fits(form, size, len(data), own) || size > largest {
-		return nil, damaged("a base")
+	if x.failed || number != uint64(len(x.bases)+1) || !fits(form, size, len(data), own) || size > maxBase {
+		return nil, errDamaged("a base")
 	}
-	b := &base{Text: Text{data: string(data), base: own, size: uint32(size), sum: sum, form: form}, ground: ground}
+	b := &base{Text: Text{data: string(data), base: own, size: uint32(size), sum: sum, form: form}, samples: samples}
 	x.bases = append(x.bases, b)
-	if ground > 0 {
-		x.shelf.settle(b)
+	if samples > 0 {
+		x.compressor.addSamples(b)
 	}
 	return b, nil
 }
 
-// adopt makes b a base of its group, for the texts that come.
-func (s *Shelf) adopt(group string, b *base) {
+// addToGroup makes b a base of its group, for later texts.
+func (c *Compressor) addToGroup(group string, b *base) {
 	if group == "" {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.join(group, b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.addBase(group, b)
 }
 
-// settle makes b the ground if there is no later one.
-func (s *Shelf) settle(b *base) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ground == nil || s.ground.ground < b.ground {
-		s.ground = b
+// addSamples makes b the samples if there are no later ones.
+func (c *Compressor) addSamples(b *base) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.samples == nil || c.samples.samples < b.samples {
+		c.samples = b
 	}
 }
 
-func damaged(what string) error { return fmt.Errorf("%w: %s is none", ErrDamaged, what) }
+func errDamaged(what string) error { return fmt.Errorf("%w: %s is none", ErrDamaged, what) }
 
-// Input is bytes that are being read. After the first part that is not there, all that is
+// input is bytes that are being read. After the first part that is not there, all that is
 // read is zero.
-type Input struct {
+type input struct {
 	rest   []byte
 	failed bool
 }
 
 // Failed reports whether something was not there.
-func (i *Input) Failed() bool { return i.failed }
+func (i *input) Failed() bool { return i.failed }
 
 // Left is how many bytes have not been read.
-func (i *Input) Left() int { return len(i.rest) }
+func (i *input) Left() int { return len(i.rest) }
 
 // Byte reads one byte.
-func (i *Input) Byte() byte {
+func (i *input) Byte() byte {
 	if len(i.rest) == 0 {
 		i.failed = true
 		return 0
@@ -185,7 +187,7 @@ func (i *Input) Byte() byte {
 	return b
 }
 
-func (i *Input) uint32() uint32 {
+func (i *input) uint32() uint32 {
 	if len(i.rest) < 4 {
 		i.failed, i.rest = true, nil
 		return 0
@@ -196,7 +198,7 @@ func (i *Input) uint32() uint32 {
 }
 
 // Uvarint reads a number.
-func (i *Input) Uvarint() uint64 {
+func (i *input) Uvarint() uint64 {
 	n, size := binary.Uvarint(i.rest)
 	if size <= 0 {
 		i.failed, i.rest = true, nil
@@ -207,7 +209,7 @@ func (i *Input) Uvarint() uint64 {
 }
 
 // Bytes reads what AppendString wrote, which is a part of the bytes that are read.
-func (i *Input) Bytes() []byte {
+func (i *input) Bytes() []byte {
 	n := i.Uvarint()
 	if n > uint64(len(i.rest)) {
 		i.failed, i.rest = true, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Text is bytes as a shelf keeps them, behind a prefix of the caller's that is kept as it
+// Text is compressed bytes behind a prefix of the caller's that is kept as it
 // is. The zero Text is empty.
 type Text struct {
 	data string // prefix and bytes
@@ -25,16 +25,16 @@ type Text struct {
 type form uint8
 
 const (
-	plain   form = iota // the bytes are as they were
-	packed              // they are compressed, against base if there is one
-	founder             // it is base itself
+	plain  form = iota // the bytes are as they were
+	packed             // they are compressed, against base if there is one
+	isBase             // it is base itself
 )
 
 // base is a text that others are compressed against. It has no prefix.
 type base struct {
 	Text
-	ground uint32                   // it is samples, and no member of a group: which one since the first, from 1
-	ready  weak.Pointer[dictionary] // plain and ready for use; guarded by Shelf.mu
+	samples uint32                   // not 0 if it has samples, and is no member of a group: which ones since the first, from 1
+	dict    weak.Pointer[dictionary] // the base, expanded; guarded by Compressor.mu
 }
 
 // ErrDamaged means that bytes which were packed cannot be had back.
@@ -49,8 +49,8 @@ func (t Text) Prefix() string { return t.data[:t.head] }
 // Size is how many bytes there are, uncompressed.
 func (t Text) Size() int { return int(t.size) }
 
-// Held is how many bytes t keeps in memory, without those of its base.
-func (t Text) Held() int { return len(t.data) }
+// HeldBytes is how many bytes t keeps in memory, without those of its base.
+func (t Text) HeldBytes() int { return len(t.data) }
 
 // castagnoli is the polynomial for which processors have an instruction: to check the bytes
 // takes far less time than to expand them.
@@ -64,17 +64,17 @@ func sumOf(prefix, raw []byte) uint32 {
 
 // Unpack appends the bytes of t to dst, without the prefix. It fails with ErrDamaged where
 // they, or the prefix, are not what was packed.
-func (s *Shelf) Unpack(dst []byte, t Text) ([]byte, error) {
+func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	start := len(dst)
 	form, from := t.form, t.base
-	if form == founder {
+	if form == isBase {
 		form, from = from.form, from.base
 	}
 	if form == plain {
 		dst = append(dst, t.data[t.head:]...)
 	} else {
 		var err error
-		if dst, err = s.expand(dst, from, t.data[t.head:], int(t.size)); err != nil {
+		if dst, err = c.expand(dst, from, t.data[t.head:], int(t.size)); err != nil {
 			return dst, err
 		}
 	}
@@ -85,7 +85,7 @@ func (s *Shelf) Unpack(dst []byte, t Text) ([]byte, error) {
 }
 
 // expand appends what data, compressed against a base, comes to.
-func (s *Shelf) expand(dst []byte, against *base, data string, size int) ([]byte, error) {
+func (c *Compressor) expand(dst []byte, against *base, data string, size int) ([]byte, error) {
 	raw := memory.Bytes(data)
 	if n, err := s2.DecodedLen(raw); err != nil || n != size {
 		return dst, fmt.Errorf("%w: %d bytes say that they come to %d, not to %d", ErrDamaged, len(data), n, size)
@@ -97,7 +97,7 @@ func (s *Shelf) expand(dst []byte, against *base, data string, size int) ([]byte
 	if against == nil {
 		_, err = s2.Decode(room, raw)
 	} else {
-		dict, damaged := s.dictionary(against)
+		dict, damaged := c.dictionary(against)
 		if damaged != nil {
 			return dst[:start], damaged
 		}
@@ -117,7 +117,7 @@ func grow(dst []byte, n int) []byte {
 	return append(make([]byte, 0, len(dst)+n), dst...)
 }
 
-// dictionary is a base that is plain and ready for use. It is immutable.
+// dictionary is an expanded base. It is immutable.
 type dictionary struct {
 	*s2.Dict
 	raw []byte

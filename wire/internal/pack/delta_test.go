@@ -13,7 +13,7 @@ import (
 // requireBeside checks that S2 reads what beside writes of src, and how large that is at most.
 func requireBeside(t testing.TB, sibling, src []byte) (block []byte) {
 	t.Helper()
-	block = beside([]byte("before"), sibling, src)
+	block = appendDelta([]byte("before"), sibling, src)
 	require.Equal(t, "before", string(block[:6]))
 	block = block[6:]
 	dict := s2.NewDict(append([]byte{0}, sibling...))
@@ -35,7 +35,7 @@ func FuzzBeside(f *testing.F) {
 	f.Add(other, []byte{})
 	f.Add(bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("a"), 2000))
 	f.Fuzz(func(t *testing.T, sibling, src []byte) {
-		if len(sibling) < s2.MinDictSize || !fitBeside(len(sibling), len(src)) {
+		if len(sibling) < s2.MinDictSize || !canDelta(len(sibling), len(src)) {
 			t.Skip()
 		}
 		requireBeside(t, sibling, src)
@@ -44,7 +44,7 @@ func FuzzBeside(f *testing.F) {
 
 // Texts of all sizes that have anything from nothing to all in common come back. Some are no
 // more than a few different bytes, so that everything is found everywhere.
-func TestWhatIsLaidBesideComesBack(t *testing.T) {
+func TestDeltasAreRestored(t *testing.T) {
 	const seed = 20261124
 	random := rand.New(rand.NewPCG(seed, 1))
 	noise := func(n, letters int) []byte {
@@ -69,7 +69,7 @@ func TestWhatIsLaidBesideComesBack(t *testing.T) {
 			src = append(append(src[:from:from], part...), src[to:]...)
 		}
 		src = src[:min(len(src), math.MaxUint16-len(sibling))]
-		require.True(t, fitBeside(len(sibling), len(src)))
+		require.True(t, canDelta(len(sibling), len(src)))
 		requireBeside(t, sibling, src)
 	}
 }
@@ -87,7 +87,7 @@ func TestCopiesOfEveryLength(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(requireBeside(t, sibling, sibling[:n])), 10, n)
 		at := len(sibling) - n
-		if block := requireBeside(t, sibling, sibling[at:]); n >= leastFound+stride-1 && at <= around {
+		if block := requireBeside(t, sibling, sibling[at:]); n >= minMatch+stride-1 && at <= window {
 			require.LessOrEqual(t, len(block), 13, n)
 		}
 	}
@@ -102,14 +102,14 @@ func TestNothingInCommon(t *testing.T) {
 	}
 	half := len(noise) / 2
 	require.Len(t, requireBeside(t, noise[:half], noise[half:2*half]), half+3+3)
-	require.False(t, fitBeside(half, half+2))
-	w := walk{src: noise[half:], sibling: noise[:half]}
-	_, _, found := w.next(0, 0)
+	require.False(t, canDelta(half, half+2))
+	w := deltaEncoder{src: noise[half:], sibling: noise[:half]}
+	_, _, found := w.nextMatch(0, 0)
 	require.False(t, found)
 }
 
 // A Pod beside its sibling is no larger than S2's own encoder makes it.
-func TestBesideIsAsSmallAsS2(t *testing.T) {
+func TestDeltaIsAsSmallAsS2(t *testing.T) {
 	siblings := map[string][]byte{}
 	dicts := map[string]*s2.Dict{}
 	var plain, s2s, ours, count int
@@ -141,7 +141,7 @@ func BenchmarkBeside(b *testing.B) {
 		room := make([]byte, 0, s2.MaxEncodedLen(len(of.src)))
 		b.Run(of.name+"/here", func(b *testing.B) {
 			for b.Loop() {
-				beside(room, of.sibling, of.src)
+				appendDelta(room, of.sibling, of.src)
 			}
 		})
 		raw := append([]byte{0}, of.sibling...)

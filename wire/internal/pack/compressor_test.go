@@ -21,8 +21,8 @@ func pod(t testing.TB, i int, hostile bool) (group string, raw []byte) {
 }
 
 // Whatever is packed comes back, with its prefix apart.
-func TestWhatIsPackedComesBack(t *testing.T) {
-	s := NewShelf()
+func TestPackedBytesAreRestored(t *testing.T) {
+	s := NewCompressor()
 	type kept struct {
 		text Text
 		raw  string
@@ -34,13 +34,13 @@ func TestWhatIsPackedComesBack(t *testing.T) {
 	put("", nil)
 	put("", []byte("short"))
 	put("a", []byte("short"))
-	big := make([]byte, 3*largest)
+	big := make([]byte, 3*maxBase)
 	for i := range big {
 		big[i] = byte(rand.Uint32())
 	}
 	put("a", big)
-	put("a", big[:largest])
-	put("a", append(big[:largest:largest], "more"...))
+	put("a", big[:maxBase])
+	put("a", append(big[:maxBase:maxBase], "more"...))
 	for i := range 600 {
 		group, raw := pod(t, i, i%5 == 0)
 		put(group, raw)
@@ -62,14 +62,14 @@ func TestWhatIsPackedComesBack(t *testing.T) {
 // A sibling is a tenth of its size, one without siblings a quarter, and what has nothing
 // in common with anything no more than its bytes.
 func TestSiblingsAreSmall(t *testing.T) {
-	s := NewShelf()
+	s := NewCompressor()
 	var plain, packed int
 	var texts []Text
 	for i := range 2000 {
 		group, raw := pod(t, i, false)
 		text := s.Pack(group, nil, raw)
 		if texts = append(texts, text); i >= 1000 {
-			plain, packed = plain+len(raw), packed+text.Held()
+			plain, packed = plain+len(raw), packed+text.HeldBytes()
 		}
 	}
 	require.Less(t, packed, plain/11)
@@ -77,19 +77,19 @@ func TestSiblingsAreSmall(t *testing.T) {
 	for i := range noise {
 		noise[i] = byte(rand.Uint32())
 	}
-	require.Equal(t, len(noise), s.Pack("", nil, noise).Held())
-	require.Equal(t, len(noise)+4, s.Pack("noise", []byte("head"), noise).Held())
+	require.Equal(t, len(noise), s.Pack("", nil, noise).HeldBytes())
+	require.Equal(t, len(noise)+4, s.Pack("noise", []byte("head"), noise).HeldBytes())
 	runtime.KeepAlive(texts)
 }
 
 // A base is found by its group as long as a text refers to it, and no longer (W03).
 func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
-	s := NewShelf()
+	s := NewCompressor()
 	group, raw := pod(t, 0, false)
 	first := s.Pack(group, nil, raw)
 	runtime.GC()
 	require.Equal(t, 1, s.Groups())
-	require.Equal(t, founder, first.form)
+	require.Equal(t, isBase, first.form)
 	_, sibling := pod(t, 200, false)
 	second := s.Pack(group, nil, sibling)
 	require.Equal(t, packed, second.form)
@@ -101,7 +101,7 @@ func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
 	require.Equal(t, sibling, got)
 	require.Equal(t, 1, s.Groups())
 	second = Text{}
-	s.held = [handful]*dictionary{}
+	s.recent = [recentBases]*dictionary{}
 	for range 100 {
 		runtime.GC()
 		if runtime.Gosched(); s.Groups() == 0 {
@@ -113,8 +113,8 @@ func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
 
 // A group whose objects became something else gets another base.
 func TestAPoorBaseIsReplaced(t *testing.T) {
-	s := NewShelf()
-	for i := range firstPeriod { // so that there is a ground
+	s := NewCompressor()
+	for i := range firstPeriod { // so that there are samples
 		_, raw := pod(t, i, false)
 		s.Pack("", nil, raw)
 	}
@@ -128,16 +128,16 @@ func TestAPoorBaseIsReplaced(t *testing.T) {
 		_, raw := pod(t, 1+200*i, false)
 		text := s.Pack("group", nil, raw)
 		if before, after = after, text; i == 0 {
-			require.Equal(t, founder, text.form, "another application's")
+			require.Equal(t, isBase, text.form, "another application's")
 		}
 	}
 	require.Same(t, before.base, after.base)
-	require.Less(t, after.Held(), int(after.size)/8)
+	require.Less(t, after.HeldBytes(), int(after.size)/8)
 	runtime.KeepAlive(first)
 }
 
 func TestPackingInManyGoroutines(t *testing.T) {
-	s := NewShelf()
+	s := NewCompressor()
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
@@ -156,7 +156,7 @@ func TestPackingInManyGoroutines(t *testing.T) {
 
 // Damaged bytes are an error, and never harm anybody.
 func FuzzDamagedTexts(f *testing.F) {
-	s := NewShelf()
+	s := NewCompressor()
 	group, raw := pod(f, 0, false)
 	keep := s.Pack(group, nil, raw)
 	_, sibling := pod(f, 200, false)
@@ -181,7 +181,7 @@ func FuzzDamagedTexts(f *testing.F) {
 
 // A base that is damaged is an error of those that need it, and not used again.
 func TestADamagedBase(t *testing.T) {
-	s := NewShelf()
+	s := NewCompressor()
 	group, raw := pod(t, 0, false)
 	first := s.Pack(group, nil, raw)
 	first.base.data = first.base.data[:10]
@@ -194,23 +194,23 @@ func TestADamagedBase(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// The ground follows what changes, ever more slowly.
-func TestGroundsAreFew(t *testing.T) {
-	var c census
+// The samples follow what changes, ever more slowly.
+func TestFewVersionsOfSamples(t *testing.T) {
+	var c sampler
 	var at []int
 	for i := range 10_000 {
-		if samples := c.note([]byte(fmt.Sprintf("%070d", i))); samples != nil {
-			require.Len(t, samples, 70*samplesOf)
+		if samples := c.add([]byte(fmt.Sprintf("%070d", i))); samples != nil {
+			require.Len(t, samples, 70*sampleCount)
 			at = append(at, i+1)
 		}
 	}
 	require.Equal(t, []int{32, 128, 512, 2048, 8192}, at)
 }
 
-// A shelf may be used in a bubble of virtual time.
+// A Compressor may be used in a bubble of virtual time.
 func TestInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewShelf()
+		s := NewCompressor()
 		for i := range 50 {
 			group, raw := pod(t, i, false)
 			s.Pack(group, nil, raw)
@@ -228,12 +228,12 @@ func BenchmarkPack(b *testing.B) {
 				group, raw := pod(b, i, hostile)
 				groups, raws = append(groups, group), append(raws, raw)
 			}
-			s, held, n := NewShelf(), 0, 0
+			s, held, n := NewCompressor(), 0, 0
 			texts := make([]Text, len(raws))
 			for b.Loop() {
 				at := n % len(raws)
 				texts[at] = s.Pack(groups[at], nil, raws[at])
-				held += texts[at].Held()
+				held += texts[at].HeldBytes()
 				n++
 			}
 			b.ReportMetric(float64(held)/float64(n), "held-B/op")
