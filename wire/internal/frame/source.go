@@ -31,8 +31,8 @@ const (
 type Source struct {
 	r    io.Reader
 	buf  []byte
-	wait []byte                 // the small buffer; buf is this one or large
-	rest memory.Resting[[]byte] // the large buffer
+	wait []byte                  // the small buffer; buf is this one or large
+	rest memory.Reusable[[]byte] // the large buffer
 	pos  int
 	end  int
 	off  int64
@@ -111,7 +111,7 @@ func (s *Source) makeRoom() {
 	switch {
 	case len(unread) == 0 && (!s.full || len(buf) > idleBuffer):
 		buf = s.wait
-		s.rest.Pause()
+		s.rest.Release()
 	case len(unread) == len(buf) || s.full && len(buf) < BusyBuffer:
 		buf = s.larger(2 * len(buf))
 	}
@@ -122,11 +122,11 @@ func (s *Source) makeRoom() {
 
 // larger returns a buffer of at least n bytes.
 func (s *Source) larger(n int) []byte {
-	if rest := s.rest.Take(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
+	if rest := s.rest.Get(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
 		return *rest
 	}
 	buf := make([]byte, n)
-	s.rest.Hold(&buf)
+	s.rest.Set(&buf)
 	return buf
 }
 

@@ -66,7 +66,7 @@ const idleNodes = 1 << 12
 func (f *freeform) begin() {
 	if f.objects++; f.known >= maxShapes {
 		f.shapes.forget()
-		f.Sharer.Forget()
+		f.Sharer.ForgetStats()
 	}
 }
 
@@ -75,7 +75,7 @@ func (f *freeform) end() {
 	if cap(f.nodes) > idleNodes {
 		f.nodes = nil
 	}
-	f.texts.Pause()
+	f.texts.Release()
 }
 
 // value reads the value at a place.
@@ -200,7 +200,7 @@ func (f *freeform) part(s *shape) error {
 		f.reserve(raw)
 	}
 	// A projected part would hold all its bytes, also those that are left out.
-	if s.wanted != nil || !f.Worth(s.share, len(raw)) {
+	if s.wanted != nil || !f.Worthwhile(s.share, len(raw)) {
 		return f.container(s)
 	}
 	kind := nodeObjectPart
@@ -219,9 +219,9 @@ func (f *freeform) part(s *shape) error {
 	if !keep {
 		return f.container(s)
 	}
-	kept := f.Keep(raw)
+	kept := f.BeginPart(raw)
 	v, err := f.whole(f.container, s, lasting{raw: kept, start: f.at})
-	holds := f.Kept(raw)
+	holds := f.EndPart(raw)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 		return d.make(k, at)
 	}
 	raw := d.inside()
-	if !d.Worth(k.share, len(raw)) {
+	if !d.Worthwhile(k.share, len(raw)) {
 		return d.make(k, at)
 	}
 	found, n, hash, keep := d.Find(k.share, raw)
@@ -35,11 +35,11 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 		return d.make(k, at)
 	}
 	was := d.own
-	kept := d.Keep(raw)
+	kept := d.BeginPart(raw)
 	d.own = lasting{raw: kept, start: d.at}
 	err := d.make(k, at)
 	d.own = was
-	holds := d.Kept(raw)
+	holds := d.EndPart(raw)
 	if err != nil {
 		return err
 	}

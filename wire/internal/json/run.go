@@ -40,8 +40,8 @@ type Run struct {
 	Versions bool // of one object there may be several, as for protoRun
 
 	// By the place of a field, what came there last and probably comes again.
-	after []*tableField         // the next field
-	texts memory.Recall[string] // the text of the field, if many share it
+	after []*tableField            // the next field
+	texts memory.WeakTable[string] // the text of the field, if many share it
 }
 
 // lasting is memory that the current part will keep: a copy of the item's bytes
@@ -84,28 +84,28 @@ func (d *Run) begin(i frame.Item) {
 	d.own = lasting{}
 	d.note = nil
 	object := d.nextObject()
-	d.Sharer.Begin(object, len(i.Raw))
-	d.free.Sharer.Begin(object, len(i.Raw))
+	d.Sharer.BeginObject(object, len(i.Raw))
+	d.free.Sharer.BeginObject(object, len(i.Raw))
 	d.free.begin()
 }
 
 // nextObject is that of protoRun.
 func (d *Run) nextObject() uint8 {
 	if !d.Versions || d.Pool == nil {
-		return d.Another()
+		return d.NextObject()
 	}
-	return d.Version(nameOf(d.Item))
+	return d.ObjectNamed(nameOf(d.Item))
 }
 
 // end finishes an object, or gives it up.
 func (d *Run) end(err error) error {
 	if err == nil {
-		d.text.Settle()
+		d.text.Commit()
 	} else {
-		d.text.Drop()
+		d.text.Discard()
 	}
 	d.walk, d.note = walk{}, nil
-	d.texts.Pause()
+	d.texts.Release()
 	d.free.end()
 	return err
 }
@@ -229,7 +229,7 @@ func (d *Run) fieldText(f *tableField, at *string) error {
 		*at, *usual = w, w
 		return nil
 	}
-	if d.own.raw != nil || !d.Worth(f.share, len(text)) {
+	if d.own.raw != nil || !d.Worthwhile(f.share, len(text)) {
 		return d.keepText(at, text, true)
 	}
 	found, n, hash, keep := d.Find(f.share, text)
@@ -263,13 +263,13 @@ func (d *Run) keepText(at *string, text []byte, plain bool) (err error) {
 	case plain && d.own.copies:
 		*at = string(text)
 	case plain:
-		d.text.Hang(at, text)
+		d.text.SetString(at, text)
 	case d.own.copies || d.own.raw != nil:
 		text, err = unescape(nil, text)
 		*at = string(text)
 	default:
 		text, err = d.unescape(text)
-		d.text.Hang(at, text)
+		d.text.SetString(at, text)
 	}
 	return err
 }
@@ -394,8 +394,8 @@ func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 // any reads a value of no particular type.
 func (d *Run) any(at *any) (err error) {
 	f := &d.free
-	f.Resume(&d.Sharer)
+	f.ContinueFrom(&d.Sharer)
 	*at, err = f.value(f.inner)
-	d.Resume(&f.Sharer)
+	d.ContinueFrom(&f.Sharer)
 	return err
 }

@@ -36,7 +36,7 @@ type shapes struct {
 	strays  map[*selection.Tree]*shape // by what is wanted of a place
 	dropped *shape                     // the stray one
 	known   int                        // how many places
-	texts   memory.Recall[*string]     // by the number of a place, a text that was there twice in a row
+	texts   memory.WeakTable[*string]  // by the number of a place, a text that was there twice in a row
 	objects int
 	seed    maphash.Seed
 	seen    [][2]uint32 // marks of names that were met; from the second object on
@@ -56,7 +56,7 @@ func newShapes(wanted *selection.Tree) shapes {
 }
 
 func (s *shapes) forget() {
-	s.known, s.texts = 0, memory.Recall[*string]{}
+	s.known, s.texts = 0, memory.WeakTable[*string]{}
 	s.strays = make(map[*selection.Tree]*shape)
 	s.inner = s.place("", nil)
 	// An object and its metadata are never shared: no other object has the same,
@@ -71,7 +71,7 @@ func (s *shapes) stray(wanted *selection.Tree) *shape {
 	if at == nil {
 		s.known++
 		part := share.SiteOf(partName{op: opAny, wanted: wanted.Key()})
-		at = &shape{wanted: wanted, stray: true, share: part.Under(s.known)}
+		at = &shape{wanted: wanted, stray: true, share: part.WithNumber(s.known)}
 		s.strays[wanted] = at
 	}
 	return at
@@ -81,7 +81,7 @@ func (s *shapes) stray(wanted *selection.Tree) *shape {
 func (s *shapes) place(name string, wanted *selection.Tree) *shape {
 	stray := s.stray(wanted)
 	s.known++
-	return &shape{name: name, wanted: wanted, share: stray.share.Under(s.known)}
+	return &shape{name: name, wanted: wanted, share: stray.share.WithNumber(s.known)}
 }
 
 // element returns the shape of the elements of an array at a place.

@@ -25,16 +25,16 @@ type Kind struct {
 	op       op
 	typ      reflect.Type
 	size     uintptr
-	bits     int            // of a number
-	first    byte           // with which every value begins but null; 0 where that is not known
-	table    *table         // of a struct
-	elem     *Kind          // of what a pointer, a slice or a map holds
-	elements *memory.Arrays // of a slice
-	partly   bool           // not all of a value is wanted
-	share    *share.Site    // nil where sharing cannot pay
-	quantity bool           // a type that is not read here holds quantities
-	guard    *guard.Guard   // of a type that is not read here; may be nil
-	mapBytes guard.MapBytes // of a map
+	bits     int                // of a number
+	first    byte               // with which every value begins but null; 0 where that is not known
+	table    *table             // of a struct
+	elem     *Kind              // of what a pointer, a slice or a map holds
+	elements *memory.ArrayMaker // of a slice
+	partly   bool               // not all of a value is wanted
+	share    *share.Site        // nil where sharing cannot pay
+	quantity bool               // a type that is not read here holds quantities
+	guard    *guard.Guard       // of a type that is not read here; may be nil
+	mapBytes guard.MapBytes     // of a map
 
 	quantities func() [][]byte // of a pointer, a slice or a map; see namesOfQuantities
 }
@@ -235,7 +235,7 @@ func (k *Kind) setSlice(s *selection.Tree) {
 		}
 		return
 	}
-	k.op, k.elem, k.elements, k.quantities = opSlice, makeKind(elem, s), memory.NewArrays(elem), sync.OnceValue(k.namesOfQuantities)
+	k.op, k.elem, k.elements, k.quantities = opSlice, makeKind(elem, s), memory.NewArrayMaker(elem), sync.OnceValue(k.namesOfQuantities)
 	switch k.elem.op {
 	case opBool, opInt, opUint, opFloat:
 	default:

@@ -15,12 +15,12 @@ func TestTextMovesTogether(t *testing.T) {
 	var l Text
 	var one, two, none string
 	var three []byte
-	l.Hang(&one, body[:3])
-	l.Hang(&none, body[3:3])
-	l.Hang(&two, body[3:])
-	l.HangBytes(&three, body[:2])
+	l.SetString(&one, body[:3])
+	l.SetString(&none, body[3:3])
+	l.SetString(&two, body[3:])
+	l.SetBytes(&three, body[:2])
 	require.Same(t, unsafe.SliceData(body), unsafe.StringData(one))
-	l.Settle()
+	l.Commit()
 	copy(body, "xxxxxx")
 	require.Equal(t, []string{"one", "", "two", "on"}, []string{one, none, two, string(three)})
 	require.Equal(t, unsafe.Add(unsafe.Pointer(unsafe.StringData(one)), 3), unsafe.Pointer(unsafe.StringData(two)))
@@ -29,13 +29,13 @@ func TestTextMovesTogether(t *testing.T) {
 // An object of a great many strings leaves no memory behind.
 func TestTextStaysSmall(t *testing.T) {
 	var l Text
-	strs := make([]string, 2*idleEnds)
-	for _, finish := range []func(){l.Settle, l.Drop} {
+	strs := make([]string, 2*maxIdleRefs)
+	for _, finish := range []func(){l.Commit, l.Discard} {
 		for i := range strs {
-			l.Hang(&strs[i], []byte(strings.Repeat("x", 2)))
+			l.SetString(&strs[i], []byte(strings.Repeat("x", 2)))
 		}
 		finish()
-		require.LessOrEqual(t, cap(l.ends), idleEnds)
+		require.LessOrEqual(t, cap(l.refs), maxIdleRefs)
 		require.Zero(t, l.size)
 	}
 }

@@ -38,14 +38,14 @@ type Decoder[V any] struct {
 	yield     func(V) bool
 	newDecode func() Decode[V] // called for each goroutine
 
-	decode  Decode[V]                      // the caller's
-	spare   memory.Resting[workerState[V]] // for workers
-	items   []frame.Item                   // found since the last batch
-	bytes   int                            // of these
-	tape    frame.Tape                     // of these
-	before  int                            // values found before items
-	batches []*batch[V]                    // since the last reading, in order
-	work    chan *batch[V]                 // batches to decode; nil while there are no workers
+	decode  Decode[V]                       // the caller's
+	spare   memory.Reusable[workerState[V]] // for workers
+	items   []frame.Item                    // found since the last batch
+	bytes   int                             // of these
+	tape    frame.Tape                      // of these
+	before  int                             // values found before items
+	batches []*batch[V]                     // since the last reading, in order
+	work    chan *batch[V]                  // batches to decode; nil while there are no workers
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
@@ -185,10 +185,10 @@ func (d *Decoder[V]) newBatch() *batch[V] {
 
 // spareState returns the state that workers reuse.
 func (d *Decoder[V]) spareState() *workerState[V] {
-	if w := d.spare.Take(); w != nil {
+	if w := d.spare.Get(); w != nil {
 		return w
 	}
-	return d.spare.Hold(new(workerState[V]))
+	return d.spare.Set(new(workerState[V]))
 }
 
 // startWorker starts a worker, which ends when there are no more batches.
@@ -213,7 +213,7 @@ func (d *Decoder[V]) stopWorkers() {
 	if d.work == nil {
 		return
 	}
-	defer d.spare.Pause()
+	defer d.spare.Release()
 	d.stopped.Store(d.failure != nil)
 	close(d.work)
 	d.workers.Wait()

@@ -15,13 +15,13 @@ import (
 // and what pointers point to are there once. It also gives up at some things that Decode
 // understands, such as fields in another order than an API server's.
 func (d *Run) DecodeBeside(table *Table, at unsafe.Pointer, raw []byte, other unsafe.Pointer, was []byte) error {
-	d.Begin(d.nextObject(raw), len(raw))
+	d.BeginObject(d.nextObject(raw), len(raw))
 	d.own = ownObject
 	if err := d.beside(table, at, raw, like{other, was}); err != nil {
-		d.text.Drop()
+		d.text.Discard()
 		return err
 	}
-	d.text.Settle()
+	d.text.Commit()
 	return nil
 }
 

@@ -39,24 +39,24 @@ const (
 // Decode decodes raw into the zeroed struct at at, of the table's type. After an
 // error the struct is useless.
 func (d *Run) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
-	d.Begin(d.nextObject(raw), len(raw))
+	d.BeginObject(d.nextObject(raw), len(raw))
 	d.own = ownObject
 	if err := d.fields(table, at, raw); err != nil {
-		d.text.Drop()
+		d.text.Discard()
 		return err
 	}
-	d.text.Settle()
+	d.text.Commit()
 	return nil
 }
 
 // nextObject says which object is at hand.
 func (d *Run) nextObject(raw []byte) uint8 {
 	if !d.Versions || d.Pool == nil {
-		return d.Another()
+		return d.NextObject()
 	}
 	meta, _, _ := lengthField(raw, 1)
 	name, _, _ := lengthField(meta, 1)
-	return d.Version(name)
+	return d.ObjectNamed(name)
 }
 
 // varint reads a number. n is 0 where there is none.
@@ -240,7 +240,7 @@ func (d *Run) string(f *tableField, at *string, raw []byte) {
 		*at = w
 		return
 	}
-	if d.own == ownRaw || !d.Worth(f.share, len(raw)) {
+	if d.own == ownRaw || !d.Worthwhile(f.share, len(raw)) {
 		d.ownString(at, raw)
 		return
 	}
@@ -262,7 +262,7 @@ func (d *Run) ownString(at *string, raw []byte) {
 	case ownCopies:
 		*at = string(raw)
 	default:
-		d.text.Hang(at, raw)
+		d.text.SetString(at, raw)
 	}
 }
 
@@ -273,7 +273,7 @@ func (d *Run) bytes(at *[]byte, raw []byte) {
 	case ownCopies:
 		*at = bytes.Clone(raw)
 	default:
-		d.text.HangBytes(at, raw)
+		d.text.SetBytes(at, raw)
 	}
 }
 
@@ -298,7 +298,7 @@ func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int, old 
 // part returns memory with what raw stands for: one that is shared, or one of
 // its own, decoded beside another one if there is one.
 func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
-	if !d.Worth(f.share, len(raw)) {
+	if !d.Worthwhile(f.share, len(raw)) {
 		return d.make(f, raw, count, old)
 	}
 	found, n, hash, keep := d.Find(f.share, raw)
@@ -313,10 +313,10 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 		return d.make(f, raw, count, old)
 	}
 	was := d.own
-	raw, d.own = d.Keep(raw), ownRaw
+	raw, d.own = d.BeginPart(raw), ownRaw
 	p, n, err := d.make(f, raw, count, like{}) // its bytes are its own
 	d.own = was
-	holds := d.Kept(raw)
+	holds := d.EndPart(raw)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -73,9 +73,9 @@ type tableField struct {
 	wire     int
 	tag      uint64
 	offset   uintptr
-	typ      reflect.Type   // of the value: of what a pointer points to, of an element
-	elements *memory.Arrays // of a list
-	table    *Table         // of a struct
+	typ      reflect.Type       // of the value: of what a pointer points to, of an element
+	elements *memory.ArrayMaker // of a list
+	table    *Table             // of a struct
 	own      func(at unsafe.Pointer, raw []byte) error
 	guard    *Guard      // of a type that reads itself and is no quantity; may be nil
 	each     int64       // bytes of memory for each time that the field is there, beside the struct; 0 for a map
@@ -264,7 +264,7 @@ func (f *tableField) setPointer(s *selection.Tree) error {
 
 // setList makes f a list of what setValue would make it.
 func (f *tableField) setList(s *selection.Tree) error {
-	f.elements, f.typ = memory.NewArrays(f.typ.Elem()), f.typ.Elem()
+	f.elements, f.typ = memory.NewArrayMaker(f.typ.Elem()), f.typ.Elem()
 	if err := f.setValue(s); err != nil {
 		return err
 	}

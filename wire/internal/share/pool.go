@@ -16,14 +16,14 @@ import (
 type Pool struct {
 	seed  maphash.Seed
 	parts *parts
-	seen  sightings // of what was met once
+	seen  seenHashes // of what was met once
 	small atomic.Pointer[smallValues]
-	turn  atomic.Uint64 // a part of every hash; another one after Forget
+	salt  atomic.Uint64 // a part of every hash; another one after Forget
 }
 
 // part is a remembered part. It is immutable.
 type part struct {
-	unit  *unit
+	kind  *partKind
 	hash  uint64
 	raw   []byte // what it was decoded from; its strings lie in there; nil for a string
 	at    weak.Pointer[byte]
@@ -33,22 +33,22 @@ type part struct {
 	memory guard.Budget // what decoding it took of an object
 }
 
-// unit is a kind of part: a type, an encoding and a projection. Parts are shared
-// only within a unit. Its address is its identity.
-type unit struct {
+// partKind is a kind of part: a type, an encoding and a projection. Parts are shared
+// only within a kind. Its address is its identity.
+type partKind struct {
 	salt uint64
 }
 
-// units counts the units there are, for their salts.
-var units atomic.Uint64
+// partKinds counts the kinds there are, for their salts.
+var partKinds atomic.Uint64
 
-func newUnit() *unit { return &unit{salt: units.Add(1) * oddSalt} }
+func newPartKind() *partKind { return &partKind{salt: partKinds.Add(1) * oddSalt} }
 
 // oddSalt spreads small numbers over 64 bits, each to another place.
 const oddSalt = 0x9e3779b97f4a7c15
 
-// stringUnit is that of strings, which are the same whatever they are for.
-var stringUnit = newUnit()
+// stringKind is that of strings, which are the same whatever they are for.
+var stringKind = newPartKind()
 
 // NewPool returns an empty pool.
 func NewPool() *Pool {
@@ -58,15 +58,15 @@ func NewPool() *Pool {
 }
 
 // hash names the bytes of a part for lookup, repeats and remember.
-func (p *Pool) hash(u *unit, raw []byte) uint64 {
-	return maphash.Bytes(p.seed, raw) ^ u.salt ^ p.turn.Load()
+func (p *Pool) hash(kind *partKind, raw []byte) uint64 {
+	return maphash.Bytes(p.seed, raw) ^ kind.salt ^ p.salt.Load()
 }
 
 // lookup returns the part that was decoded from raw, or nil, and how many bytes
 // are remembered for it and what is within it, and what decoding it took of an object.
-func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int, took guard.Budget) {
+func (p *Pool) lookup(kind *partKind, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int, took guard.Budget) {
 	found := p.parts.find(hash)
-	if found == nil || found.unit != u {
+	if found == nil || found.kind != kind {
 		return nil, 0, 0, 0
 	}
 	at, known := unsafe.Pointer(found.at.Value()), found.raw
@@ -82,9 +82,9 @@ func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, h
 // remember makes a part known to later lookups, as long as somebody uses it. at
 // points to memory of its own: that of a struct, of a slice's elements, of a
 // map, or of a string, which has no raw. raw must not change any more. holds is
-// as Sharer.Kept says.
-func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took guard.Budget) {
-	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), memory: took}
+// as Sharer.EndPart says.
+func (p *Pool) remember(kind *partKind, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took guard.Budget) {
+	made := &part{kind: kind, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), memory: took}
 	p.parts.add(made)
 	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
 }
@@ -93,14 +93,14 @@ func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, 
 func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	own := make([]byte, len(raw), max(len(raw), OwnMemory))
 	copy(own, raw)
-	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0, 0)
+	p.remember(stringKind, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0, 0)
 	return memory.String(own)
 }
 
 // Forget makes the pool forget all parts. Objects that have them keep them.
 func (p *Pool) Forget() {
 	p.small.Store(newSmallValues())
-	p.turn.Add(oddSalt) // what was remembered by another hash is not found any more
+	p.salt.Add(oddSalt) // what was remembered by another hash is not found any more
 }
 
 // Len returns the number of parts that the pool knows now.

@@ -13,7 +13,7 @@ import (
 func TestW03_HashesMayCollide(t *testing.T) {
 	pool := NewPool()
 	const hash = 42
-	one, other := newUnit(), newUnit()
+	one, other := newPartKind(), newPartKind()
 	a, b := new([8]string), new([8]string)
 	pool.remember(one, hash, []byte("bytes of a"), unsafe.Pointer(a), 1, 0, 0)
 
@@ -21,7 +21,7 @@ func TestW03_HashesMayCollide(t *testing.T) {
 	require.Equal(t, unsafe.Pointer(a), at)
 	require.Equal(t, 1, n)
 	for _, miss := range []struct {
-		unit *unit
+		unit *partKind
 		raw  string
 	}{{one, "bytes of b"}, {one, "bytes of "}, {one, "bytes of a "}, {one, ""}, {other, "bytes of a"}} {
 		at, _, _, _ := pool.lookup(miss.unit, hash, []byte(miss.raw))
@@ -53,7 +53,7 @@ func TestW03_HashesMayCollide(t *testing.T) {
 // small again when nothing is in use.
 func TestW03_TheTableOfPartsShrinks(t *testing.T) {
 	pool := NewPool()
-	kind, parts := newUnit(), 100_000
+	kind, parts := newPartKind(), 100_000
 	var used [][]byte
 	for i := range parts {
 		raw, own := fmt.Appendf(nil, "part number %d", i), make([]byte, 32)
@@ -71,7 +71,7 @@ func TestW03_TheTableOfPartsShrinks(t *testing.T) {
 func TestW03_WhatWasBegunIsForgottenToo(t *testing.T) {
 	pool := NewPool()
 	raw := []byte("a part that is being decoded")
-	unit := newUnit()
+	unit := newPartKind()
 	hash := pool.hash(unit, raw)
 	pool.Forget()
 	at := new([8]string)

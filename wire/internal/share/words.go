@@ -1,9 +1,9 @@
 package share
 
-// words are strings that the API and its components put into nearly every object.
+// wordTable has strings that the API and its components put into nearly every object.
 // An object with one of them points to the word here, which costs neither memory
 // nor a look into a pool.
-var words = spell(
+var wordTable = newWordLookup(
 	// Metadata.
 	"v1", "apps/v1", "batch/v1", "status", "scale", "Update", "Apply", "FieldsV1",
 	"ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "Node", "default", "kube-system",
@@ -28,19 +28,19 @@ const wordBits = 10
 // wordSlots is how many slots there are for some hundred words.
 const wordSlots = 1 << wordBits
 
-// lexicon finds words by a hash without collisions between them, so that one
+// wordLookup finds words by a hash without collisions between them, so that one
 // comparison tells. It holds the empty word where there is none.
-type lexicon struct {
+type wordLookup struct {
 	list    []string
 	slots   [wordSlots]uint8 // places in list
 	factor  uint32           // of the hash
 	longest int
 }
 
-// spell returns a lexicon of fewer than 256 words that differ in length, or in
+// newWordLookup returns a wordLookup of fewer than 256 words that differ in length, or in
 // the first, the middle or the last byte.
-func spell(list ...string) *lexicon {
-	x := &lexicon{list: append([]string{""}, list...), factor: 1}
+func newWordLookup(list ...string) *wordLookup {
+	x := &wordLookup{list: append([]string{""}, list...), factor: 1}
 	for _, w := range list {
 		x.longest = max(x.longest, len(w))
 	}
@@ -51,7 +51,7 @@ func spell(list ...string) *lexicon {
 }
 
 // fill reports whether the hash is one without collisions.
-func (x *lexicon) fill() bool {
+func (x *wordLookup) fill() bool {
 	x.slots = [wordSlots]uint8{}
 	for i, w := range x.list[1:] {
 		slot := &x.slots[x.slot([]byte(w))]
@@ -64,7 +64,7 @@ func (x *lexicon) fill() bool {
 }
 
 // slot is where the word would be that raw, which is not empty, spells.
-func (x *lexicon) slot(raw []byte) uint32 {
+func (x *wordLookup) slot(raw []byte) uint32 {
 	n := len(raw)
 	h := uint32(raw[0]) | uint32(raw[n/2])<<8 | uint32(raw[n-1])<<16 | uint32(n)<<24
 	return h * (x.factor * 0x9e3779b1) >> (32 - wordBits)
@@ -72,10 +72,10 @@ func (x *lexicon) slot(raw []byte) uint32 {
 
 // Word returns the word that raw spells, or "".
 func Word(raw []byte) string {
-	if len(raw) == 0 || len(raw) > words.longest {
+	if len(raw) == 0 || len(raw) > wordTable.longest {
 		return ""
 	}
-	if w := words.list[words.slots[words.slot(raw)]]; w == string(raw) {
+	if w := wordTable.list[wordTable.slots[wordTable.slot(raw)]]; w == string(raw) {
 		return w
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 )
 
 func TestWords(t *testing.T) {
-	for _, w := range words.list[1:] {
+	for _, w := range wordTable.list[1:] {
 		found := Word([]byte(w))
 		require.Equal(t, w, found)
 		require.Same(t, unsafe.StringData(w), unsafe.StringData(found))
@@ -20,5 +20,5 @@ func TestWords(t *testing.T) {
 		require.Empty(t, Word([]byte(w+"?")))
 	}
 	require.Empty(t, Word(nil))
-	require.Less(t, len(words.list), 256)
+	require.Less(t, len(wordTable.list), 256)
 }

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// sightings remembers hashes, to tell what is seen again from what is new. It begins
+// seenHashes remembers hashes, to tell what is seen again from what is new. It begins
 // small and grows up to a limit. From then on, new hashes replace old ones.
 //
 // A mark is a hash with its lowest bits replaced by the object in which it was seen.
 // The hash says where the mark may be: in one of a few places side by side.
-type sightings struct {
+type seenHashes struct {
 	marks atomic.Pointer[[]atomic.Uint64] // their number is a power of two
 	noted atomic.Int64                    // those since the marks grew, until there are as many as there can be
 
@@ -27,7 +27,7 @@ const hashed = ^uint64(0xff)
 
 // repeats reports whether the hash was met before, in another object than this
 // one, and notes that it was met now.
-func (s *sightings) repeats(hash uint64, object uint8) bool {
+func (s *seenHashes) repeats(hash uint64, object uint8) bool {
 	marks := s.marks.Load()
 	if marks == nil {
 		marks = s.grow(nil)
@@ -65,7 +65,7 @@ func marksOf(marks []atomic.Uint64, mark uint64) []atomic.Uint64 {
 
 // grow replaces the marks from, unless somebody else has done so. What is noted
 // in them meanwhile may be lost.
-func (s *sightings) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
+func (s *seenHashes) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.marks.Load(); now != from {
