@@ -138,7 +138,7 @@ func TestAHeadIsReadOnlyWhereItIsClear(t *testing.T) {
 		"name by an alias":      {lengthPrefixed(1, join(name, binary.AppendUvarint(nil, (1<<32+1)<<3|frame.WireBytes), []byte{1, 'b'})), false},
 		"no metadata":           {lengthPrefixed(2, nil), true},
 	} {
-		h, ok := protobuf.HeadOf(c.raw)
+		h, ok := protobuf.IdentityOf(c.raw)
 		require.Equal(t, c.ok, ok, what)
 		if ok && what != "no metadata" {
 			require.Equal(t, "a", string(h.Name), what)
@@ -160,9 +160,9 @@ func FuzzProtoHead(f *testing.F) {
 	f.Add([]byte("\x0a\x05\x0a\x01a\x1a\x00\x0a\x03\x0a\x01b"))
 	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		withinBudget(t, raw, func() { protobuf.HeadOf(raw) })
+		withinBudget(t, raw, func() { protobuf.IdentityOf(raw) })
 		kept.Nothing(t)
-		h, ok := protobuf.HeadOf(raw)
+		h, ok := protobuf.IdentityOf(raw)
 		var want metav1.PartialObjectMetadata
 		if err := want.Unmarshal(raw); !ok || err != nil {
 			return
@@ -197,7 +197,7 @@ func BenchmarkProtoHead(b *testing.B) {
 	raw, err := objects.Pod(1, 7, objects.Options{}).Marshal()
 	require.NoError(b, err)
 	for b.Loop() {
-		if _, ok := protobuf.HeadOf(raw); !ok {
+		if _, ok := protobuf.IdentityOf(raw); !ok {
 			b.Fatal("no head")
 		}
 	}

@@ -163,12 +163,12 @@ func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 
 // bodyDecoders are what one goroutine decodes packed objects with.
 type bodyDecoders struct {
-	protobuf protobuf.Run
+	protobuf protobuf.Decoder
 	json     *json.Run
 }
 
 func newBodyDecoders(pool *Pool) *bodyDecoders {
-	dec := &bodyDecoders{protobuf: protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewRun(pool.inner(), nil)}
+	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewRun(pool.inner(), nil)}
 	dec.protobuf.Versions, dec.json.Versions = true, true // the old and the new state of an update, or one state again
 	return dec
 }
@@ -197,7 +197,7 @@ func (c *codec) read(dec *bodyDecoders, raw []byte) (o object.Object, err error)
 func (c *codec) readReusing(dec *bodyDecoders, raw []byte, other object.Object, was []byte) (object.Object, error) {
 	if c.table != nil {
 		made, o := c.new()
-		if dec.protobuf.DecodeBeside(c.table, made.UnsafePointer(), raw, reflect.ValueOf(other).UnsafePointer(), was) == nil {
+		if dec.protobuf.DecodeReusing(c.table, made.UnsafePointer(), raw, reflect.ValueOf(other).UnsafePointer(), was) == nil {
 			if !c.kind.Empty() {
 				o.GetObjectKind().SetGroupVersionKind(c.kind)
 			}
@@ -218,7 +218,7 @@ func (c *codec) new() (reflect.Value, object.Object) {
 	return made, made.Interface().(object.Object)
 }
 
-func (c *codec) readProtobuf(run *protobuf.Run, raw []byte) (object.Object, error) {
+func (c *codec) readProtobuf(run *protobuf.Decoder, raw []byte) (object.Object, error) {
 	made, o := c.new()
 	if c.table != nil && run.Decode(c.table, made.UnsafePointer(), raw) == nil {
 		return o, nil

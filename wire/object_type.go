@@ -253,5 +253,5 @@ func (t *objectType) project(obj object.Object) {
 // which no caller can recover. Read such types from JSON.
 func SupportsProtobuf(opts Options) bool {
 	t, err := newObjectType(opts)
-	return err == nil && protobuf.Obstacle(t.goType) == ""
+	return err == nil && protobuf.UnsupportedReason(t.goType) == ""
 }

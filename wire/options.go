@@ -139,7 +139,7 @@ func newDecoder(contentType string, opts Options, out output) (Decoder, error) {
 	case MediaJSON:
 		newEncoding = newJSON
 	case MediaProtobuf:
-		if reason := protobuf.Obstacle(t.goType); reason != "" {
+		if reason := protobuf.UnsupportedReason(t.goType); reason != "" {
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)
 		}
 		newEncoding = newProtobuf

@@ -46,7 +46,7 @@ func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 		raw = nil // an envelope is no object
 	}
 	// As much of the key as can be read: the object was refused already.
-	h, _ := protobuf.HeadOf(raw)
+	h, _ := protobuf.IdentityOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.Namespace), string(h.Name)), Bytes: len(raw), Err: err}
 }
 
@@ -100,11 +100,11 @@ func (d *protobufEncoding) frameBytes(i frame.Item) int { return frame.FramePref
 // protobufObjectDecoder decodes for one goroutine.
 type protobufObjectDecoder struct {
 	*protobufEncoding
-	*protobuf.Run
+	*protobuf.Decoder
 }
 
 func (d *protobufEncoding) newObjectDecoder(pool *share.Pool, versions bool) objectDecoder {
-	return protobufObjectDecoder{d, &protobuf.Run{Sharer: share.Sharer{Pool: pool}, Versions: versions}}
+	return protobufObjectDecoder{d, &protobuf.Decoder{Sharer: share.Sharer{Pool: pool}, Versions: versions}}
 }
 
 func (d protobufObjectDecoder) pack(i frame.Item, needName bool) (packed object.Head, noKind, ok bool) {
@@ -114,7 +114,7 @@ func (d protobufObjectDecoder) pack(i frame.Item, needName bool) (packed object.
 	b := packBufferPool.Get().(*packBuffers)
 	defer b.release()
 	b.head.Wanted = d.output.packer.annotations
-	kept, ok := d.Sift(d.table, &b.head, i.Raw, &b.raw)
+	kept, ok := d.Filter(d.table, &b.head, i.Raw, &b.raw)
 	if !ok || needName && b.head.Name == "" {
 		return nil, false, false
 	}
@@ -155,7 +155,7 @@ func unmarshalStatus(raw []byte) error {
 }
 
 func (d *protobufEncoding) identify(i frame.Item) (v object.Version, ok bool) {
-	h, ok := protobuf.HeadOf(i.Raw)
+	h, ok := protobuf.IdentityOf(i.Raw)
 	if !ok || len(h.Name) == 0 {
 		return v, false
 	}

@@ -263,14 +263,14 @@ func TestW01_EveryTypeByItsTable(t *testing.T) {
 		}
 		table, err := protobuf.TableOf(a.typ, nil)
 		require.NoError(t, err)
-		plain, sharing := new(protobuf.Run), &protobuf.Run{Sharer: share.Sharer{Pool: share.NewPool()}}
+		plain, sharing := new(protobuf.Decoder), &protobuf.Decoder{Sharer: share.Sharer{Pool: share.NewPool()}}
 		for n, how := range []fullness{full, half, half, sparse, sparse} {
 			seed := int64(1000*i + n)
 			raw, err := f.object(a.typ, how, seed).(interface{ Marshal() ([]byte, error) }).Marshal()
 			require.NoError(t, err)
 			want := reflect.New(a.typ)
 			require.NoError(t, want.Interface().(protobuf.Unmarshaler).Unmarshal(raw))
-			for try, run := range []*protobuf.Run{plain, sharing, sharing, sharing} {
+			for try, run := range []*protobuf.Decoder{plain, sharing, sharing, sharing} {
 				about := fmt.Sprintf("%s, seed %d, try %d", a.kind, seed, try)
 				memory := bytes.Clone(raw)
 				got := reflect.New(a.typ)

@@ -3,5 +3,5 @@
 // API servers write. At anything else it gives up with fault.ErrUnusual, and the
 // reference decodes the object again, if its Guard lets it.
 //
-// Tables and guards are immutable. A Run belongs to one goroutine.
+// Tables and guards are immutable. A Decoder belongs to one goroutine.
 package protobuf

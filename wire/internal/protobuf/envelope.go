@@ -1,8 +1,10 @@
 package protobuf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
@@ -87,4 +89,77 @@ func (e *Envelope) setTypeMeta(msg []byte) error {
 		}
 	}
 	return nil
+}
+
+// SplitEvent takes a metav1.WatchEvent apart: 1 type, 2 RawExtension{1 raw}.
+func SplitEvent(msg []byte) (typ string, obj []byte, err error) {
+	for len(msg) > 0 {
+		var f field
+		if f, msg, err = NextField(msg); err != nil {
+			return "", nil, err
+		}
+		switch {
+		case f.Wire != frame.WireBytes:
+		case f.Number == 1:
+			typ = string(f.Bytes)
+		case f.Number == 2:
+			for ext := f.Bytes; len(ext) > 0; {
+				var inner field
+				if inner, ext, err = NextField(ext); err != nil {
+					return "", nil, err
+				}
+				if inner.Number == 1 && inner.Wire == frame.WireBytes {
+					obj = inner.Bytes
+				}
+			}
+		}
+	}
+	if obj == nil {
+		return "", nil, fmt.Errorf("%w: the frame holds no object", fault.ErrSyntax)
+	}
+	return typ, obj, nil
+}
+
+// field is one field of a message in memory. For frame.WireBytes, bytes is a part of
+// the message, not a copy.
+type field struct {
+	Number int
+	Wire   int
+	Bytes  []byte
+}
+
+// NextField splits the first field off a message.
+func NextField(msg []byte) (f field, rest []byte, err error) {
+	tag, n := binary.Uvarint(msg)
+	if n <= 0 || tag>>3 == 0 || tag>>3 > math.MaxInt32 {
+		return f, nil, frame.ErrProtobuf
+	}
+	f.Number, f.Wire = int(tag>>3), int(tag&7)
+	msg = msg[n:]
+	var size uint64
+	switch f.Wire {
+	case frame.WireVarint:
+		_, n := binary.Uvarint(msg)
+		if n <= 0 {
+			return f, nil, frame.ErrProtobuf
+		}
+		return f, msg[n:], nil
+	case frame.WireFixed64:
+		size = 8
+	case frame.WireFixed32:
+		size = 4
+	case frame.WireBytes:
+		length, n := binary.Uvarint(msg)
+		if n <= 0 {
+			return f, nil, frame.ErrProtobuf
+		}
+		size, msg = length, msg[n:]
+	default:
+		return f, nil, frame.ErrProtobuf
+	}
+	if size > uint64(len(msg)) {
+		return f, nil, fmt.Errorf("%w: a field runs past the end of its message", fault.ErrSyntax)
+	}
+	f.Bytes = msg[:size:size]
+	return f, msg[size:], nil
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -23,7 +24,7 @@ type Guard struct {
 
 // guarded is a field of a message. The zero guarded needs no look.
 type guarded struct {
-	each     int64          // bytes of memory for each time that the field is there
+	memory   int64          // bytes of memory for each time that the field is there
 	numbers  bool           // it is a list of numbers, which may be packed
 	mapBytes guard.MapBytes // of a map
 	below    *Guard         // of the messages in the field; may be nil
@@ -42,7 +43,7 @@ func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 		g = &Guard{quantity: true}
 	case t.Kind() == reflect.Map:
 		value := guardedOf(t.Elem(), known)
-		value.each = int64(t.Elem().Size())
+		value.memory = int64(t.Elem().Size())
 		g = &Guard{entry: true, fields: []guarded{2: value}}
 	case t.Kind() == reflect.Slice: // a list that is a message
 		g = &Guard{fields: []guarded{1: guardedElement(t.Elem(), known)}}
@@ -101,7 +102,7 @@ func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 // guardedElement returns how a field is guarded that makes a value of type t each time.
 func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	f := guardedOf(t, known)
-	return guarded{each: f.each + int64(t.Size()), below: f.below}
+	return guarded{memory: f.memory + int64(t.Size()), below: f.below}
 }
 
 // Check fails if generated code must not read the message msg: with ErrTooDense if it would
@@ -149,7 +150,7 @@ func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 		if g.quantity && guard.AbsurdQuantity(msg[start:end]) {
 			return fault.ErrQuantity
 		}
-		if f.numbers && !budget.Take(end-start, f.each) {
+		if f.numbers && !budget.Take(end-start, f.memory) {
 			return fault.ErrTooDense
 		}
 		if err := f.below.check(msg[start:end], budget); err != nil {
@@ -164,7 +165,7 @@ func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	switch {
 	case f.mapBytes == (guard.MapBytes{}):
-		return budget.Take(1, f.each)
+		return budget.Take(1, f.memory)
 	case again:
 		return budget.Take(1, f.mapBytes.Each)
 	}
@@ -194,7 +195,7 @@ func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 		}
 		if number == 2 {
 			value := g.field(2)
-			if values++; values > 1 && !budget.Take(1, value.each) {
+			if values++; values > 1 && !budget.Take(1, value.memory) {
 				return fault.ErrTooDense // each is made, and the last one kept
 			}
 			if err := value.below.check(entry[start:end], budget); err != nil {
@@ -269,4 +270,52 @@ func looseSkip(msg []byte, at int) int {
 		}
 	}
 	return -1
+}
+
+// Unmarshaler is a type with the generated method that reads it.
+type Unmarshaler interface{ Unmarshal(data []byte) error }
+
+// UnsupportedReason returns why a type cannot be read from protobuf, or "".
+func UnsupportedReason(t reflect.Type) string {
+	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]()) {
+		return "it has no Unmarshal method"
+	}
+	if ContainsItself(t) {
+		return "it contains itself"
+	}
+	return ""
+}
+
+// ContainsItself reports whether a value of t can nest without end.
+func ContainsItself(t reflect.Type) bool {
+	if known, ok := recursiveTypes.Load(t); ok {
+		return known.(bool)
+	}
+	is := isWithin(t, nil)
+	recursiveTypes.Store(t, is)
+	return is
+}
+
+// recursiveTypes caches ContainsItself, bool by reflect.Type.
+var recursiveTypes sync.Map
+
+// isWithin is ContainsItself; path holds the struct types on the way to t.
+func isWithin(t reflect.Type, path []reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return isWithin(t.Elem(), path)
+	case reflect.Struct:
+		for _, p := range path {
+			if p == t {
+				return true
+			}
+		}
+		path = append(path, t)
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && isWithin(f.Type, path) {
+				return true
+			}
+		}
+	}
+	return false
 }

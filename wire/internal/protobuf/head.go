@@ -31,15 +31,14 @@ const (
 	ownerBlocks     = 7
 )
 
-// Head is what an object says of itself: which one it is, and in which
-// version. It points into the bytes that it was read from.
-type Head struct{ Name, Namespace, UID, RV []byte }
+// Identity is which object an object is, in which version. It points into the bytes that it was read from.
+type Identity struct{ Name, Namespace, UID, RV []byte }
 
-// HeadOf reads the head of an object without decoding the rest. Every API
+// IdentityOf reads the identity of an object without decoding the rest. Every API
 // type has its ObjectMeta as field 1. ok is false where one of these fields is
 // there twice or the bytes are not what an API server writes: what they mean, a
 // decoder knows.
-func HeadOf(raw []byte) (h Head, ok bool) {
+func IdentityOf(raw []byte) (h Identity, ok bool) {
 	var meta []byte
 	for len(raw) > 0 {
 		var tag uint64
@@ -98,7 +97,7 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 }
 
 // ReadHead reads all of the head of an object, but for its kind. Its bytes may be anything of
-// which HeadOf has found that it is usual. It reports false where only a decoder knows what
+// which IdentityOf has found that it is usual. It reports false where only a decoder knows what
 // they mean.
 func ReadHead(h *head.Head, raw []byte) bool {
 	meta, _, ok := lengthField(raw, 1)

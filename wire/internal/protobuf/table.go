@@ -23,9 +23,9 @@ import (
 // those of them that a selection wants. It is built once for each type and
 // selection, from the struct's tags and layout, and is immutable then.
 type Table struct {
-	typ    reflect.Type
-	fields []*tableField // by field number; nil for those that are skipped
-	leads  bool          // as tableField.leads, of any field
+	typ             reflect.Type
+	fields          []*tableField // by field number; nil for those that are skipped
+	reachesQuantity bool          // as tableField.reachesQuantity, of any field
 }
 
 // Message returns how the messages in a field are read, or nil if it holds none that
@@ -50,40 +50,40 @@ const (
 	opInt64
 	opString
 	opBytes
-	opStruct // a struct in place
-	opOwn    // a type in place that reads itself
+	opStruct      // a struct in place
+	opUnmarshaler // a type in place with an Unmarshal method
 	opBoolPtr
 	opInt32Ptr
 	opInt64Ptr
 	opStringPtr
 	opStructPtr
-	opOwnPtr
+	opUnmarshalerPtr
 	opBools
 	opInt32s
 	opInt64s
 	opStrings
 	opStructs
-	opOwns
+	opUnmarshalers
 	opMap
 )
 
 // tableField is one field of a Table. Only what its op needs is set.
 type tableField struct {
-	op       op
-	wire     int
-	tag      uint64
-	offset   uintptr
-	typ      reflect.Type       // of the value: of what a pointer points to, of an element
-	elements *memory.ArrayMaker // of a list
-	table    *Table             // of a struct
-	own      func(at unsafe.Pointer, raw []byte) error
-	guard    *Guard      // of a type that reads itself and is no quantity; may be nil
-	each     int64       // bytes of memory for each time that the field is there, beside the struct; 0 for a map
-	pairs    *pairs      // of a map
-	partly   bool        // not all of a value is wanted
-	notes    bool        // a value has a quantity in itself, which may write to it when it is read
-	leads    bool        // a value may lead to one that notes: by a pointer, or in a list
-	share    *share.Site // nil where sharing cannot pay
+	op              op
+	wire            int
+	tag             uint64
+	offset          uintptr
+	typ             reflect.Type       // of the value: of what a pointer points to, of an element
+	elements        *memory.ArrayMaker // of a list
+	table           *Table             // of a struct
+	unmarshal       func(at unsafe.Pointer, raw []byte) error
+	guard           *Guard      // of a type that reads itself and is no quantity; may be nil
+	memory          int64       // bytes of memory for each time that the field is there, beside the struct; 0 for a map
+	pairs           *pairs      // of a map
+	projected       bool        // some fields of a value are dropped
+	hasQuantity     bool        // a value contains a quantity, which may write to itself when it is read
+	reachesQuantity bool        // a value may lead to one with hasQuantity: by a pointer, or in a list
+	share           *share.Site // nil where sharing cannot pay
 }
 
 // pairs says how the entries of a map are read.
@@ -92,7 +92,7 @@ type pairs struct {
 	key      reflect.Type
 	value    *tableField // as if it were a field of the entry
 	mapBytes guard.MapBytes
-	read     func(d *Run, m *pairs, at unsafe.Pointer, run []byte, n int) error
+	read     func(d *Decoder, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
 // partName names a kind of part in protobuf: the type of what is pointed to,
@@ -167,7 +167,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 			table.fields = append(table.fields, nil)
 		}
 		table.fields[number] = field
-		table.leads = table.leads || field.leads
+		table.reachesQuantity = table.reachesQuantity || field.reachesQuantity
 	}
 	return table, nil
 }
@@ -213,15 +213,15 @@ func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 }
 
 func (f *tableField) setValue(s *selection.Tree) (err error) {
-	f.notes = guard.ContainsQuantity(f.typ)
+	f.hasQuantity = guard.ContainsQuantity(f.typ)
 	switch kind := f.typ.Kind(); {
 	case HasTable(f.typ):
 		f.op = opStruct
 		if f.table, err = TableOf(f.typ, s); err == nil {
-			f.leads = f.table.leads
+			f.reachesQuantity = f.table.reachesQuantity
 		}
 	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[Unmarshaler]()):
-		f.op, f.own = opOwn, ownUnmarshal(f.typ)
+		f.op, f.unmarshal = opUnmarshaler, unmarshalFunc(f.typ)
 		if f.typ != reflect.TypeFor[resource.Quantity]() {
 			f.guard = GuardOf(f.typ, map[reflect.Type]*Guard{})
 		}
@@ -249,14 +249,14 @@ func (f *tableField) setPointer(s *selection.Tree) error {
 	}
 	pointers := map[op]op{
 		opBool: opBoolPtr, opInt32: opInt32Ptr, opInt64: opInt64Ptr, opString: opStringPtr,
-		opStruct: opStructPtr, opOwn: opOwnPtr,
+		opStruct: opStructPtr, opUnmarshaler: opUnmarshalerPtr,
 	}
 	op, ok := pointers[f.op]
 	if !ok {
 		return fmt.Errorf("no way to read *%v", f.typ)
 	}
-	f.op, f.each = op, int64(f.typ.Size())
-	if f.leads = f.leads || f.notes; op == opStructPtr || op == opOwnPtr {
+	f.op, f.memory = op, int64(f.typ.Size())
+	if f.reachesQuantity = f.reachesQuantity || f.hasQuantity; op == opStructPtr || op == opUnmarshalerPtr {
 		f.setShare(s)
 	}
 	return nil
@@ -270,14 +270,14 @@ func (f *tableField) setList(s *selection.Tree) error {
 	}
 	lists := map[op]op{
 		opBool: opBools, opInt32: opInt32s, opInt64: opInt64s, opString: opStrings,
-		opStruct: opStructs, opOwn: opOwns,
+		opStruct: opStructs, opUnmarshaler: opUnmarshalers,
 	}
 	op, ok := lists[f.op]
 	if !ok {
 		return fmt.Errorf("no way to read a list of %v", f.typ)
 	}
-	f.op, f.each = op, int64(f.typ.Size())
-	if f.leads = f.leads || f.notes; f.wire == frame.WireBytes {
+	f.op, f.memory = op, int64(f.typ.Size())
+	if f.reachesQuantity = f.reachesQuantity || f.hasQuantity; f.wire == frame.WireBytes {
 		f.setShare(s)
 	}
 	return nil
@@ -285,7 +285,7 @@ func (f *tableField) setList(s *selection.Tree) error {
 
 // setShare lets what f points to, or its elements, be shared.
 func (f *tableField) setShare(s *selection.Tree) {
-	if f.partly = s != nil; f.typ.Size() >= share.OwnMemory && !f.notes {
+	if f.projected = s != nil; f.typ.Size() >= share.OwnMemory && !f.hasQuantity {
 		f.share = share.SiteOf(partName{f.typ, f.op, s.Key()})
 	}
 }
@@ -299,7 +299,7 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share, f.partly, f.leads = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil, value.leads
+	f.op, f.share, f.projected, f.reachesQuantity = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil, value.reachesQuantity
 	f.pairs = &pairs{typ: t, key: t.Key(), value: value, mapBytes: guard.MapBytesOf(t.Key(), t.Elem()), read: readAnyPairs}
 	switch {
 	case value.wire != frame.WireBytes:
@@ -312,8 +312,8 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	return nil
 }
 
-// ownUnmarshal calls the Unmarshal method of a type, and clips what it appended.
-func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
+// unmarshalFunc calls the Unmarshal method of a type, and clips what it appended.
+func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return func(at unsafe.Pointer, raw []byte) error { return (*metav1.Time)(at).Unmarshal(raw) }
@@ -339,4 +339,64 @@ func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 		return fault.ErrUnusual
 	}
 	return q.Unmarshal(raw)
+}
+
+// unshareable reports whether the value of a field must not be shared with another object,
+// because it leads to a quantity that has an address. To read that may write to it, so what is
+// read of one object would change the other. The values of maps have no address: who reads one
+// reads a copy.
+func (f *tableField) unshareable(value []byte) bool {
+	if !f.reachesQuantity {
+		return false
+	}
+	switch f.op {
+	case opUnmarshalerPtr, opUnmarshalers:
+		return f.hasQuantity
+	case opStructPtr, opStructs:
+		return f.hasQuantity || f.table.unshareable(value)
+	case opStruct:
+		return f.table.unshareable(value)
+	}
+	_, value, err := keyAndValue(value) // of an entry of a map
+	return err != nil || f.pairs.value.unshareable(value)
+}
+
+// anyUnshareable is unshareable for all of a run of fields.
+func (f *tableField) anyUnshareable(run []byte) bool {
+	if !f.reachesQuantity {
+		return false
+	}
+	for len(run) > 0 {
+		var value []byte
+		if value, run = nextValue(run); f.unshareable(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// partUnshareable is unshareable for a part.
+func (f *tableField) partUnshareable(raw []byte) bool {
+	if f.op == opStructPtr || f.op == opUnmarshalerPtr {
+		return f.unshareable(raw)
+	}
+	return f.anyUnshareable(raw)
+}
+
+// unshareable reports whether that holds for a field of a message.
+func (t *Table) unshareable(msg []byte) bool {
+	if !t.reachesQuantity {
+		return false
+	}
+	for len(msg) > 0 {
+		field, rest, err := NextField(msg)
+		if err != nil {
+			return true // nothing will be made of it
+		}
+		if n := field.Number; n < len(t.fields) && t.fields[n] != nil && t.fields[n].unshareable(field.Bytes) {
+			return true
+		}
+		msg = rest
+	}
+	return false
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Run decodes objects from protobuf by their tables, one after the other.
+// Decoder decodes objects from protobuf by their tables, one after the other.
 // It belongs to one goroutine.
 //
 // It reads the form that API servers write: elements of a list or a map side by
 // side, messages once, lists unpacked. At anything else it gives up with
 // ErrUnusual, and the reference decodes the object again. So it need not know what
 // is an error.
-type Run struct {
+type Decoder struct {
 	share.Sharer
 	text     memory.Text
 	Versions bool // of one object there may be several
 
-	own   textOf
-	sieve sieve
+	textMode textMode
+	filter   filter
 }
 
-// textOf says where text goes that is read.
-type textOf uint8
+// textMode says where text goes that is read.
+type textMode uint8
 
 const (
-	ownObject textOf = iota // into one piece of memory for the whole object
-	ownRaw                  // nowhere: the current part keeps the memory it lies in
-	ownCopies               // each string into memory of its own
+	textOfObject textMode = iota // into one piece of memory for the whole object
+	textInPlace                  // nowhere: the current part keeps the memory it lies in
+	textCopied                   // each string into memory of its own
 )
 
 // Decode decodes raw into the zeroed struct at at, of the table's type. After an
 // error the struct is useless.
-func (d *Run) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
+func (d *Decoder) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
-	d.own = ownObject
+	d.textMode = textOfObject
 	if err := d.fields(table, at, raw); err != nil {
 		d.text.Discard()
 		return err
@@ -49,8 +49,8 @@ func (d *Run) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	return nil
 }
 
-// nextObject says which object is at hand.
-func (d *Run) nextObject(raw []byte) uint8 {
+// nextObject returns the number of the object that is decoded now.
+func (d *Decoder) nextObject(raw []byte) uint8 {
 	if !d.Versions || d.Pool == nil {
 		return d.NextObject()
 	}
@@ -78,7 +78,7 @@ func varint(b []byte) (v uint64, n int) {
 }
 
 // fields decodes the fields of a message into the struct at at.
-func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
+func (d *Decoder) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 	for len(msg) > 0 {
 		tag, n := varint(msg)
 		if n == 0 {
@@ -102,7 +102,7 @@ func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 		case tag != f.tag:
 			return fault.ErrUnusual
 		case f.wire == frame.WireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
-			if !d.Budget.Take(1, f.each) {
+			if !d.Budget.Take(1, f.memory) {
 				return fault.ErrUnusual
 			}
 			d.number(f, unsafe.Add(at, f.offset), value)
@@ -116,11 +116,11 @@ func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 			}
 			msg = rest[end:]
 		default:
-			size, count := measure(msg, tag)
+			size, count := measureFields(msg, tag)
 			if size == 0 {
 				return fault.ErrUnusual
 			}
-			if err := d.many(f, unsafe.Add(at, f.offset), msg[:size:size], count, like{}); err != nil {
+			if err := d.repeated(f, unsafe.Add(at, f.offset), msg[:size:size], count, donorValue{}); err != nil {
 				return err
 			}
 			msg = msg[size:]
@@ -142,9 +142,9 @@ func skipField(msg []byte) []byte {
 	return rest
 }
 
-// measure returns how many bytes and how many fields the fields with this tag
+// measureFields returns how many bytes and how many fields the fields with this tag
 // at the beginning of msg have. size is 0 where they are broken.
-func measure(msg []byte, tag uint64) (size, count int) {
+func measureFields(msg []byte, tag uint64) (size, count int) {
 	for size < len(msg) {
 		got, n := varint(msg[size:])
 		if n == 0 {
@@ -171,9 +171,9 @@ func measure(msg []byte, tag uint64) (size, count int) {
 	return size, count
 }
 
-// next splits the first field, whose tag is known and which measure has seen,
+// nextValue splits the first field, whose tag is known and which measureFields has seen,
 // off a run.
-func next(run []byte) (value, rest []byte) {
+func nextValue(run []byte) (value, rest []byte) {
 	_, n := varint(run)
 	run = run[n:]
 	size, n := varint(run)
@@ -182,7 +182,7 @@ func next(run []byte) (value, rest []byte) {
 }
 
 // number stores a value that is a number.
-func (d *Run) number(f *tableField, at unsafe.Pointer, v uint64) {
+func (d *Decoder) number(f *tableField, at unsafe.Pointer, v uint64) {
 	switch f.op {
 	case opBool:
 		*(*bool)(at) = uint(v) != 0 // generated code reads it into an int
@@ -200,7 +200,7 @@ func (d *Run) number(f *tableField, at unsafe.Pointer, v uint64) {
 }
 
 // value stores a value that is bytes.
-func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
+func (d *Decoder) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
 		if *(*string)(at) != "" {
@@ -214,20 +214,20 @@ func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 		d.bytes((*[]byte)(at), raw)
 	case opStruct:
 		return d.fields(f.table, at, raw)
-	case opOwn:
-		return d.readOwn(f, at, raw)
+	case opUnmarshaler:
+		return d.unmarshalOwn(f, at, raw)
 	case opStringPtr:
-		if !d.Budget.Take(1, f.each) {
+		if !d.Budget.Take(1, f.memory) {
 			return fault.ErrUnusual
 		}
 		s := new(string)
 		d.ownString(s, raw)
 		*(**string)(at) = s
-	case opStructPtr, opOwnPtr:
+	case opStructPtr, opUnmarshalerPtr:
 		if *(*unsafe.Pointer)(at) != nil {
 			return fault.ErrUnusual
 		}
-		p, _, err := d.part(f, raw, 1, like{})
+		p, _, err := d.part(f, raw, 1, donorValue{})
 		*(*unsafe.Pointer)(at) = p
 		return err
 	}
@@ -235,12 +235,12 @@ func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 }
 
 // string stores the text of a field, which many objects may have.
-func (d *Run) string(f *tableField, at *string, raw []byte) {
+func (d *Decoder) string(f *tableField, at *string, raw []byte) {
 	if w := share.Word(raw); w != "" {
 		*at = w
 		return
 	}
-	if d.own == ownRaw || !d.Worthwhile(f.share, len(raw)) {
+	if d.textMode == textInPlace || !d.Worthwhile(f.share, len(raw)) {
 		d.ownString(at, raw)
 		return
 	}
@@ -255,35 +255,34 @@ func (d *Run) string(f *tableField, at *string, raw []byte) {
 	}
 }
 
-func (d *Run) ownString(at *string, raw []byte) {
-	switch d.own {
-	case ownRaw:
+func (d *Decoder) ownString(at *string, raw []byte) {
+	switch d.textMode {
+	case textInPlace:
 		*at = memory.String(raw)
-	case ownCopies:
+	case textCopied:
 		*at = string(raw)
 	default:
 		d.text.SetString(at, raw)
 	}
 }
 
-func (d *Run) bytes(at *[]byte, raw []byte) {
-	switch d.own {
-	case ownRaw:
+func (d *Decoder) bytes(at *[]byte, raw []byte) {
+	switch d.textMode {
+	case textInPlace:
 		*at = raw
-	case ownCopies:
+	case textCopied:
 		*at = bytes.Clone(raw)
 	default:
 		d.text.SetBytes(at, raw)
 	}
 }
 
-// many stores the count values of a list or a map, which are all of run, beside those of another
-// list if there is one.
-func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int, old like) error {
+// repeated stores the count values of a list or a map, which are all of run. It may reuse those of a donor.
+func (d *Decoder) repeated(f *tableField, at unsafe.Pointer, run []byte, count int, donor donorValue) error {
 	if *(*unsafe.Pointer)(at) != nil {
 		return fault.ErrUnusual // they are not all side by side
 	}
-	p, n, err := d.part(f, run, count, old)
+	p, n, err := d.part(f, run, count, donor)
 	if err != nil {
 		return err
 	}
@@ -296,10 +295,10 @@ func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int, old 
 }
 
 // part returns memory with what raw stands for: one that is shared, or one of
-// its own, decoded beside another one if there is one.
-func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
+// its own, which may reuse values of a donor.
+func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (unsafe.Pointer, int, error) {
 	if !d.Worthwhile(f.share, len(raw)) {
-		return d.make(f, raw, count, old)
+		return d.decodePart(f, raw, count, donor)
 	}
 	found, n, hash, keep := d.Find(f.share, raw)
 	if found != nil && d.Budget < 0 {
@@ -309,13 +308,13 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 		return found, n, nil
 	}
 	// A projected part would hold all its bytes, also those that are left out.
-	if !keep || f.partly && len(raw) > count*int(f.typ.Size()) || f.partApart(raw) {
-		return d.make(f, raw, count, old)
+	if !keep || f.projected && len(raw) > count*int(f.typ.Size()) || f.partUnshareable(raw) {
+		return d.decodePart(f, raw, count, donor)
 	}
-	was := d.own
-	raw, d.own = d.BeginPart(raw), ownRaw
-	p, n, err := d.make(f, raw, count, like{}) // its bytes are its own
-	d.own = was
+	was := d.textMode
+	raw, d.textMode = d.BeginPart(raw), textInPlace
+	p, n, err := d.decodePart(f, raw, count, donorValue{}) // its bytes are its own
+	d.textMode = was
 	holds := d.EndPart(raw)
 	if err != nil {
 		return nil, 0, err
@@ -324,46 +323,46 @@ func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Point
 	return p, n, nil
 }
 
-// readOwn has a type read itself.
-func (d *Run) readOwn(f *tableField, at unsafe.Pointer, raw []byte) error {
+// unmarshalOwn calls the Unmarshal method of a type.
+func (d *Decoder) unmarshalOwn(f *tableField, at unsafe.Pointer, raw []byte) error {
 	if f.guard.check(raw, &d.Budget) != nil {
 		return fault.ErrUnusual
 	}
-	return fault.Unusual(f.own(at, raw))
+	return fault.Unusual(f.unmarshal(at, raw))
 }
 
-// make decodes a part into memory of its own. It counts the memory first, and gives up if the
+// decodePart decodes a part into memory of its own. It counts the memory first, and gives up if the
 // object becomes too large.
-func (d *Run) make(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
-	if f.op == opMap && !d.Budget.Take(1, f.pairs.mapBytes.Of(count)) || !d.Budget.Take(count, f.each) {
+func (d *Decoder) decodePart(f *tableField, raw []byte, count int, donor donorValue) (unsafe.Pointer, int, error) {
+	if f.op == opMap && !d.Budget.Take(1, f.pairs.mapBytes.Of(count)) || !d.Budget.Take(count, f.memory) {
 		return nil, 0, fault.ErrUnusual
 	}
 	switch f.op {
 	case opStructPtr:
 		p := reflect.New(f.typ).UnsafePointer()
-		if old.at != nil {
-			return p, 1, d.beside(f.table, p, raw, old)
+		if donor.at != nil {
+			return p, 1, d.fieldsReusing(f.table, p, raw, donor)
 		}
 		return p, 1, d.fields(f.table, p, raw)
-	case opOwnPtr:
+	case opUnmarshalerPtr:
 		p := reflect.New(f.typ).UnsafePointer()
-		return p, 1, d.readOwn(f, p, raw)
+		return p, 1, d.unmarshalOwn(f, p, raw)
 	case opMap:
 		// The strings of a map cannot be moved later, so they get their own memory
 		// now.
-		was := d.own
+		was := d.textMode
 		switch {
-		case was == ownRaw:
-		case f.partly:
-			d.own = ownCopies
+		case was == textInPlace:
+		case f.projected:
+			d.textMode = textCopied
 		default:
-			raw, d.own = bytes.Clone(raw), ownRaw
+			raw, d.textMode = bytes.Clone(raw), textInPlace
 		}
 		var p unsafe.Pointer
 		err := f.pairs.read(d, f.pairs, unsafe.Pointer(&p), raw, count)
-		d.own = was
+		d.textMode = was
 		return p, count, err
 	}
-	p, err := d.list(f, raw, count, old)
+	p, err := d.list(f, raw, count, donor)
 	return p, count, err
 }

@@ -27,25 +27,25 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// besides decodes messages beside others.
-type besides struct {
+// reuseTest decodes messages beside others.
+type reuseTest struct {
 	typ   reflect.Type
 	table *protobuf.Table
-	runs  []*protobuf.Run // with a pool and without
+	runs  []*protobuf.Decoder // with a pool and without
 }
 
-func newBesides(t testing.TB, typ reflect.Type) *besides {
+func newReuseTest(t testing.TB, typ reflect.Type) *reuseTest {
 	t.Helper()
 	table, err := protobuf.TableOf(typ, nil)
 	require.NoError(t, err)
-	return &besides{typ, table, []*protobuf.Run{
+	return &reuseTest{typ, table, []*protobuf.Decoder{
 		{Versions: true},
 		{Versions: true, Sharer: share.Sharer{Pool: NewPool().inner()}},
 	}}
 }
 
 // reference returns what the reference makes of raw, or nil.
-func (b *besides) reference(raw []byte) reflect.Value {
+func (b *reuseTest) reference(raw []byte) reflect.Value {
 	want := reflect.New(b.typ)
 	if want.Interface().(protobuf.Unmarshaler).Unmarshal(bytes.Clone(raw)) != nil {
 		return reflect.Value{}
@@ -56,7 +56,7 @@ func (b *besides) reference(raw []byte) reflect.Value {
 // require decodes raw beside an object of was, with each run, and requires that it comes to what
 // the reference makes of it or is left to that, and that the other object stays as it is. It
 // returns how often it was decoded.
-func (b *besides) require(t testing.TB, raw, was []byte, about string) (decoded int) {
+func (b *reuseTest) require(t testing.TB, raw, was []byte, about string) (decoded int) {
 	t.Helper()
 	want, other := b.reference(raw), b.reference(was)
 	if !other.IsValid() {
@@ -64,7 +64,7 @@ func (b *besides) require(t testing.TB, raw, was []byte, about string) (decoded 
 	}
 	for _, run := range b.runs {
 		got, body, otherBody := reflect.New(b.typ), bytes.Clone(raw), bytes.Clone(was)
-		if run.DecodeBeside(b.table, got.UnsafePointer(), body, other.UnsafePointer(), otherBody) != nil {
+		if run.DecodeReusing(b.table, got.UnsafePointer(), body, other.UnsafePointer(), otherBody) != nil {
 			continue
 		}
 		decoded++
@@ -83,7 +83,7 @@ func (b *besides) require(t testing.TB, raw, was []byte, about string) (decoded 
 
 // Whatever forms an object and the other one have, and whatever they have in common, the object is
 // what the reference makes of it.
-func TestW01_DecodedBesideAnother(t *testing.T) {
+func TestW01_DecodedReusingAnother(t *testing.T) {
 	t.Parallel()
 	const seed = 20261125
 	random := rand.New(rand.NewPCG(seed, 3))
@@ -94,7 +94,7 @@ func TestW01_DecodedBesideAnother(t *testing.T) {
 		if !SupportsProtobuf(Options{Scheme: all, Kind: a.kind}) || !protobuf.HasTable(a.typ) {
 			return
 		}
-		b := newBesides(t, a.typ)
+		b := newReuseTest(t, a.typ)
 		marshal := func(seed int, how fullness) []byte {
 			raw, err := f.object(a.typ, how, int64(seed)).(interface{ Marshal() ([]byte, error) }).Marshal()
 			require.NoError(t, err)
@@ -371,7 +371,7 @@ func BenchmarkOpening(b *testing.B) {
 func TestW01_AnEntryThatRunsPastItsEnd(t *testing.T) {
 	t.Parallel()
 	data := "\x12\x05\x0a\x01k\x12\x04" // key k, and four bytes of which none are in the entry
-	b := newBesides(t, reflect.TypeFor[corev1.Secret]())
+	b := newReuseTest(t, reflect.TypeFor[corev1.Secret]())
 	require.Equal(t, "\x1a\x06Op", string(b.reference([]byte(data + "\x1a\x06Opaque")).Interface().(*corev1.Secret).Data["k"]))
 	require.False(t, b.reference([]byte(data)).IsValid())
 	for _, follows := range []string{"\x1a\x06Secret", ""} {
@@ -383,7 +383,7 @@ func TestW01_AnEntryThatRunsPastItsEnd(t *testing.T) {
 // of it, or be left to that.
 func FuzzDecodeBeside(f *testing.F) {
 	all := scheme.New()
-	var contests []*besides
+	var contests []*reuseTest
 	for i, kind := range fuzzKinds {
 		o, err := all.New(kind)
 		if err != nil || !protobuf.HasTable(reflect.TypeOf(o).Elem()) {
@@ -392,7 +392,7 @@ func FuzzDecodeBeside(f *testing.F) {
 		typ := reflect.TypeOf(o).Elem()
 		e, err := protobuf.Open(MediaProtobuf, seedObject(f, MediaProtobuf, i, kind))
 		require.NoError(f, err)
-		contests = append(contests, newBesides(f, typ))
+		contests = append(contests, newReuseTest(f, typ))
 		f.Add(uint8(len(contests)-1), e.Raw, e.Raw)
 	}
 	var kept hostile.Kept

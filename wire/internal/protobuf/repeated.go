@@ -11,10 +11,57 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
+// list decodes the elements of a list. Each may reuse the one in its place of the donor.
+func (d *Decoder) list(f *tableField, run []byte, count int, donor donorValue) (unsafe.Pointer, error) {
+	p := f.elements.Make(count)
+	size := f.typ.Size()
+	for i := range count {
+		element := unsafe.Add(p, uintptr(i)*size)
+		if f.wire == frame.WireVarint {
+			_, n := varint(run)
+			v, m := varint(run[n:])
+			run = run[n+m:]
+			switch f.op {
+			case opBools:
+				*(*bool)(element) = uint(v) != 0
+			case opInt32s:
+				*(*int32)(element) = int32(v)
+			case opInt64s:
+				*(*int64)(element) = int64(v)
+			}
+			continue
+		}
+		var raw []byte
+		raw, run = nextValue(run)
+		var err error
+		if len(donor.raw) > 0 {
+			var was []byte
+			was, donor.raw = nextValue(donor.raw)
+			err = d.elementReusing(f, element, raw, donorValue{unsafe.Add(donor.at, uintptr(i)*size), was})
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		switch f.op {
+		case opStrings:
+			d.ownString((*string)(element), raw)
+		case opStructs:
+			err = d.fields(f.table, element, raw)
+		case opUnmarshalers:
+			err = d.unmarshalOwn(f, element, raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
 // pair splits an entry of a map, which is a message with the key in field 1 and
 // the value in field 2.
 func pair(run []byte) (key, value, rest []byte, err error) {
-	entry, rest := next(run)
+	entry, rest := nextValue(run)
 	key, value, err = keyAndValue(entry)
 	return key, value, rest, err
 }
@@ -31,10 +78,10 @@ func keyAndValue(entry []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// closed reports whether all entries of a map have the form that pair reads. What generated code
+// wellFormedMap reports whether all entries of a map have the form that pair reads. What generated code
 // makes of others may depend on what follows them: it reads keys and values beyond the end of
 // their entry.
-func closed(run []byte) bool {
+func wellFormedMap(run []byte) bool {
 	for len(run) > 0 {
 		var err error
 		if _, _, run, err = pair(run); err != nil {
@@ -59,7 +106,7 @@ func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 
 // readStringPairs reads a map of strings by strings, or of named types with the
 // same layout.
-func readStringPairs(_ *Run, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
+func readStringPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]string, count)
 	for len(run) > 0 {
 		key, value, rest, err := pair(run)
@@ -74,7 +121,7 @@ func readStringPairs(_ *Run, _ *pairs, at unsafe.Pointer, run []byte, count int)
 }
 
 // readQuantityPairs reads a map of quantities by strings or a named type of them.
-func readQuantityPairs(_ *Run, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
+func readQuantityPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]resource.Quantity, count)
 	for len(run) > 0 {
 		key, value, rest, err := pair(run)
@@ -93,7 +140,7 @@ func readQuantityPairs(_ *Run, _ *pairs, at unsafe.Pointer, run []byte, count in
 }
 
 // readAnyPairs reads every other map.
-func readAnyPairs(d *Run, p *pairs, at unsafe.Pointer, run []byte, count int) error {
+func readAnyPairs(d *Decoder, p *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := reflect.MakeMapWithSize(p.typ, count)
 	for len(run) > 0 {
 		key, value, rest, err := pair(run)

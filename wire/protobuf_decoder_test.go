@@ -63,7 +63,7 @@ func TestW03_EmptyStringsAreOfNoBody(t *testing.T) {
 // list of small elements takes no more of it than the reference.
 func TestW02_ManySmallParts(t *testing.T) {
 	finalizers := bytes.Repeat([]byte("\x72\x01f"), 1<<18)
-	run, table := new(protobuf.Run), podTable(t)
+	run, table := new(protobuf.Decoder), podTable(t)
 	require.NoError(t, run.Decode(table, unsafe.Pointer(new(corev1.Pod)), nest(0x0a, finalizers, nil)))
 
 	container := nest(0x12, []byte("\x0a\x0cabcdefghijkl"), nil)

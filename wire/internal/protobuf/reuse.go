@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// DecodeBeside decodes raw as Decode does, beside an object of the same type that was decoded from
-// was. Where both have the same bytes, the new object has what that one has: strings, lists, maps,
-// and what pointers point to are there once. It also gives up at some things that Decode
+// DecodeReusing decodes raw as Decode does, and reuses parts of donor, an object of the same type that was
+// decoded from was. Where both have the same bytes, the new object refers to the strings, lists, maps and
+// pointers of donor. It also gives up at some things that Decode
 // understands, such as fields in another order than an API server's.
-func (d *Run) DecodeBeside(table *Table, at unsafe.Pointer, raw []byte, other unsafe.Pointer, was []byte) error {
+func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, donor unsafe.Pointer, was []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
-	d.own = ownObject
-	if err := d.beside(table, at, raw, like{other, was}); err != nil {
+	d.textMode = textOfObject
+	if err := d.fieldsReusing(table, at, raw, donorValue{donor, was}); err != nil {
 		d.text.Discard()
 		return err
 	}
@@ -25,20 +25,20 @@ func (d *Run) DecodeBeside(table *Table, at unsafe.Pointer, raw []byte, other un
 	return nil
 }
 
-// like is a value of another object: a struct, or the elements of a list. The zero like is none.
-type like struct {
+// donorValue is a value of the donor: a struct, or the elements of a list. The zero donorValue is none.
+type donorValue struct {
 	at  unsafe.Pointer
 	raw []byte // what it was decoded from; of a list, its fields
 }
 
-// beside decodes the fields of a message beside a struct of the same type. It walks both
-// messages in step, for fields ascend. Where those of the other do not, there may be several
-// of one field, and it gives up.
-func (d *Run) beside(table *Table, at unsafe.Pointer, msg []byte, other like) error {
-	if other.at == nil {
+// fieldsReusing decodes the fields of a message, and reuses those of a struct of the same type. It walks both
+// messages in step, since fields ascend. If those of the donor do not, there may be several of one field, and
+// it gives up.
+func (d *Decoder) fieldsReusing(table *Table, at unsafe.Pointer, msg []byte, donor donorValue) error {
+	if donor.at == nil {
 		return d.fields(table, at, msg)
 	}
-	was, before := other.raw, uint64(0)
+	was, before := donor.raw, uint64(0)
 	for len(msg) > 0 {
 		tag, n := varint(msg)
 		if n == 0 {
@@ -59,14 +59,14 @@ func (d *Run) beside(table *Table, at unsafe.Pointer, msg []byte, other like) er
 			return fault.ErrUnusual
 		}
 		before = number
-		size, count := measure(msg, tag)
+		size, count := measureFields(msg, tag)
 		if size == 0 {
 			return fault.ErrUnusual
 		}
 		run := msg[:size:size]
 		msg = msg[size:]
 		var next uint64
-		if was, next = upTo(was, tag); next != tag {
+		if was, next = skipTo(was, tag); next != tag {
 			if was == nil {
 				return fault.ErrUnusual
 			}
@@ -77,20 +77,20 @@ func (d *Run) beside(table *Table, at unsafe.Pointer, msg []byte, other like) er
 		}
 		oldSize, oldCount := size, count
 		if size > len(was) || string(was[:size]) != string(run) || startsWith(was[size:], tag) {
-			oldSize, oldCount = measure(was, tag)
+			oldSize, oldCount = measureFields(was, tag)
 		}
-		old := was[:oldSize:oldSize]
+		donorField := was[:oldSize:oldSize]
 		was = was[oldSize:]
 		if len(was) > 0 {
 			if next, _ = varint(was); next>>3 <= number {
 				return fault.ErrUnusual
 			}
 		}
-		if err := d.field(table, f, at, run, count, like{other.at, old}, oldCount); err != nil {
+		if err := d.fieldReusing(table, f, at, run, count, donorValue{donor.at, donorField}, oldCount); err != nil {
 			return err
 		}
 	}
-	if was, _ = upTo(was, math.MaxUint64); was == nil {
+	if was, _ = skipTo(was, math.MaxUint64); was == nil {
 		return fault.ErrUnusual
 	}
 	return nil
@@ -102,9 +102,9 @@ func startsWith(msg []byte, tag uint64) bool {
 	return len(msg) > 0 && next == tag
 }
 
-// upTo returns what is left of a message from its first field whose tag is not smaller, and that
-// tag. It returns nil where fields do not ascend.
-func upTo(msg []byte, tag uint64) (rest []byte, next uint64) {
+// skipTo returns the rest of a message from its first field whose tag is not smaller, and that tag. It
+// returns nil if fields do not ascend.
+func skipTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 	for before := uint64(0); len(msg) > 0; before = next {
 		var n int
 		if next, n = varint(msg); n == 0 || next>>3 < before>>3 || next>>3 == before>>3 && next != before {
@@ -120,12 +120,11 @@ func upTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 	return []byte{}, 0
 }
 
-// field decodes what there is of one field, which is all of run, beside the same field of the
-// struct that old is of.
-func (d *Run) field(table *Table, f *tableField, at unsafe.Pointer, run []byte, count int, old like, oldCount int) error {
-	from, to := unsafe.Add(old.at, f.offset), unsafe.Add(at, f.offset)
-	if string(run) == string(old.raw) && !f.notes && !f.anyApart(run) {
-		if f.op == opMap && !closed(run) {
+// fieldReusing decodes all values of one field, which are run, and reuses the same field of the donor.
+func (d *Decoder) fieldReusing(table *Table, f *tableField, at unsafe.Pointer, run []byte, count int, donor donorValue, oldCount int) error {
+	from, to := unsafe.Add(donor.at, f.offset), unsafe.Add(at, f.offset)
+	if string(run) == string(donor.raw) && !f.hasQuantity && !f.anyUnshareable(run) {
+		if f.op == opMap && !wellFormedMap(run) {
 			return fault.ErrUnusual
 		}
 		f.copy(to, from)
@@ -134,33 +133,33 @@ func (d *Run) field(table *Table, f *tableField, at unsafe.Pointer, run []byte, 
 	once := count == 1 && oldCount == 1
 	switch {
 	case f.op == opStruct && once:
-		raw, _ := next(run)
-		was, _ := next(old.raw)
-		return d.beside(f.table, to, raw, like{from, was})
+		raw, _ := nextValue(run)
+		was, _ := nextValue(donor.raw)
+		return d.fieldsReusing(f.table, to, raw, donorValue{from, was})
 	case f.op == opStructPtr && once:
-		raw, _ := next(run)
-		was, _ := next(old.raw)
-		p, _, err := d.part(f, raw, 1, like{*(*unsafe.Pointer)(from), was})
+		raw, _ := nextValue(run)
+		was, _ := nextValue(donor.raw)
+		p, _, err := d.part(f, raw, 1, donorValue{*(*unsafe.Pointer)(from), was})
 		*(*unsafe.Pointer)(to) = p
 		return err
 	case (f.op == opStructs || f.op == opStrings) && memory.SliceLen(from) == oldCount:
-		return d.many(f, to, run, count, like{*(*unsafe.Pointer)(from), old.raw})
+		return d.repeated(f, to, run, count, donorValue{*(*unsafe.Pointer)(from), donor.raw})
 	}
 	return d.fields(table, at, run)
 }
 
-// element decodes an element of a list of structs or strings beside another one.
-func (d *Run) element(f *tableField, at unsafe.Pointer, raw []byte, old like) error {
-	same := bytes.Equal(raw, old.raw)
+// elementReusing decodes an element of a list of structs or strings, and reuses one of the donor.
+func (d *Decoder) elementReusing(f *tableField, at unsafe.Pointer, raw []byte, donor donorValue) error {
+	same := bytes.Equal(raw, donor.raw)
 	switch {
 	case f.op == opStrings && same:
-		*(*string)(at) = *(*string)(old.at)
+		*(*string)(at) = *(*string)(donor.at)
 	case f.op == opStrings:
 		d.ownString((*string)(at), raw)
-	case same && !f.notes && !f.apart(raw):
-		copyValue(f.typ, at, old.at)
+	case same && !f.hasQuantity && !f.unshareable(raw):
+		copyValue(f.typ, at, donor.at)
 	default:
-		return d.beside(f.table, at, raw, old)
+		return d.fieldsReusing(f.table, at, raw, donor)
 	}
 	return nil
 }
@@ -176,9 +175,9 @@ func (f *tableField) copy(to, from unsafe.Pointer) {
 		*(*int64)(to) = *(*int64)(from)
 	case opString:
 		*(*string)(to) = *(*string)(from)
-	case opBytes, opBools, opInt32s, opInt64s, opStrings, opStructs, opOwns:
+	case opBytes, opBools, opInt32s, opInt64s, opStrings, opStructs, opUnmarshalers:
 		*(*[]byte)(to) = *(*[]byte)(from)
-	case opStruct, opOwn:
+	case opStruct, opUnmarshaler:
 		copyValue(f.typ, to, from)
 	default: // a pointer, a map
 		*(*unsafe.Pointer)(to) = *(*unsafe.Pointer)(from)

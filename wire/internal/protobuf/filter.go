@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// sieve is the state of sifting one object.
-type sieve struct {
+// filter is the state of filtering one object.
+type filter struct {
 	budget   guard.Budget // of the object
 	edits    []edit
 	time     metav1.Time
@@ -26,23 +26,23 @@ type sieve struct {
 // that of what is left of it.
 type edit struct {
 	start, end int
-	length     int // of a message; none for nothing
+	length     int // of a message; removed if the field is
 }
 
-// none is the length of what is left out.
-const none = -1
+// removed is the length of a field that is left out.
+const removed = -1
 
-// idleEdits is how many edits are kept room for between objects.
-const idleEdits = 1 << 8
+// maxIdleEdits is how many edits are kept room for between objects.
+const maxIdleEdits = 1 << 8
 
-// Sift reads an object without decoding it. It reports true where Decode would decode it,
+// Filter checks an object without decoding it. It reports true where Decode would decode it,
 // and then returns the bytes that Decode would look at, which are raw itself
 // or in room, and what they say of the object in h. It also gives up at some things that Decode
 // understands, such as fields in another order than an API server's.
-func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
-	s := &d.sieve
+func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
+	s := &d.filter
 	defer func() {
-		if cap(s.edits) > idleEdits {
+		if cap(s.edits) > maxIdleEdits {
 			s.edits = nil
 		}
 	}()
@@ -61,7 +61,7 @@ func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept [
 
 // fields checks the fields of a message that begins at byte at. cut is how many bytes
 // shorter it becomes.
-func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
+func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	before := uint64(0)
 	for pos := 0; pos < len(msg); {
 		tag, n := uint64(msg[pos]), 1
@@ -87,7 +87,7 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 				return 0, false
 			}
 			pos = len(msg) - len(rest)
-			s.edits = append(s.edits, edit{at + start, at + pos, none})
+			s.edits = append(s.edits, edit{at + start, at + pos, removed})
 			cut += pos - start
 			continue
 		}
@@ -129,10 +129,10 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 }
 
 // take takes what a field makes. again means that the field before was the same.
-func (s *sieve) take(f *tableField, again bool) bool {
+func (s *filter) take(f *tableField, again bool) bool {
 	switch {
 	case f.op != opMap:
-		return s.budget.Take(1, f.each)
+		return s.budget.Take(1, f.memory)
 	case again:
 		return s.budget.Take(1, f.pairs.mapBytes.Each)
 	}
@@ -140,12 +140,12 @@ func (s *sieve) take(f *tableField, again bool) bool {
 }
 
 // value checks a value that is bytes.
-func (s *sieve) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
+func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 	switch f.op {
 	case opStruct, opStructPtr, opStructs:
 		return s.fields(f.table, raw, at)
-	case opOwn, opOwnPtr, opOwns:
-		return 0, s.own(f, raw)
+	case opUnmarshaler, opUnmarshalerPtr, opUnmarshalers:
+		return 0, s.checkUnmarshaler(f, raw)
 	case opMap:
 		value, ok := entryValue(raw)
 		if !ok {
@@ -168,29 +168,29 @@ func entryValue(entry []byte) (value []byte, ok bool) {
 	return value, ok && len(rest) == 0
 }
 
-// own checks a value of a type that reads itself.
-func (s *sieve) own(f *tableField, raw []byte) bool {
+// checkUnmarshaler checks a value of a type with an Unmarshal method.
+func (s *filter) checkUnmarshaler(f *tableField, raw []byte) bool {
 	switch f.typ {
 	case reflect.TypeFor[metav1.Time]():
-		return f.own(unsafe.Pointer(&s.time), raw) == nil
+		return f.unmarshal(unsafe.Pointer(&s.time), raw) == nil
 	case reflect.TypeFor[resource.Quantity]():
 		text, rest, ok := lengthField(raw, 1)
-		return ok && len(rest) == 0 && guard.PlainQuantity(text) || f.own(unsafe.Pointer(&s.quantity), raw) == nil
+		return ok && len(rest) == 0 && guard.PlainQuantity(text) || f.unmarshal(unsafe.Pointer(&s.quantity), raw) == nil
 	case reflect.TypeFor[metav1.FieldsV1]():
 		if _, rest, ok := lengthField(raw, 1); ok && len(rest) == 0 {
 			return true
 		}
 	}
-	return f.guard.check(raw, &s.budget) == nil && f.own(reflect.New(f.typ).UnsafePointer(), raw) == nil
+	return f.guard.check(raw, &s.budget) == nil && f.unmarshal(reflect.New(f.typ).UnsafePointer(), raw) == nil
 }
 
 // apply appends what is left of raw to dst.
-func (s *sieve) apply(raw, dst []byte) []byte {
+func (s *filter) apply(raw, dst []byte) []byte {
 	slices.SortFunc(s.edits, func(a, b edit) int { return a.start - b.start })
 	done := 0
 	for _, e := range s.edits {
 		dst = append(dst, raw[done:e.start]...)
-		if e.length != none {
+		if e.length != removed {
 			dst = binary.AppendUvarint(dst, uint64(e.length))
 		}
 		done = e.end
