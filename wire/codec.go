@@ -29,7 +29,7 @@ type codec struct {
 	kind     object.GVK   // that the objects name; zero where they name none, or where the bytes do
 	format   format
 	table    *protobuf.Table // nil if the reference alone reads protobuf
-	jsonType *json.Kind      // nil where the reference alone reads JSON, or there is no Go type
+	jsonType *json.TypeInfo  // nil where the reference alone reads JSON, or there is no Go type
 
 	messages *protobuf.Guard // of what the reference reads
 	guard    *guard.Guard    // likewise
@@ -88,7 +88,7 @@ func newCodec(goType reflect.Type, kind object.GVK, format format) *codec {
 	}
 	switch {
 	case format == formatJSON && goType != reflect.TypeFor[unstructured.Unstructured]():
-		if k := json.KindOf(goType, nil); k.ReadsObjects() {
+		if k := json.TypeInfoOf(goType, nil); k.ReadsObjects() {
 			c.jsonType = k
 		}
 	}
@@ -164,11 +164,11 @@ func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 // bodyDecoders are what one goroutine decodes packed objects with.
 type bodyDecoders struct {
 	protobuf protobuf.Decoder
-	json     *json.Run
+	json     *json.Decoder
 }
 
 func newBodyDecoders(pool *Pool) *bodyDecoders {
-	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewRun(pool.inner(), nil)}
+	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewDecoder(pool.inner(), nil)}
 	dec.protobuf.Versions, dec.json.Versions = true, true // the old and the new state of an update, or one state again
 	return dec
 }
@@ -233,7 +233,7 @@ func (c *codec) readProtobuf(run *protobuf.Decoder, raw []byte) (object.Object, 
 	return o, nil
 }
 
-func (c *codec) readJSON(run *json.Run, raw []byte) (object.Object, error) {
+func (c *codec) readJSON(run *json.Decoder, raw []byte) (object.Object, error) {
 	s := frame.JSON{Source: frame.FromBytes(raw), MaxBytes: max(len(raw), 1), MaxDepth: maxReferenceDepth}
 	i, err := s.Value()
 	made, o := c.new()
@@ -241,7 +241,7 @@ func (c *codec) readJSON(run *json.Run, raw []byte) (object.Object, error) {
 	switch {
 	case err != nil || len(i.Tape) == 0:
 	case untyped:
-		if u.Object, err = run.Content(i); err == nil {
+		if u.Object, err = run.DecodeUntyped(i); err == nil {
 			return o, nil
 		}
 	case c.jsonType != nil && run.Decode(c.jsonType, made.UnsafePointer(), i) == nil:

@@ -25,8 +25,8 @@ import (
 // unusual to the reference.
 type jsonEncoding struct {
 	decoderConfig
-	typeInfo *json.Kind // nil for unstructured objects, and if the reference reads all objects
-	codec    *codec     // of packed objects; nil if they are not packed as they come
+	typeInfo *json.TypeInfo // nil for unstructured objects, and if the reference reads all objects
+	codec    *codec         // of packed objects; nil if they are not packed as they come
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -37,7 +37,7 @@ func newJSON(c decoderConfig) (encoding, error) {
 	if c.opts.MaxDepth > maxReferenceDepth {
 		d.opts.Reference = true
 	}
-	if k := json.KindOf(c.goType, c.fields); k.ReadsObjects() && !d.opts.Reference && c.form != formUnstructured {
+	if k := json.TypeInfoOf(c.goType, c.fields); k.ReadsObjects() && !d.opts.Reference && c.form != formUnstructured {
 		d.typeInfo = k
 	}
 	if p := c.output.packer; p != nil && !d.opts.Reference && (c.form == formUnstructured || d.typeInfo != nil && hasStandardMeta(c.goType)) {
@@ -115,11 +115,11 @@ func (d *jsonEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
 // jsonObjectDecoder decodes for one goroutine.
 type jsonObjectDecoder struct {
 	*jsonEncoding
-	*json.Run
+	*json.Decoder
 }
 
 func (d *jsonEncoding) newObjectDecoder(pool *share.Pool, versions bool) objectDecoder {
-	r := json.NewRun(pool, d.fields)
+	r := json.NewDecoder(pool, d.fields)
 	r.Versions = versions
 	return jsonObjectDecoder{d, r}
 }
@@ -132,7 +132,7 @@ func (d jsonObjectDecoder) pack(i frame.Item, needName bool) (packed object.Head
 	b := packBufferPool.Get().(*packBuffers)
 	defer b.release()
 	b.head.Wanted = d.output.packer.annotations
-	kept, ok := d.Sift(d.typeInfo, &b.head, i, &b.raw)
+	kept, ok := d.Filter(d.typeInfo, &b.head, i, &b.raw)
 	if !ok || needName && b.head.Name == "" {
 		return packed, false, false
 	}
@@ -175,7 +175,7 @@ func (d jsonObjectDecoder) unmarshal(i frame.Item) (obj object.Object, err error
 	switch {
 	case len(i.Tape) == 0 || d.opts.Reference:
 	case untyped:
-		u.Object, err = d.Content(i)
+		u.Object, err = d.DecodeUntyped(i)
 	case d.typeInfo != nil:
 		err = d.Decode(d.typeInfo, reflect.ValueOf(obj).UnsafePointer(), i)
 	}

@@ -352,8 +352,8 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		into := d.new()
-		require.NoError(t, json.NewRun(nil, d.fields).Decode(d.typeInfo, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
-		_, err = json.NewRun(nil, d.fields).Content(i)
+		require.NoError(t, json.NewDecoder(nil, d.fields).Decode(d.typeInfo, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
+		_, err = json.NewDecoder(nil, d.fields).DecodeUntyped(i)
 		require.NoError(t, err, "%v", kind)
 	}
 }
@@ -368,7 +368,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
-		require.NoError(t, json.NewRun(opts.Pool.inner(), d.fields).Decode(d.typeInfo, unsafe.Pointer(got), i))
+		require.NoError(t, json.NewDecoder(opts.Pool.inner(), d.fields).Decode(d.typeInfo, unsafe.Pointer(got), i))
 		opts.Reference = true
 		want, err := podDecoder(t, MediaJSON, opts).Object(body)
 		require.NoError(t, err)

@@ -72,7 +72,7 @@ func eventFields(whole frame.Item) (typ string, start, place int, err error) {
 			typ = string(text)
 		case string(name) == "object" && place == 0 && c == '{':
 			start, place = w.at, w.next
-			w.jump()
+			w.skipContainer()
 		default:
 			return "", 0, 0, fault.ErrUnusual
 		}

@@ -86,13 +86,13 @@ func (c *check) value(g *guard.Guard) error {
 // pass passes over a value. If it is invalid, pass may end anywhere.
 func (c *check) pass() {
 	if b := c.peek(); b != '{' && b != '[' {
-		c.over()
+		c.skipUnchecked()
 		return
 	}
 	for depth := 0; c.at < len(c.Raw); {
 		switch c.Raw[c.at] {
 		case '"':
-			c.over()
+			c.skipUnchecked()
 			continue
 		case '{', '[':
 			depth++

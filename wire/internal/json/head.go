@@ -1,8 +1,13 @@
 package json
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
@@ -52,7 +57,7 @@ func ReadHead(h *head.Head, i frame.Item) bool {
 	metadata := func(name []byte) bool {
 		w.peek()
 		start := w.at
-		return w.pass() && (&walk{Item: frame.Item{Raw: w.Raw[start:w.at]}}).noteMetadata(h, memory.String(name), true) == nil
+		return w.pass() && (&walk{Item: frame.Item{Raw: w.Raw[start:w.at]}}).readHeadField(h, memory.String(name), true) == nil
 	}
 	return w.eachField(func(name []byte) bool {
 		if string(name) == "metadata" {
@@ -131,7 +136,7 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 // pass skips a value without looking into it.
 func (w *walk) pass() bool {
 	if c := w.peek(); c == '{' || c == '[' {
-		w.jump()
+		w.skipContainer()
 		return true
 	}
 	return w.skip() == nil
@@ -153,4 +158,224 @@ type Claim struct {
 func ReadClaim(raw []byte) (h Claim) {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
 	return h
+}
+
+// recordHeadField records a field of an object or of its metadata in the head, if it belongs there. whole
+// says that all of it is wanted. It fails at what servers do not write, such as a name that is there twice.
+func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool) error {
+	h := d.filter.head
+	w := &walk{Item: frame.Item{Raw: raw}}
+	if at == atRoot {
+		switch name {
+		case "apiVersion":
+			return w.readText(&h.APIVersion)
+		case "kind":
+			return w.readText(&h.Kind)
+		case "metadata":
+			if d.filter.metadata || w.peek() != '{' {
+				return fault.ErrUnusual
+			}
+			d.filter.metadata = true
+		}
+		return nil
+	}
+	if at != atMetadata {
+		return nil
+	}
+	return w.readHeadField(h, name, whole)
+}
+
+// readHeadField reads a field of the metadata into the head.
+func (w *walk) readHeadField(h *head.Head, name string, whole bool) error {
+	switch name {
+	case "namespace":
+		return w.readText(&h.Namespace)
+	case "name":
+		return w.readText(&h.Name)
+	case "uid":
+		return w.readText(&h.UID)
+	case "resourceVersion":
+		return w.readText(&h.RV)
+	case "generation":
+		return w.readGeneration(h)
+	case "deletionTimestamp":
+		return w.readDeletion(h)
+	case "labels":
+		h.HasLabels = true
+		return w.readLabels(h, whole)
+	case "annotations":
+		return w.readAnnotations(h, whole)
+	case "ownerReferences":
+		h.HasOwners = true
+		return w.readOwners(h, whole)
+	}
+	return nil
+}
+
+// readText reads a text into the empty string at at.
+func (w *walk) readText(at *string) error {
+	text, plain, err := w.text()
+	if err != nil || !plain || *at != "" {
+		return fault.ErrUnusual
+	}
+	if len(text) > 0 { // an empty string would refer to the body
+		*at = memory.String(text)
+	}
+	return nil
+}
+
+func (w *walk) readGeneration(h *head.Head) error {
+	text, whole, err := w.number()
+	if err != nil || !whole || h.Generation != 0 {
+		return fault.ErrUnusual
+	}
+	h.Generation, err = wholeNumber(text)
+	return fault.Unusual(err)
+}
+
+func (w *walk) readDeletion(h *head.Head) error {
+	if h.Deleted != nil {
+		return fault.ErrUnusual
+	}
+	if w.peek() == 'n' {
+		return w.literal("null")
+	}
+	var text string
+	if err := w.readText(&text); err != nil {
+		return err
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.IsZero() {
+		return fault.ErrUnusual
+	}
+	h.Delete(metav1.NewTime(at.Local()))
+	return nil
+}
+
+// readPairs reads a map of strings, whose keys come in order, as servers write them: so none
+// is there twice.
+func (w *walk) readPairs(whole bool, pair func(key []byte) error) error {
+	if !whole || w.peek() != '{' {
+		return fault.ErrUnusual
+	}
+	var before []byte
+	for more := w.enter('}'); more; {
+		key, plain, err := w.text()
+		if err != nil || !plain || before != nil && string(before) >= string(key) {
+			return fault.ErrUnusual
+		}
+		before = key
+		if err = w.colon(); err == nil {
+			err = pair(key)
+		}
+		if err != nil {
+			return err
+		}
+		if more, err = w.more('}'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) readLabels(h *head.Head, whole bool) error {
+	if len(h.Labels) > 0 {
+		return fault.ErrUnusual
+	}
+	return w.readPairs(whole, func(key []byte) error {
+		l := head.Label{Key: memory.String(key)}
+		err := w.readText(&l.Value)
+		h.Labels = append(h.Labels, l)
+		return err
+	})
+}
+
+func (w *walk) readAnnotations(h *head.Head, whole bool) error {
+	if len(h.Annotations) > 0 {
+		return fault.ErrUnusual
+	}
+	return w.readPairs(whole, func(key []byte) error {
+		if w.peek() != '"' {
+			return fault.ErrUnusual
+		}
+		text, plain, err := w.text()
+		if err != nil || !h.Wants(key) {
+			return err
+		}
+		if !plain {
+			text, err = unescape(nil, text)
+		}
+		h.Annotations = append(h.Annotations, head.Label{Key: string(key), Value: string(text)})
+		return err
+	})
+}
+
+func (w *walk) readOwners(h *head.Head, whole bool) error {
+	if !whole || len(h.Owners) > 0 || w.peek() != '[' {
+		return fault.ErrUnusual
+	}
+	for more := w.enter(']'); more; {
+		var o metav1.OwnerReference
+		err := w.readOwner(h, &o)
+		if err != nil {
+			return err
+		}
+		h.Owners = append(h.Owners, o)
+		if more, err = w.more(']'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) readOwner(h *head.Head, o *metav1.OwnerReference) error {
+	if w.peek() != '{' {
+		return fault.ErrUnusual
+	}
+	for more := w.enter('}'); more; {
+		name, plain, err := w.text()
+		if err == nil && plain {
+			err = w.colon()
+		}
+		if err != nil || !plain {
+			return fault.ErrUnusual
+		}
+		switch string(name) {
+		case "apiVersion":
+			err = w.readText(&o.APIVersion)
+		case "kind":
+			err = w.readText(&o.Kind)
+		case "name":
+			err = w.readText(&o.Name)
+		case "uid":
+			var uid string
+			err = w.readText(&uid)
+			o.UID = types.UID(uid)
+		case "controller":
+			err = w.readBool(h, &o.Controller)
+		case "blockOwnerDeletion":
+			err = w.readBool(h, &o.BlockOwnerDeletion)
+		default:
+			err = fault.ErrUnusual
+		}
+		if err != nil {
+			return err
+		}
+		if more, err = w.more('}'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) readBool(h *head.Head, at **bool) error {
+	if *at != nil {
+		return fault.ErrUnusual
+	}
+	on := w.peek() == 't'
+	*at = h.Flag(on)
+	if on {
+		return w.literal("true")
+	}
+	return w.literal("false")
 }

@@ -10,20 +10,20 @@ import (
 )
 
 // part reads a pointer, a slice or a map: one that is shared, or one of its own.
-func (d *Run) part(k *Kind, at unsafe.Pointer) error {
+func (d *Decoder) part(k *TypeInfo, at unsafe.Pointer) error {
 	if c := d.peek(); k.share == nil || c != '{' && c != '[' {
-		return d.make(k, at)
+		return d.decodePart(k, at)
 	}
-	raw := d.inside()
+	raw := d.containerBytes()
 	if !d.Worthwhile(k.share, len(raw)) {
-		return d.make(k, at)
+		return d.decodePart(k, at)
 	}
 	found, n, hash, keep := d.Find(k.share, raw)
 	if found != nil && d.Budget < 0 {
 		return fault.ErrUnusual
 	}
 	if found != nil {
-		d.jump()
+		d.skipContainer()
 		if k.op == opSlice {
 			memory.PutSlice(at, found, n)
 		} else {
@@ -31,14 +31,14 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 		}
 		return nil
 	}
-	if !keep || k.partly && !d.pays(k, raw) || k.apart(raw) {
-		return d.make(k, at)
+	if !keep || k.projected && !d.worthKeeping(k, raw) || k.unshareable(raw) {
+		return d.decodePart(k, at)
 	}
-	was := d.own
+	was := d.backing
 	kept := d.BeginPart(raw)
-	d.own = lasting{raw: kept, start: d.at}
-	err := d.make(k, at)
-	d.own = was
+	d.backing = backing{raw: kept, start: d.at}
+	err := d.decodePart(k, at)
+	d.backing = was
 	holds := d.EndPart(raw)
 	if err != nil {
 		return err
@@ -52,9 +52,9 @@ func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 	return nil
 }
 
-// pays reports whether a projected part may be remembered. It would hold all its
+// worthKeeping reports whether a projected part may be remembered. It would hold all its
 // bytes, so they must not be more than its memory.
-func (d *Run) pays(k *Kind, raw []byte) bool {
+func (d *Decoder) worthKeeping(k *TypeInfo, raw []byte) bool {
 	n := 1
 	if k.op != opPointer {
 		n = d.count(k.elem.first)
@@ -62,8 +62,8 @@ func (d *Run) pays(k *Kind, raw []byte) bool {
 	return len(raw) <= n*int(k.elem.size)
 }
 
-// make reads a pointer, a slice or a map into memory of its own.
-func (d *Run) make(k *Kind, at unsafe.Pointer) error {
+// decodePart reads a pointer, a slice or a map into memory of its own.
+func (d *Decoder) decodePart(k *TypeInfo, at unsafe.Pointer) error {
 	switch k.op {
 	case opPointer:
 		return d.pointer(k, at)
@@ -75,13 +75,13 @@ func (d *Run) make(k *Kind, at unsafe.Pointer) error {
 	}
 	// The strings of a map cannot be moved later, so they get their own memory
 	// now.
-	was := d.own
+	was := d.backing
 	switch {
 	case was.raw != nil:
-	case k.partly:
-		d.own = lasting{copies: true}
+	case k.projected:
+		d.backing = backing{copyStrings: true}
 	default:
-		d.own = lasting{raw: bytes.Clone(d.inside()), start: d.at}
+		d.backing = backing{raw: bytes.Clone(d.containerBytes()), start: d.at}
 	}
 	var err error
 	if k.elem.op == opString {
@@ -89,11 +89,11 @@ func (d *Run) make(k *Kind, at unsafe.Pointer) error {
 	} else {
 		err = d.pairs(k, at)
 	}
-	d.own = was
+	d.backing = was
 	return err
 }
 
-func (d *Run) pointer(k *Kind, at unsafe.Pointer) error {
+func (d *Decoder) pointer(k *TypeInfo, at unsafe.Pointer) error {
 	if !d.Budget.Take(1, int64(k.elem.size)) {
 		return fault.ErrUnusual
 	}
@@ -106,7 +106,7 @@ func (d *Run) pointer(k *Kind, at unsafe.Pointer) error {
 }
 
 // small returns the shared copy of the value at p if it is a common one, else p.
-func (d *Run) small(k *Kind, p unsafe.Pointer) unsafe.Pointer {
+func (d *Decoder) small(k *TypeInfo, p unsafe.Pointer) unsafe.Pointer {
 	if d.Pool == nil {
 		return p
 	}
@@ -125,7 +125,7 @@ func (d *Run) small(k *Kind, p unsafe.Pointer) unsafe.Pointer {
 	return shared
 }
 
-func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
+func (d *Decoder) slice(k *TypeInfo, at unsafe.Pointer) error {
 	if d.peek() != '[' {
 		return fault.ErrUnusual
 	}
@@ -156,7 +156,7 @@ func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
 
 // strings reads a map of strings by strings, or of named types with the same
 // layout.
-func (d *Run) strings(k *Kind, at unsafe.Pointer) error {
+func (d *Decoder) strings(k *TypeInfo, at unsafe.Pointer) error {
 	n := d.count(0)
 	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {
 		return fault.ErrUnusual
@@ -171,7 +171,7 @@ func (d *Run) strings(k *Kind, at unsafe.Pointer) error {
 			return err
 		}
 		if d.peek() == 'n' {
-			if err := d.word("null"); err != nil {
+			if err := d.literal("null"); err != nil {
 				return err
 			}
 		} else if err := d.string(&value); err != nil {
@@ -188,7 +188,7 @@ func (d *Run) strings(k *Kind, at unsafe.Pointer) error {
 }
 
 // pairs reads every other map.
-func (d *Run) pairs(k *Kind, at unsafe.Pointer) error {
+func (d *Decoder) pairs(k *TypeInfo, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
 	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {
 		return fault.ErrUnusual

@@ -1,6 +1,7 @@
 package json
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -18,37 +19,37 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Kind says how to read values of one Go type from JSON. It is built once for
+// TypeInfo says how to read values of one Go type from JSON. It is built once for
 // each type from the type's layout and tags, and then immutable. Only the fields
 // that its op needs are set.
-type Kind struct {
-	op       op
-	typ      reflect.Type
-	size     uintptr
-	bits     int                // of a number
-	first    byte               // with which every value begins but null; 0 where that is not known
-	table    *table             // of a struct
-	elem     *Kind              // of what a pointer, a slice or a map holds
-	elements *memory.ArrayMaker // of a slice
-	partly   bool               // not all of a value is wanted
-	share    *share.Site        // nil where sharing cannot pay
-	quantity bool               // a type that is not read here holds quantities
-	guard    *guard.Guard       // of a type that is not read here; may be nil
-	mapBytes guard.MapBytes     // of a map
+type TypeInfo struct {
+	op        op
+	typ       reflect.Type
+	size      uintptr
+	bits      int                // of a number
+	first     byte               // with which every value begins but null; 0 where that is not known
+	table     *table             // of a struct
+	elem      *TypeInfo          // of what a pointer, a slice or a map holds
+	elements  *memory.ArrayMaker // of a slice
+	projected bool               // some fields of a value are dropped
+	share     *share.Site        // nil where sharing cannot pay
+	quantity  bool               // a type that is not read here holds quantities
+	guard     *guard.Guard       // of a type that is not read here; may be nil
+	mapBytes  guard.MapBytes     // of a map
 
-	quantities func() [][]byte // of a pointer, a slice or a map; see namesOfQuantities
+	quantityFields func() [][]byte // of a pointer, a slice or a map; see quantityFieldNames
 }
 
 // ReadsObjects reports whether the values are structs that have a table.
-func (k *Kind) ReadsObjects() bool { return k.op == opStruct }
+func (k *TypeInfo) ReadsObjects() bool { return k.op == opStruct }
 
 // op is what is done with a value.
 type op uint8
 
 const (
-	opUnknown   op = iota // the reference reads the whole object
-	opReference           // the reference reads the value: rare types
-	opOwn                 // a type that reads itself
+	opUnknown     op = iota // the reference reads the whole object
+	opReference             // the reference reads the value: rare types
+	opUnmarshaler           // a type with an UnmarshalJSON method
 	opTime
 	opQuantity
 	opBool
@@ -73,12 +74,12 @@ type table struct {
 
 // tableField is a field of a struct, or of one that is embedded in it.
 type tableField struct {
-	name   string
-	number int // in the table
-	place  int // under which a run knows its habits
-	offset uintptr
-	kind   *Kind
-	share  *share.Site // of a string, where sharing it may pay
+	name     string
+	number   int // in the table
+	place    int // under which a run knows its habits
+	offset   uintptr
+	typeInfo *TypeInfo
+	share    *share.Site // of a string, where sharing it may pay
 }
 
 // partName names a kind of part in JSON: the type of what is pointed to, of an
@@ -99,42 +100,42 @@ type textName struct {
 // some forty fields.
 const maxFields = 256
 
-// kinds holds the kinds of all types that were asked for. The types of a
+// typeInfos holds each TypeInfo that was asked for. The types of a
 // program are few and live as long as it does.
-var kinds = struct {
+var typeInfos = struct {
 	sync.Mutex
-	known  map[kindKey]*Kind
+	known  map[typeKey]*TypeInfo
 	places int
-}{known: make(map[kindKey]*Kind)}
+}{known: make(map[typeKey]*TypeInfo)}
 
-// kindKey names a kind: a type, and what of it is wanted.
-type kindKey struct {
+// typeKey names a TypeInfo: a type, and what of it is wanted.
+type typeKey struct {
 	typ    reflect.Type
 	wanted string // key of a selection
 }
 
-// KindOf returns the kind of a type for a selection. The type may contain
+// TypeInfoOf returns the TypeInfo of a type for a selection. The type may contain
 // itself.
-func KindOf(t reflect.Type, s *selection.Tree) *Kind {
-	kinds.Lock()
-	defer kinds.Unlock()
-	return makeKind(t, s)
+func TypeInfoOf(t reflect.Type, s *selection.Tree) *TypeInfo {
+	typeInfos.Lock()
+	defer typeInfos.Unlock()
+	return makeTypeInfo(t, s)
 }
 
-// makeKind requires that kinds is locked. The lock is released when the kind
+// makeTypeInfo requires that typeInfos is locked. The lock is released when the TypeInfo
 // and everything it leads to is complete.
-func makeKind(t reflect.Type, s *selection.Tree) *Kind {
-	key := kindKey{t, s.Key()}
-	k := kinds.known[key]
+func makeTypeInfo(t reflect.Type, s *selection.Tree) *TypeInfo {
+	key := typeKey{t, s.Key()}
+	k := typeInfos.known[key]
 	if k == nil {
-		k = &Kind{typ: t, size: t.Size(), partly: s != nil}
-		kinds.known[key] = k
+		k = &TypeInfo{typ: t, size: t.Size(), projected: s != nil}
+		typeInfos.known[key] = k
 		k.set(s)
 	}
 	return k
 }
 
-func (k *Kind) set(s *selection.Tree) {
+func (k *TypeInfo) set(s *selection.Tree) {
 	k.setAll(s)
 	switch {
 	case s == nil:
@@ -144,7 +145,7 @@ func (k *Kind) set(s *selection.Tree) {
 	}
 }
 
-func (k *Kind) setAll(s *selection.Tree) {
+func (k *TypeInfo) setAll(s *selection.Tree) {
 	t := k.typ
 	// Methods count where a value has an address and its type a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
@@ -156,11 +157,11 @@ func (k *Kind) setAll(s *selection.Tree) {
 			k.op = opQuantity
 			return
 		case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
-			k.op = opOwn
+			k.op = opUnmarshaler
 			k.setGuard()
 			return
 		case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
-			k.leave()
+			k.leaveToReference()
 			return
 		}
 	}
@@ -186,13 +187,13 @@ func (k *Kind) setAll(s *selection.Tree) {
 	case reflect.Map:
 		k.setMap(s)
 	default:
-		k.leave()
+		k.leaveToReference()
 	}
 }
 
-// leave leaves values of the type to the reference. If a value by itself has methods
+// leaveToReference leaves values of the type to the reference. If a value by itself has methods
 // that it does not have as a part, the reference reads the whole object.
-func (k *Kind) leave() {
+func (k *TypeInfo) leaveToReference() {
 	k.op = opReference
 	k.setGuard()
 	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
@@ -201,41 +202,41 @@ func (k *Kind) leave() {
 }
 
 // setGuard is for types that are not read here.
-func (k *Kind) setGuard() {
+func (k *TypeInfo) setGuard() {
 	k.quantity = guard.ReachesQuantity(k.typ)
 	if g := guard.Of(k.typ); g != nil && g.Form != guard.Raw {
 		k.guard = g
 	}
 }
 
-func (k *Kind) setInterface() {
+func (k *TypeInfo) setInterface() {
 	if k.op = opAny; k.typ.NumMethod() > 0 {
-		k.leave()
+		k.leaveToReference()
 	}
 }
 
-func (k *Kind) setPointer(s *selection.Tree) {
+func (k *TypeInfo) setPointer(s *selection.Tree) {
 	elem := k.typ.Elem()
 	if k.typ.Name() != "" || elem.Kind() == reflect.Pointer || elem.Kind() == reflect.Interface ||
 		elem.Name() == "" && reflect.PointerTo(elem).NumMethod() > 0 {
-		k.leave()
+		k.leaveToReference()
 		return
 	}
-	k.op, k.elem, k.quantities = opPointer, makeKind(elem, s), sync.OnceValue(k.namesOfQuantities)
-	if (k.elem.op == opStruct || k.elem.op == opOwn) && k.elem.size >= share.OwnMemory {
+	k.op, k.elem, k.quantityFields = opPointer, makeTypeInfo(elem, s), sync.OnceValue(k.quantityFieldNames)
+	if (k.elem.op == opStruct || k.elem.op == opUnmarshaler) && k.elem.size >= share.OwnMemory {
 		k.share = share.SiteOf(partName{elem, opPointer, s.Key()})
 	}
 }
 
-func (k *Kind) setSlice(s *selection.Tree) {
+func (k *TypeInfo) setSlice(s *selection.Tree) {
 	elem := k.typ.Elem()
 	if elem.Kind() == reflect.Uint8 {
 		if k.op = opBytes; elem != reflect.TypeFor[byte]() {
-			k.leave()
+			k.leaveToReference()
 		}
 		return
 	}
-	k.op, k.elem, k.elements, k.quantities = opSlice, makeKind(elem, s), memory.NewArrayMaker(elem), sync.OnceValue(k.namesOfQuantities)
+	k.op, k.elem, k.elements, k.quantityFields = opSlice, makeTypeInfo(elem, s), memory.NewArrayMaker(elem), sync.OnceValue(k.quantityFieldNames)
 	switch k.elem.op {
 	case opBool, opInt, opUint, opFloat:
 	default:
@@ -245,21 +246,21 @@ func (k *Kind) setSlice(s *selection.Tree) {
 	}
 }
 
-func (k *Kind) setMap(s *selection.Tree) {
+func (k *TypeInfo) setMap(s *selection.Tree) {
 	key := k.typ.Key()
 	if key.Kind() != reflect.String || reflect.PointerTo(key).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		k.leave()
+		k.leaveToReference()
 		return
 	}
-	k.op, k.elem, k.quantities = opMap, makeKind(k.typ.Elem(), s), sync.OnceValue(k.namesOfQuantities)
+	k.op, k.elem, k.quantityFields = opMap, makeTypeInfo(k.typ.Elem(), s), sync.OnceValue(k.quantityFieldNames)
 	k.mapBytes = guard.MapBytesOf(key, k.typ.Elem())
 	k.share = share.SiteOf(partName{k.typ, opMap, s.Key()})
 }
 
-func (k *Kind) setStruct(s *selection.Tree) {
+func (k *TypeInfo) setStruct(s *selection.Tree) {
 	table := new(table)
 	if err := table.add(k.typ, 0, s); err != nil {
-		k.leave()
+		k.leaveToReference()
 		return
 	}
 	table.byName = make(map[string]*tableField, len(table.fields))
@@ -267,7 +268,7 @@ func (k *Kind) setStruct(s *selection.Tree) {
 		f := &table.fields[i]
 		f.number, f.place = i, newPlace()
 		if table.byName[f.name] != nil {
-			k.leave() // Go has rules for which of them is meant
+			k.leaveToReference() // Go has rules for which of them is meant
 			return
 		}
 		table.byName[f.name] = f
@@ -276,10 +277,10 @@ func (k *Kind) setStruct(s *selection.Tree) {
 	k.op, k.table, k.first = opStruct, table, '{'
 }
 
-// newPlace needs kinds to be locked.
+// newPlace needs typeInfos to be locked.
 func newPlace() int {
-	kinds.places++
-	return kinds.places
+	typeInfos.places++
+	return typeInfos.places
 }
 
 // add adds the wanted fields of a struct at an offset of the table's.
@@ -315,8 +316,8 @@ func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 		if len(t.fields) == maxFields {
 			return fmt.Errorf("more than %d fields", maxFields)
 		}
-		field := tableField{name: name, offset: offset + f.Offset, kind: makeKind(f.Type, wanted)}
-		if field.kind.op == opString {
+		field := tableField{name: name, offset: offset + f.Offset, typeInfo: makeTypeInfo(f.Type, wanted)}
+		if field.typeInfo.op == opString {
 			field.share = share.StringSite(textName{of, name})
 		}
 		t.fields = append(t.fields, field)
@@ -326,3 +327,41 @@ func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 
 // nameBytes are the characters of usual names.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+
+// unshareable reports whether a part must not be shared with another object, because it leads to a quantity
+// that has an address. To read that may write to it, so what is read of one object would change
+// the other. The values of maps have no address: who reads one reads a copy. It looks for names
+// of fields alone, and so may also say yes where a text is such a name.
+func (k *TypeInfo) unshareable(raw []byte) bool {
+	return slices.ContainsFunc(k.quantityFields(), func(name []byte) bool { return bytes.Contains(raw, name) })
+}
+
+// quantityFieldNames returns the names, in quotes, of the fields below a part that point to
+// quantities or to what has some in itself. An empty name, which is in all that there is, says
+// that the part itself does.
+func (k *TypeInfo) quantityFieldNames() (names [][]byte) {
+	type way struct {
+		to   *TypeInfo
+		name string
+	}
+	gone := make(map[way]bool)
+	var follow func(k *TypeInfo, name string)
+	follow = func(k *TypeInfo, name string) {
+		if gone[way{k, name}] {
+			return
+		}
+		gone[way{k, name}] = true
+		switch {
+		case k.op == opStruct:
+			for _, f := range k.table.fields {
+				follow(f.typeInfo, `"`+f.name+`"`)
+			}
+		case k.quantity, k.elem != nil && k.op != opMap && guard.ContainsQuantity(k.elem.typ):
+			names = append(names, []byte(name))
+		case k.elem != nil:
+			follow(k.elem, name)
+		}
+	}
+	follow(k, "")
+	return names
+}

@@ -65,14 +65,14 @@ func (w *walk) colon() error {
 	return fault.ErrUnusual
 }
 
-// inside returns the bytes of the object or array that begins here.
-func (w *walk) inside() []byte {
+// containerBytes returns the bytes of the object or array that begins here.
+func (w *walk) containerBytes() []byte {
 	end := w.Tape[w.next].End
 	return w.Raw[w.at:end:end]
 }
 
-// jump passes over the object or array that begins here.
-func (w *walk) jump() {
+// skipContainer passes over the object or array that begins here.
+func (w *walk) skipContainer() {
 	over := w.Tape[w.next]
 	w.at, w.next = int(over.End), int(over.Next)
 }
@@ -103,8 +103,8 @@ func (w *walk) text() (text []byte, plain bool, err error) {
 	return w.Raw[start:end:end], false, nil
 }
 
-// word reads true, false or null.
-func (w *walk) word(want string) error {
+// literal reads true, false or null.
+func (w *walk) literal(want string) error {
 	end := w.at + len(want)
 	if end > len(w.Raw) || string(w.Raw[w.at:end]) != want {
 		return fault.ErrUnusual
@@ -184,11 +184,11 @@ func (w *walk) skip() error {
 	case '"':
 		return w.skipText()
 	case 't':
-		return w.word("true")
+		return w.literal("true")
 	case 'f':
-		return w.word("false")
+		return w.literal("false")
 	case 'n':
-		return w.word("null")
+		return w.literal("null")
 	}
 	_, _, err := w.number()
 	return err
@@ -272,7 +272,7 @@ func (w *walk) count(first byte) int {
 		case first != 0 && c != first && c != 'n', frame.EndsScalar[c] && c != '{' && c != '[' && c != '"':
 			return uncountable
 		}
-		w.over()
+		w.skipUnchecked()
 		var err error
 		if more, err = w.more(closing); err != nil {
 			return uncountable
@@ -281,11 +281,11 @@ func (w *walk) count(first byte) int {
 	return n
 }
 
-// over skips a value that is known to be valid.
-func (w *walk) over() {
+// skipUnchecked skips a value that is known to be valid.
+func (w *walk) skipUnchecked() {
 	switch w.peek() {
 	case '{', '[':
-		w.jump()
+		w.skipContainer()
 		return
 	case '"':
 		w.at = frame.TextEnd(w.Raw, w.at+1)

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// sieve is the state of sifting one object.
-type sieve struct {
+// filter is the state of filtering one object.
+type filter struct {
 	head *head.Head
 	out  []byte // what is left of raw up to done
 	done int
@@ -37,35 +37,35 @@ type level uint8
 const (
 	atRoot level = iota
 	atMetadata
-	below
+	nested
 )
 
 func (l level) of(name string) level {
 	if l == atRoot && name == "metadata" {
 		return atMetadata
 	}
-	return below
+	return nested
 }
 
-// Sift reads an object without decoding it: by the kind of its Go type, or as it comes where
-// that is nil. It reports true where Decode or Content would decode it, and then returns
+// Filter checks an object without decoding it: by the TypeInfo of its Go type, or without one if
+// that is nil. It returns true if Decode or DecodeUntyped would decode it, and then returns
 // what these would look at, which is the object itself or in room, and what it says of
-// itself in h. A typed object is left without its TypeMeta. Sift also gives up at some
+// itself in h. A typed object is left without its TypeMeta. Filter also gives up at some
 // things that Decode understands, such as an escape in the name of the object.
-func (d *Run) Sift(kind *Kind, h *head.Head, i frame.Item, room *[]byte) (kept []byte, ok bool) {
+func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byte) (kept []byte, ok bool) {
 	d.walk, d.Budget = walk{Item: i}, guard.BudgetOf(len(i.Raw))
-	s := &d.sieve
+	s := &d.filter
 	s.head, s.out, s.done, s.cut, s.metadata = h, (*room)[:0], 0, false, false
 	defer func() {
 		d.walk = walk{}
 		s.head, s.out = nil, nil
-		s.text = idle(s.text)
+		s.text = reusable(s.text)
 	}()
 	var err error
-	if kind != nil {
-		err = d.siftFields(kind.table, atRoot)
+	if info != nil {
+		err = d.filterFields(info.table, atRoot)
 	} else {
-		err = d.siftObject(d.free.wanted, atRoot)
+		err = d.filterObject(d.untyped.wanted, atRoot)
 	}
 	if err != nil {
 		return nil, false
@@ -80,85 +80,85 @@ func (d *Run) Sift(kind *Kind, h *head.Head, i frame.Item, room *[]byte) (kept [
 // idleText is the largest buffer, in bytes, that is kept between objects.
 const idleText = 1 << 12
 
-// idle is a buffer that is kept between objects, if it is not too large.
-func idle(b []byte) []byte {
+// reusable is a buffer that is kept between objects, if it is not too large.
+func reusable(b []byte) []byte {
 	if cap(b) > idleText {
 		return nil
 	}
 	return b[:0]
 }
 
-// leave leaves out the bytes from start to end.
-func (d *Run) leave(start, end int) {
-	s := &d.sieve
+// cutBytes leaves out the bytes from start to end.
+func (d *Decoder) cutBytes(start, end int) {
+	s := &d.filter
 	s.out = append(s.out, d.Raw[s.done:start]...)
 	s.done, s.cut = end, true
 }
 
-// row is the fields of an object as they are sifted: between those that stay there is one
+// fieldRow is the fields of an object that is filtered: between those that are kept there is one
 // comma.
-type row struct {
-	end   int // of the field before, or where the fields begin
-	stay  bool
-	leave bool
+type fieldRow struct {
+	end     int // of the field before, or where the fields begin
+	kept    bool
+	dropped bool
 }
 
-// stays is called at a field that stays, before its value.
-func (d *Run) stays(r *row, start int) {
-	if r.leave && !r.stay {
-		d.leave(r.end, start)
+// keepField is called at a field that is kept, before its value.
+func (d *Decoder) keepField(r *fieldRow, start int) {
+	if r.dropped && !r.kept {
+		d.cutBytes(r.end, start)
 	}
-	r.stay = true
+	r.kept = true
 }
 
-// leaves is called behind a field that does not stay.
-func (d *Run) leaves(r *row) {
-	d.leave(r.end, d.at)
-	r.leave = true
+// dropField is called behind a field that is dropped.
+func (d *Decoder) dropField(r *fieldRow) {
+	d.cutBytes(r.end, d.at)
+	r.dropped = true
 }
 
-// sift is value for a sieve.
-func (d *Run) sift(k *Kind, at level) error {
+// filterValue checks a value as value reads it.
+func (d *Decoder) filterValue(k *TypeInfo, at level) error {
 	c := d.peek()
 	if c == 'n' && k.op > opQuantity {
-		return d.word("null")
+		return d.literal("null")
 	}
 	switch k.op {
 	case opString:
-		return d.siftText()
+		return d.filterText()
 	case opStruct:
-		return d.siftFields(k.table, at)
+		return d.filterFields(k.table, at)
 	case opPointer:
 		if !d.Budget.Take(1, int64(k.elem.size)) {
 			return fault.ErrUnusual
 		}
-		return d.sift(k.elem, below)
+		return d.filterValue(k.elem, nested)
 	case opSlice:
-		return d.siftSlice(k)
+		return d.filterSlice(k)
 	case opMap:
-		return d.siftMap(k)
+		return d.filterMap(k)
 	case opBool:
 		if c == 't' {
-			return d.word("true")
+			return d.literal("true")
 		}
-		return d.word("false")
+		return d.literal("false")
 	case opInt, opUint, opFloat:
-		return d.digits(k, unsafe.Pointer(&d.sieve.number))
+		return d.digits(k, unsafe.Pointer(&d.filter.number))
 	case opBytes:
-		return d.siftBase64()
+		return d.filterBase64()
 	case opAny:
-		return d.siftAny(nil, below)
+		return d.filterAny(nil, nested)
 	case opTime:
-		return d.time(&d.sieve.time)
+		return d.time(&d.filter.time)
 	case opQuantity:
-		return d.siftQuantity()
+		return d.filterQuantity()
 	case opUnknown:
 		return fault.ErrUnusual
 	}
-	return d.siftForeign(k)
+	return d.filterOther(k)
 }
 
-func (d *Run) siftSlice(k *Kind) error {
+func (d *Decoder) filterSlice(k *TypeInfo) error {
 	if d.peek() != '[' {
 		return fault.ErrUnusual
 	}
@@ -166,7 +166,7 @@ func (d *Run) siftSlice(k *Kind) error {
 		if !d.Budget.Take(1, int64(k.elem.size)) {
 			return fault.ErrUnusual
 		}
-		err := d.sift(k.elem, below)
+		err := d.filterValue(k.elem, nested)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (d *Run) siftSlice(k *Kind) error {
 	return nil
 }
 
-func (d *Run) siftMap(k *Kind) error {
+func (d *Decoder) filterMap(k *TypeInfo) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
@@ -189,12 +189,12 @@ func (d *Run) siftMap(k *Kind) error {
 		if !d.Budget.Take(1, size) {
 			return fault.ErrUnusual
 		}
-		err := d.siftText()
+		err := d.filterText()
 		if err == nil {
 			err = d.colon()
 		}
 		if err == nil {
-			err = d.sift(k.elem, below)
+			err = d.filterValue(k.elem, nested)
 		}
 		if err != nil {
 			return err
@@ -206,12 +206,12 @@ func (d *Run) siftMap(k *Kind) error {
 	return nil
 }
 
-func (d *Run) siftText() error {
+func (d *Decoder) filterText() error {
 	text, plain, err := d.walk.text()
 	if err != nil || plain {
 		return err
 	}
-	s := &d.sieve
+	s := &d.filter
 	text, err = unescape(s.text[:0], text)
 	if err == nil {
 		s.text = text
@@ -219,30 +219,30 @@ func (d *Run) siftText() error {
 	return err
 }
 
-func (d *Run) siftBase64() error {
+func (d *Decoder) filterBase64() error {
 	text, plain, err := d.walk.text()
 	if err != nil || !plain {
 		return fault.ErrUnusual
 	}
-	s := &d.sieve
+	s := &d.filter
 	s.text = slices.Grow(s.text[:0], base64.StdEncoding.DecodedLen(len(text)))
 	_, err = base64.StdEncoding.Decode(s.text[:cap(s.text)], text)
 	return fault.Unusual(err)
 }
 
-// siftQuantity is quantity for a sieve.
-func (d *Run) siftQuantity() error {
+// filterQuantity checks a value as quantity reads it.
+func (d *Decoder) filterQuantity() error {
 	if start := d.at; d.peek() == '"' {
 		if text, plain, err := d.walk.text(); err == nil && plain && guard.PlainQuantity(text) {
 			return nil
 		}
 		d.at = start
 	}
-	return d.quantity(&d.sieve.quantity)
+	return d.quantity(&d.filter.quantity)
 }
 
-// siftForeign is foreign for a sieve.
-func (d *Run) siftForeign(k *Kind) error {
+// filterOther checks a value as unmarshalOther reads it.
+func (d *Decoder) filterOther(k *TypeInfo) error {
 	switch k.typ {
 	case reflect.TypeFor[metav1.FieldsV1](): // takes anything
 		return d.skip()
@@ -255,25 +255,25 @@ func (d *Run) siftForeign(k *Kind) error {
 			d.at = start
 		}
 	}
-	return d.foreign(k, reflect.New(k.typ).UnsafePointer())
+	return d.unmarshalOther(k, reflect.New(k.typ).UnsafePointer())
 }
 
-// siftFields is fields for a sieve.
-func (d *Run) siftFields(t *table, at level) error {
+// filterFields checks an object as fields reads it.
+func (d *Decoder) filterFields(t *table, at level) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
 	var seen [maxFields / 64]uint64
 	place := t.start
 	more := d.enter('}')
-	for r := (row{end: d.at}); more; {
+	for r := (fieldRow{end: d.at}); more; {
 		d.peek()
 		start := d.at
 		f, err := d.field(t, place)
 		if err != nil {
 			return err
 		}
-		var stays bool
+		var keep bool
 		if f != nil {
 			word, bit := f.number/64, uint64(1)<<(f.number%64)
 			if seen[word]&bit != 0 {
@@ -281,28 +281,28 @@ func (d *Run) siftFields(t *table, at level) error {
 			}
 			seen[word] |= bit
 			place = f.place
-			stays = at != atRoot || f.name != "apiVersion" && f.name != "kind"
+			keep = at != atRoot || f.name != "apiVersion" && f.name != "kind"
 		}
-		if stays {
-			d.stays(&r, start)
+		if keep {
+			d.keepField(&r, start)
 		}
 		switch {
 		case f == nil:
 			err = d.skip()
-		case at == below:
-			err = d.sift(f.kind, below)
+		case at == nested:
+			err = d.filterValue(f.typeInfo, nested)
 		default:
 			d.peek()
 			start := d.at
-			if err = d.sift(f.kind, at.of(f.name)); err == nil {
-				err = d.noteField(at, f.name, d.Raw[start:d.at], !f.kind.partly)
+			if err = d.filterValue(f.typeInfo, at.of(f.name)); err == nil {
+				err = d.recordHeadField(at, f.name, d.Raw[start:d.at], !f.typeInfo.projected)
 			}
 		}
 		if err != nil {
 			return err
 		}
-		if !stays {
-			d.leaves(&r)
+		if !keep {
+			d.dropField(&r)
 		}
 		r.end = d.at
 		if more, err = d.more('}'); err != nil {

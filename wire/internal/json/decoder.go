@@ -21,57 +21,57 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Run decodes objects from JSON, one after the other: typed ones by the
-// kind of their Go type, others as they come (see freeform). It belongs to one
+// Decoder decodes objects from JSON, one after the other: typed ones by the
+// TypeInfo of their Go type, others as they come (see untypedDecoder). It belongs to one
 // goroutine.
 //
 // It reads the forms that API servers write. At anything else, valid or not, it
 // gives up with ErrUnusual, and the reference decodes the object again. So it need
 // not know what is an error.
-type Run struct {
+type Decoder struct {
 	walk
 	share.Sharer
-	free  freeform
-	text  memory.Text
-	own   lasting
-	note  []byte // the strings of this object that had escapes
-	sieve sieve
+	untyped   untypedDecoder
+	text      memory.Text
+	backing   backing
+	unescaped []byte // the strings of this object that had escapes
+	filter    filter
 
-	Versions bool // of one object there may be several, as for protoRun
+	Versions bool // there may be several versions of one object
 
 	// By the place of a field, what came there last and probably comes again.
-	after []*tableField            // the next field
-	texts memory.WeakTable[string] // the text of the field, if many share it
+	nextField []*tableField            // the next field
+	texts     memory.WeakTable[string] // the text of the field, if many share it
 }
 
-// lasting is memory that the current part will keep: a copy of the item's bytes
+// backing is memory that the current part will keep: a copy of the item's bytes
 // from start on. Strings may point into it.
-type lasting struct {
-	raw    []byte
-	start  int
-	copies bool // there is no such memory, and each string is allocated
+type backing struct {
+	raw         []byte
+	start       int
+	copyStrings bool // there is no such memory, and each string is allocated
 }
 
-// NewRun returns a run for objects with the wanted fields. For typed objects,
-// their kind says the same.
-func NewRun(pool *share.Pool, wanted *selection.Tree) *Run {
-	d := &Run{Sharer: share.Sharer{Pool: pool}}
-	d.free = freeform{walk: &d.walk, Sharer: share.Sharer{Pool: pool}, shapes: newShapes(wanted)}
+// NewDecoder returns a decoder for objects with the wanted fields. For typed objects,
+// their TypeInfo says the same.
+func NewDecoder(pool *share.Pool, wanted *selection.Tree) *Decoder {
+	d := &Decoder{Sharer: share.Sharer{Pool: pool}}
+	d.untyped = untypedDecoder{walk: &d.walk, Sharer: share.Sharer{Pool: pool}, paths: newPaths(wanted)}
 	return d
 }
 
 // Decode decodes i into the zeroed struct at at. After an error the struct is
 // useless.
-func (d *Run) Decode(kind *Kind, at unsafe.Pointer, i frame.Item) error {
+func (d *Decoder) Decode(info *TypeInfo, at unsafe.Pointer, i frame.Item) error {
 	d.begin(i)
-	err := d.value(kind, at)
+	err := d.value(info, at)
 	return d.end(err)
 }
 
-// Content is decode for objects without a Go type.
-func (d *Run) Content(i frame.Item) (map[string]any, error) {
+// DecodeUntyped is Decode for objects without a Go type.
+func (d *Decoder) DecodeUntyped(i frame.Item) (map[string]any, error) {
 	d.begin(i)
-	v, err := d.free.value(d.free.root)
+	v, err := d.untyped.value(d.untyped.root)
 	m, ok := v.(map[string]any)
 	if err == nil && !ok {
 		err = fault.ErrUnusual
@@ -79,18 +79,18 @@ func (d *Run) Content(i frame.Item) (map[string]any, error) {
 	return m, d.end(err)
 }
 
-func (d *Run) begin(i frame.Item) {
+func (d *Decoder) begin(i frame.Item) {
 	d.walk = walk{Item: i}
-	d.own = lasting{}
-	d.note = nil
+	d.backing = backing{}
+	d.unescaped = nil
 	object := d.nextObject()
 	d.Sharer.BeginObject(object, len(i.Raw))
-	d.free.Sharer.BeginObject(object, len(i.Raw))
-	d.free.begin()
+	d.untyped.Sharer.BeginObject(object, len(i.Raw))
+	d.untyped.begin()
 }
 
-// nextObject is that of protoRun.
-func (d *Run) nextObject() uint8 {
+// nextObject returns the number of the object that is decoded now.
+func (d *Decoder) nextObject() uint8 {
 	if !d.Versions || d.Pool == nil {
 		return d.NextObject()
 	}
@@ -98,23 +98,23 @@ func (d *Run) nextObject() uint8 {
 }
 
 // end finishes an object, or gives it up.
-func (d *Run) end(err error) error {
+func (d *Decoder) end(err error) error {
 	if err == nil {
 		d.text.Commit()
 	} else {
 		d.text.Discard()
 	}
-	d.walk, d.note = walk{}, nil
+	d.walk, d.unescaped = walk{}, nil
 	d.texts.Release()
-	d.free.end()
+	d.untyped.end()
 	return err
 }
 
-// value reads a value of this kind into the zeroed memory at at.
-func (d *Run) value(k *Kind, at unsafe.Pointer) error {
+// value reads a value of this type into the zeroed memory at at.
+func (d *Decoder) value(k *TypeInfo, at unsafe.Pointer) error {
 	c := d.peek()
 	if c == 'n' && k.op > opQuantity {
-		return d.word("null")
+		return d.literal("null")
 	}
 	switch k.op {
 	case opString:
@@ -126,9 +126,9 @@ func (d *Run) value(k *Kind, at unsafe.Pointer) error {
 	case opBool:
 		*(*bool)(at) = c == 't'
 		if c == 't' {
-			return d.word("true")
+			return d.literal("true")
 		}
-		return d.word("false")
+		return d.literal("false")
 	case opInt, opUint, opFloat:
 		return d.digits(k, at)
 	case opBytes:
@@ -143,11 +143,11 @@ func (d *Run) value(k *Kind, at unsafe.Pointer) error {
 	if k.op == opUnknown {
 		return fault.ErrUnusual
 	}
-	return d.foreign(k, at)
+	return d.unmarshalOther(k, at)
 }
 
 // fields reads an object into the struct at at.
-func (d *Run) fields(t *table, at unsafe.Pointer) error {
+func (d *Decoder) fields(t *table, at unsafe.Pointer) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
@@ -171,7 +171,7 @@ func (d *Run) fields(t *table, at unsafe.Pointer) error {
 			if f.share != nil && d.peek() == '"' {
 				err = d.fieldText(f, (*string)(into))
 			} else {
-				err = d.value(f.kind, into)
+				err = d.value(f.typeInfo, into)
 			}
 		}
 		if err != nil {
@@ -186,14 +186,14 @@ func (d *Run) fields(t *table, at unsafe.Pointer) error {
 
 // field reads a name and the colon after it, and returns the field that has it,
 // or nil. place is that of the field before it.
-func (d *Run) field(t *table, place int) (*tableField, error) {
+func (d *Decoder) field(t *table, place int) (*tableField, error) {
 	if d.peek() != '"' {
 		return nil, fault.ErrUnusual
 	}
-	for place >= len(d.after) {
-		d.after = append(d.after, nil)
+	for place >= len(d.nextField) {
+		d.nextField = append(d.nextField, nil)
 	}
-	if f := d.after[place]; f != nil {
+	if f := d.nextField[place]; f != nil {
 		rest := d.Raw[d.at+1:]
 		if l := len(f.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == f.name {
 			d.at += l + 2
@@ -206,13 +206,13 @@ func (d *Run) field(t *table, place int) (*tableField, error) {
 	}
 	f := t.byName[string(name)]
 	if f != nil {
-		d.after[place] = f
+		d.nextField[place] = f
 	}
 	return f, d.colon()
 }
 
 // fieldText reads the text of a field, which many objects may have.
-func (d *Run) fieldText(f *tableField, at *string) error {
+func (d *Decoder) fieldText(f *tableField, at *string) error {
 	text, plain, err := d.walk.text()
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (d *Run) fieldText(f *tableField, at *string) error {
 		*at, *usual = w, w
 		return nil
 	}
-	if d.own.raw != nil || !d.Worthwhile(f.share, len(text)) {
+	if d.backing.raw != nil || !d.Worthwhile(f.share, len(text)) {
 		return d.keepText(at, text, true)
 	}
 	found, n, hash, keep := d.Find(f.share, text)
@@ -245,7 +245,7 @@ func (d *Run) fieldText(f *tableField, at *string) error {
 	return nil
 }
 
-func (d *Run) string(at *string) error {
+func (d *Decoder) string(at *string) error {
 	text, plain, err := d.walk.text()
 	if err != nil {
 		return err
@@ -254,17 +254,17 @@ func (d *Run) string(at *string) error {
 }
 
 // keepText stores a text that was just read.
-func (d *Run) keepText(at *string, text []byte, plain bool) (err error) {
+func (d *Decoder) keepText(at *string, text []byte, plain bool) (err error) {
 	switch {
-	case plain && d.own.raw != nil:
+	case plain && d.backing.raw != nil:
 		// The text ends one byte before this place, with the quote.
-		end := d.at - 1 - d.own.start
-		*at = memory.String(d.own.raw[end-len(text) : end])
-	case plain && d.own.copies:
+		end := d.at - 1 - d.backing.start
+		*at = memory.String(d.backing.raw[end-len(text) : end])
+	case plain && d.backing.copyStrings:
 		*at = string(text)
 	case plain:
 		d.text.SetString(at, text)
-	case d.own.copies || d.own.raw != nil:
+	case d.backing.copyStrings || d.backing.raw != nil:
 		text, err = unescape(nil, text)
 		*at = string(text)
 	default:
@@ -275,17 +275,17 @@ func (d *Run) keepText(at *string, text []byte, plain bool) (err error) {
 }
 
 // unescape unescapes text into memory that lasts until the object is decoded.
-func (d *Run) unescape(text []byte) ([]byte, error) {
-	start := len(d.note)
-	note, err := unescape(d.note, text)
+func (d *Decoder) unescape(text []byte) ([]byte, error) {
+	start := len(d.unescaped)
+	all, err := unescape(d.unescaped, text)
 	if err != nil {
 		return nil, err
 	}
-	d.note = note
-	return note[start:], nil
+	d.unescaped = all
+	return all[start:], nil
 }
 
-func (d *Run) digits(k *Kind, at unsafe.Pointer) error {
+func (d *Decoder) digits(k *TypeInfo, at unsafe.Pointer) error {
 	text, whole, err := d.number()
 	if err != nil {
 		return err
@@ -323,7 +323,7 @@ func (d *Run) digits(k *Kind, at unsafe.Pointer) error {
 	return nil
 }
 
-func (d *Run) base64(at *[]byte) error {
+func (d *Decoder) base64(at *[]byte) error {
 	text, plain, err := d.walk.text()
 	if err != nil || !plain {
 		return fault.ErrUnusual
@@ -335,9 +335,9 @@ func (d *Run) base64(at *[]byte) error {
 }
 
 // time does what metav1.Time.UnmarshalJSON does, with fewer allocations.
-func (d *Run) time(at *metav1.Time) error {
+func (d *Decoder) time(at *metav1.Time) error {
 	if d.peek() == 'n' {
-		return d.word("null")
+		return d.literal("null")
 	}
 	text, plain, err := d.walk.text()
 	if err != nil || !plain {
@@ -352,7 +352,7 @@ func (d *Run) time(at *metav1.Time) error {
 }
 
 // quantity reads a quantity unless that would take long.
-func (d *Run) quantity(at *resource.Quantity) error {
+func (d *Decoder) quantity(at *resource.Quantity) error {
 	d.peek()
 	start := d.at
 	if err := d.skip(); err != nil {
@@ -365,8 +365,8 @@ func (d *Run) quantity(at *resource.Quantity) error {
 	return fault.Unusual(at.UnmarshalJSON(raw))
 }
 
-// foreign reads a value with its own method or with the reference.
-func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
+// unmarshalOther reads a value with its own method or with the reference.
+func (d *Decoder) unmarshalOther(k *TypeInfo, at unsafe.Pointer) error {
 	d.peek()
 	start := d.walk
 	if err := d.skip(); err != nil {
@@ -382,7 +382,7 @@ func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 	raw := d.Raw[start.at:d.at:d.at]
 	value := reflect.NewAt(k.typ, at)
 	var err error
-	if into := value.Interface(); k.op == opOwn {
+	if into := value.Interface(); k.op == opUnmarshaler {
 		err = into.(json.Unmarshaler).UnmarshalJSON(raw)
 	} else {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
@@ -392,10 +392,10 @@ func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 }
 
 // any reads a value of no particular type.
-func (d *Run) any(at *any) (err error) {
-	f := &d.free
+func (d *Decoder) any(at *any) (err error) {
+	f := &d.untyped
 	f.ContinueFrom(&d.Sharer)
-	*at, err = f.value(f.inner)
+	*at, err = f.value(f.embedded)
 	d.ContinueFrom(&f.Sharer)
 	return err
 }

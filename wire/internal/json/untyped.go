@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// freeform decodes values without a Go type: objects become map[string]any, arrays
+// untypedDecoder decodes values without a Go type: objects become map[string]any, arrays
 // []any, and numbers int64 if they are whole and fit, else float64.
 //
 // It decodes a value in two steps. The first takes the value apart into a row of
 // nodes and counts its strings, numbers and elements. The second builds the value
 // with one allocation of the exact size for all text, one for all string headers,
 // and so on.
-type freeform struct {
+type untypedDecoder struct {
 	*walk
 	share.Sharer
-	shapes
-	nodes []node
-	own   lasting
-	need  freeNeed
+	paths
+	nodes   []node
+	backing backing
+	sizes   untypedSizes
 }
 
 // node is a value, or the beginning of one, in the row. The elements of an
@@ -45,9 +45,9 @@ const (
 	nodeTrue
 	nodeInt
 	nodeFloat
-	nodeText    // its bytes have to be copied
-	nodeLasting // they need not
-	nodeString  // a string that exists
+	nodeText   // its bytes have to be copied
+	nodeBacked // they need not
+	nodeString // a string that exists
 	nodeObject
 	nodeArray
 	nodeObjectPart // a map that exists
@@ -55,23 +55,23 @@ const (
 	nodeDropped // a value that is not wanted, where a field or an element is
 )
 
-// freeNeed is how much memory of each kind the nodes need.
-type freeNeed struct{ text, strings, numbers, arrays, elements int }
+// untypedSizes is how much memory of each kind the nodes need.
+type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 
 // idleNodes is the longest row that is kept for the next value.
 const idleNodes = 1 << 12
 
 // begin prepares for an object. It forgets what was learned if there were too many
 // places.
-func (f *freeform) begin() {
-	if f.objects++; f.known >= maxShapes {
-		f.shapes.forget()
+func (f *untypedDecoder) begin() {
+	if f.objects++; f.pathCount >= maxPaths {
+		f.paths.forget()
 		f.Sharer.ForgetStats()
 	}
 }
 
 // end is called after each object. It drops the row that a huge object needed.
-func (f *freeform) end() {
+func (f *untypedDecoder) end() {
 	if cap(f.nodes) > idleNodes {
 		f.nodes = nil
 	}
@@ -79,25 +79,25 @@ func (f *freeform) end() {
 }
 
 // value reads the value at a place.
-func (f *freeform) value(s *shape) (any, error) {
-	return f.whole(f.take, s, lasting{})
+func (f *untypedDecoder) value(s *path) (any, error) {
+	return f.standalone(f.readValue, s, backing{})
 }
 
-// whole reads a value into memory of its own.
-func (f *freeform) whole(read func(*shape) error, s *shape, own lasting) (v any, err error) {
-	first, need, was := len(f.nodes), f.need, f.own
-	f.need, f.own = freeNeed{}, own
+// standalone reads a value into memory of its own.
+func (f *untypedDecoder) standalone(read func(*path) error, s *path, own backing) (v any, err error) {
+	first, need, was := len(f.nodes), f.sizes, f.backing
+	f.sizes, f.backing = untypedSizes{}, own
 	if err = read(s); err == nil {
-		m := newMaker(f.nodes[first:], f.need)
+		m := newBuilder(f.nodes[first:], f.sizes)
 		v = m.value()
 	}
 	clear(f.nodes[first:])
-	f.nodes, f.need, f.own = f.nodes[:first], need, was
+	f.nodes, f.sizes, f.backing = f.nodes[:first], need, was
 	return v, err
 }
 
-// take appends the next value to the row.
-func (f *freeform) take(s *shape) error {
+// readValue appends the next value to the row.
+func (f *untypedDecoder) readValue(s *path) error {
 	c := f.peek()
 	switch {
 	case c == '{' || c == '[':
@@ -111,13 +111,13 @@ func (f *freeform) take(s *shape) error {
 		return f.string(s)
 	case 't':
 		f.push(node{kind: nodeTrue})
-		return f.word("true")
+		return f.literal("true")
 	case 'f':
 		f.push(node{kind: nodeFalse})
-		return f.word("false")
+		return f.literal("false")
 	case 'n':
 		f.push(node{kind: nodeNull})
-		return f.word("null")
+		return f.literal("null")
 	}
 	return f.digits()
 }
@@ -125,7 +125,7 @@ func (f *freeform) take(s *shape) error {
 // reserve makes room for the nodes of a value, so that the row need not grow with a long list. A value has a node,
 // and so has all that follows a comma or begins an object or an array. Text may have such bytes as well, but each
 // node has two bytes at least.
-func (f *freeform) reserve(raw []byte) {
+func (f *untypedDecoder) reserve(raw []byte) {
 	if len(raw)/2 <= cap(f.nodes) {
 		return
 	}
@@ -138,9 +138,9 @@ func (f *freeform) reserve(raw []byte) {
 	}
 }
 
-func (f *freeform) push(n node) { f.nodes = append(f.nodes, n) }
+func (f *untypedDecoder) push(n node) { f.nodes = append(f.nodes, n) }
 
-func (f *freeform) string(s *shape) error {
+func (f *untypedDecoder) string(s *path) error {
 	text, plain, err := f.text()
 	if err != nil {
 		return err
@@ -149,16 +149,16 @@ func (f *freeform) string(s *shape) error {
 		return fault.ErrUnusual
 	}
 	if plain && f.Pool != nil {
-		if known := f.habit(s, text); known != nil {
+		if known := f.repeatedText(s, text); known != nil {
 			f.push(node{kind: nodeString, at: unsafe.Pointer(known)})
 			return nil
 		}
 	}
-	f.need.strings++
-	if plain && f.own.raw != nil {
+	f.sizes.strings++
+	if plain && f.backing.raw != nil {
 		// The text ends one byte before this place, with the quote.
-		start := f.at - 1 - len(text) - f.own.start
-		f.push(node{kind: nodeLasting, at: unsafe.Pointer(&f.own.raw[start]), n: int64(len(text))})
+		start := f.at - 1 - len(text) - f.backing.start
+		f.push(node{kind: nodeBacked, at: unsafe.Pointer(&f.backing.raw[start]), n: int64(len(text))})
 		return nil
 	}
 	if !plain {
@@ -166,12 +166,12 @@ func (f *freeform) string(s *shape) error {
 			return err
 		}
 	}
-	f.need.text += len(text)
+	f.sizes.text += len(text)
 	f.push(node{kind: nodeText, at: unsafe.Pointer(unsafe.SliceData(text)), n: int64(len(text))})
 	return nil
 }
 
-func (f *freeform) digits() error {
+func (f *untypedDecoder) digits() error {
 	text, whole, err := f.number()
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (f *freeform) digits() error {
 	if whole {
 		if v, err := wholeNumber(text); err == nil {
 			if !isSmall(v) {
-				f.need.numbers++
+				f.sizes.numbers++
 			}
 			f.push(node{kind: nodeInt, n: v})
 			return nil
@@ -194,8 +194,8 @@ func (f *freeform) digits() error {
 }
 
 // part appends an object or an array: one that is shared, or its elements.
-func (f *freeform) part(s *shape) error {
-	raw := f.inside()
+func (f *untypedDecoder) part(s *path) error {
+	raw := f.containerBytes()
 	if len(f.nodes) == 0 {
 		f.reserve(raw)
 	}
@@ -212,7 +212,7 @@ func (f *freeform) part(s *shape) error {
 		return fault.ErrUnusual
 	}
 	if found != nil {
-		f.jump()
+		f.skipContainer()
 		f.push(node{kind: kind, at: found})
 		return nil
 	}
@@ -220,7 +220,7 @@ func (f *freeform) part(s *shape) error {
 		return f.container(s)
 	}
 	kept := f.BeginPart(raw)
-	v, err := f.whole(f.container, s, lasting{raw: kept, start: f.at})
+	v, err := f.standalone(f.container, s, backing{raw: kept, start: f.at})
 	holds := f.EndPart(raw)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (f *freeform) part(s *shape) error {
 }
 
 // container appends an object or an array and its elements.
-func (f *freeform) container(s *shape) error {
+func (f *untypedDecoder) container(s *path) error {
 	row := len(f.nodes)
 	f.push(node{kind: nodeObject})
 	var n int
@@ -242,14 +242,14 @@ func (f *freeform) container(s *shape) error {
 	} else {
 		f.nodes[row].kind = nodeArray
 		n, err = f.elements(f.element(s))
-		f.need.arrays++
-		f.need.elements += n
+		f.sizes.arrays++
+		f.sizes.elements += n
 	}
 	f.nodes[row].n = int64(n)
 	return err
 }
 
-func (f *freeform) elements(s *shape) (n int, err error) {
+func (f *untypedDecoder) elements(s *path) (n int, err error) {
 	if !f.Budget.Take(1, guard.ListBytes) {
 		return 0, fault.ErrUnusual
 	}
@@ -257,7 +257,7 @@ func (f *freeform) elements(s *shape) (n int, err error) {
 		if !f.Budget.Take(1, guard.ElementBytes) {
 			return n, fault.ErrUnusual
 		}
-		if err = f.take(s); err != nil {
+		if err = f.readValue(s); err != nil {
 			return n, err
 		}
 		if more, err = f.more(']'); err != nil {
@@ -267,7 +267,7 @@ func (f *freeform) elements(s *shape) (n int, err error) {
 	return n, nil
 }
 
-func (f *freeform) fields(s *shape) (n int, err error) {
+func (f *untypedDecoder) fields(s *path) (n int, err error) {
 	likely := &s.first
 	size := guard.UntypedMap.First
 	for more := f.enter('}'); more; {
@@ -278,8 +278,8 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 		if err := f.colon(); err != nil {
 			return n, err
 		}
-		if !at.stray {
-			*likely, likely = at, &at.after
+		if !at.catchAll {
+			*likely, likely = at, &at.next
 		}
 		switch {
 		case at.dropped:
@@ -304,21 +304,21 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 	return n, nil
 }
 
-func (f *freeform) fieldValue(at *shape, name string) error {
+func (f *untypedDecoder) fieldValue(at *path, name string) error {
 	row := len(f.nodes)
-	if err := f.take(at); err != nil {
+	if err := f.readValue(at); err != nil {
 		return err
 	}
-	f.nodes[row].name, f.nodes[row].named = name, !at.stray
-	if at.stray {
-		f.need.text += len(name)
+	f.nodes[row].name, f.nodes[row].named = name, !at.catchAll
+	if at.catchAll {
+		f.sizes.text += len(name)
 	}
 	return nil
 }
 
 // name reads the name of a field. If its place is unknown, the name points into the
 // body.
-func (f *freeform) name(s, likely *shape) (*shape, string, error) {
+func (f *untypedDecoder) name(s, likely *path) (*path, string, error) {
 	if f.peek() != '"' {
 		return nil, "", fault.ErrUnusual
 	}
@@ -337,10 +337,10 @@ func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 		if text, err = unescape(nil, text); err != nil {
 			return nil, "", err
 		}
-		return f.strayField(s.wanted.Field(string(text))), memory.String(text), nil
+		return f.catchAllField(s.wanted.Field(string(text))), memory.String(text), nil
 	}
 	at := f.field(s, text)
-	if at.stray {
+	if at.catchAll {
 		return at, memory.String(text), nil
 	}
 	return at, at.name, nil

@@ -11,26 +11,26 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// What a run has learned, and what a large object needed, does not grow without
+// What a decoder has learned, and what a large object needed, does not grow without
 // a bound and does not stay.
 func TestW02_JSONRunsStaySmall(t *testing.T) {
-	d := NewRun(share.NewPool(), nil)
-	for i := range 3 * maxShapes {
+	d := NewDecoder(share.NewPool(), nil)
+	for i := range 3 * maxPaths {
 		// Each name twice: in two objects.
 		body := fmt.Appendf(nil, `{"spec":{"a%d":{"x":1},"a%d":{"x":1}}}`, i, i+1)
 		value, err := (&frame.JSON{Source: frame.FromBytes(body), MaxBytes: 1000, MaxDepth: 10}).Value()
 		require.NoError(t, err)
-		_, err = d.Content(value)
+		_, err = d.DecodeUntyped(value)
 		require.NoError(t, err)
-		require.LessOrEqual(t, d.free.known, maxShapes)
+		require.LessOrEqual(t, d.untyped.pathCount, maxPaths)
 	}
-	require.Positive(t, d.free.known)
+	require.Positive(t, d.untyped.pathCount)
 
 	large := `{"a":[` + strings.Repeat("{},", 2*idleNodes) + `{}]}`
 	s := &frame.JSON{Source: frame.FromBytes([]byte(large + "[1]")), MaxBytes: 1 << 20, MaxDepth: 10}
 	value, err := s.Value()
 	require.NoError(t, err)
-	_, err = d.Content(value)
+	_, err = d.DecodeUntyped(value)
 	require.NoError(t, err)
-	require.LessOrEqual(t, cap(d.free.nodes), idleNodes)
+	require.LessOrEqual(t, cap(d.untyped.nodes), idleNodes)
 }

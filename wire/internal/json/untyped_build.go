@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// maker makes a value of a row of nodes.
-type maker struct {
+// builder makes a value of a row of nodes.
+type builder struct {
 	nodes    []node
 	text     []byte
 	strings  []string
@@ -16,8 +16,8 @@ type maker struct {
 	elements []any
 }
 
-func newMaker(nodes []node, need freeNeed) maker {
-	return maker{
+func newBuilder(nodes []node, need untypedSizes) builder {
+	return builder{
 		nodes:    nodes,
 		text:     make([]byte, 0, need.text),
 		strings:  make([]string, 0, need.strings),
@@ -42,28 +42,28 @@ func pointTo(v any, at unsafe.Pointer) any {
 }
 
 // value makes the next value of the row.
-func (m *maker) value() any {
-	n := &m.nodes[0]
-	m.nodes = m.nodes[1:]
+func (b *builder) value() any {
+	n := &b.nodes[0]
+	b.nodes = b.nodes[1:]
 	switch n.kind {
 	case nodeTrue:
 		return true
 	case nodeFalse:
 		return false
 	case nodeInt:
-		return m.number(n.n)
+		return b.number(n.n)
 	case nodeFloat:
 		return *(*float64)(n.at)
 	case nodeText:
-		return m.string(m.copy(unsafe.String((*byte)(n.at), n.n)))
-	case nodeLasting:
-		return m.string(unsafe.String((*byte)(n.at), n.n))
+		return b.string(b.copy(unsafe.String((*byte)(n.at), n.n)))
+	case nodeBacked:
+		return b.string(unsafe.String((*byte)(n.at), n.n))
 	case nodeString:
 		return pointTo("", n.at)
 	case nodeObject:
-		return m.object(int(n.n))
+		return b.object(int(n.n))
 	case nodeArray:
-		return m.array(int(n.n))
+		return b.array(int(n.n))
 	case nodeObjectPart:
 		return pointTo(map[string]any(nil), n.at)
 	case nodeArrayPart:
@@ -73,53 +73,53 @@ func (m *maker) value() any {
 }
 
 // copy gives a text a place among those of this value.
-func (m *maker) copy(text string) string {
-	start := len(m.text)
-	m.text = append(m.text, text...)
-	return memory.String(m.text[start:])
+func (b *builder) copy(text string) string {
+	start := len(b.text)
+	b.text = append(b.text, text...)
+	return memory.String(b.text[start:])
 }
 
-func (m *maker) string(s string) any {
-	m.strings = append(m.strings, s)
-	return pointTo("", unsafe.Pointer(&m.strings[len(m.strings)-1]))
+func (b *builder) string(s string) any {
+	b.strings = append(b.strings, s)
+	return pointTo("", unsafe.Pointer(&b.strings[len(b.strings)-1]))
 }
 
 // isSmall reports whether v becomes an interface value without an allocation.
 func isSmall(v int64) bool { return uint64(v) < 256 }
 
-func (m *maker) number(v int64) any {
+func (b *builder) number(v int64) any {
 	if isSmall(v) {
 		return v
 	}
-	m.numbers = append(m.numbers, v)
-	return pointTo(int64(0), unsafe.Pointer(&m.numbers[len(m.numbers)-1]))
+	b.numbers = append(b.numbers, v)
+	return pointTo(int64(0), unsafe.Pointer(&b.numbers[len(b.numbers)-1]))
 }
 
-func (m *maker) object(n int) any {
+func (b *builder) object(n int) any {
 	fields := make(map[string]any, n)
 	for range n {
-		name := m.nodes[0].name
-		if !m.nodes[0].named {
-			name = m.copy(name)
+		name := b.nodes[0].name
+		if !b.nodes[0].named {
+			name = b.copy(name)
 		}
-		if m.nodes[0].kind == nodeDropped {
-			m.nodes = m.nodes[1:]
+		if b.nodes[0].kind == nodeDropped {
+			b.nodes = b.nodes[1:]
 			delete(fields, name) // of two fields with one name, the second counts
 			continue
 		}
-		fields[name] = m.value()
+		fields[name] = b.value()
 	}
 	return fields
 }
 
-func (m *maker) array(n int) any {
-	start := len(m.elements)
-	m.elements = m.elements[:start+n]
-	elements := m.elements[start : start+n : start+n]
-	m.arrays = append(m.arrays, elements)
-	array := &m.arrays[len(m.arrays)-1]
+func (b *builder) array(n int) any {
+	start := len(b.elements)
+	b.elements = b.elements[:start+n]
+	elements := b.elements[start : start+n : start+n]
+	b.arrays = append(b.arrays, elements)
+	array := &b.arrays[len(b.arrays)-1]
 	for i := range elements {
-		elements[i] = m.value()
+		elements[i] = b.value()
 	}
 	return pointTo([]any(nil), unsafe.Pointer(array))
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// siftAny sifts a value without a Go type, as a freeform reads it.
-func (d *Run) siftAny(wanted *selection.Tree, at level) error {
+// filterAny checks a value without a Go type, as an untypedDecoder reads it.
+func (d *Decoder) filterAny(wanted *selection.Tree, at level) error {
 	c := d.peek()
 	switch {
 	case c == '{':
-		return d.siftObject(wanted, at)
+		return d.filterObject(wanted, at)
 	case c == '[':
-		return d.siftArray(wanted)
+		return d.filterArray(wanted)
 	case !wanted.KeepsValues():
 		return fault.ErrUnusual // the field around it goes with it
 	}
@@ -25,13 +25,13 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 		if !d.Budget.Take(1, guard.TextBytes) {
 			return fault.ErrUnusual
 		}
-		return d.siftText()
+		return d.filterText()
 	case 't':
-		return d.word("true")
+		return d.literal("true")
 	case 'f':
-		return d.word("false")
+		return d.literal("false")
 	case 'n':
-		return d.word("null")
+		return d.literal("null")
 	}
 	text, whole, err := d.number()
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *Run) siftAny(wanted *selection.Tree, at level) error {
 	return fault.Unusual(err)
 }
 
-func (d *Run) siftArray(wanted *selection.Tree) error {
+func (d *Decoder) filterArray(wanted *selection.Tree) error {
 	if !d.Budget.Take(1, guard.ListBytes) {
 		return fault.ErrUnusual
 	}
@@ -57,7 +57,7 @@ func (d *Run) siftArray(wanted *selection.Tree) error {
 		if !d.Budget.Take(1, guard.ElementBytes) {
 			return fault.ErrUnusual
 		}
-		err := d.siftAny(wanted, below)
+		err := d.filterAny(wanted, nested)
 		if err != nil {
 			return err
 		}
@@ -68,34 +68,34 @@ func (d *Run) siftArray(wanted *selection.Tree) error {
 	return nil
 }
 
-// siftObject sifts the fields of an object without a Go type.
-func (d *Run) siftObject(wanted *selection.Tree, at level) error {
+// filterObject filters the fields of an object without a Go type.
+func (d *Decoder) filterObject(wanted *selection.Tree, at level) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
 	size := guard.UntypedMap.First
 	more := d.enter('}')
-	for r := (row{end: d.at}); more; {
+	for r := (fieldRow{end: d.at}); more; {
 		d.peek()
 		start := d.at
 		name, err := d.name()
 		if err != nil {
 			return err
 		}
-		sub, stays := wanted.Field(memory.String(name))
-		if stays {
+		sub, keep := wanted.Field(memory.String(name))
+		if keep {
 			if !d.Budget.Take(1, size) {
 				return fault.ErrUnusual
 			}
 			size = guard.UntypedMap.Each
-			d.stays(&r, start)
+			d.keepField(&r, start)
 			d.peek()
 			start = d.at
-			if err = d.siftAny(sub, at.of(memory.String(name))); err == nil {
-				err = d.noteField(at, memory.String(name), d.Raw[start:d.at], sub == nil)
+			if err = d.filterAny(sub, at.of(memory.String(name))); err == nil {
+				err = d.recordHeadField(at, memory.String(name), d.Raw[start:d.at], sub == nil)
 			}
 		} else if err = d.skip(); err == nil {
-			d.leaves(&r)
+			d.dropField(&r)
 		}
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (d *Run) siftObject(wanted *selection.Tree, at level) error {
 }
 
 // name reads the name of a field and the colon after it.
-func (d *Run) name() ([]byte, error) {
+func (d *Decoder) name() ([]byte, error) {
 	name, plain, err := d.walk.text()
 	if err == nil && !plain {
 		name, err = unescape(nil, name)
