@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
@@ -124,4 +126,19 @@ func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 		return "", apierrors.FromObject(&list)
 	}
 	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, itemsLackKind || !l.seenItems)
+}
+
+// selectedCBOR is selectedJSON for CBOR. list is the fields of the list without its items.
+func selectedCBOR(list []byte) string {
+	if !bytes.Contains(list, []byte("shardInfo")) {
+		return ""
+	}
+	var fields cbor.Tree
+	if cbor.Check(guard.Untyped, list) != nil || cbor.Unmarshal(list, &fields) != nil {
+		return ""
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	info, _ := metadata["shardInfo"].(map[string]any)
+	selector, _ := info["selector"].(string)
+	return selector
 }

@@ -116,7 +116,7 @@
 //	object_type.go                Go type and kind of the objects, and checks of their kind
 //	lazy_head.go                  reads the head of an object before it is decoded
 //	packer.go, packed.go          pack objects, and decode them again
-//	codec.go, head.go             the bytes of a packed object, and of its head
+//	codec.go                      encodes and decodes the bytes of a packed object
 //	shared_meta.go                metadata that packed objects share
 //	archive.go                    writes packed objects, and reads them back
 package wire

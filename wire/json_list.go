@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,4 +154,21 @@ func (l *jsonList) itemFailed(err error) error {
 		return err // of an earlier item
 	}
 	return l.fail(whereItem(l.Count()), nil, err)
+}
+
+// selectedJSON returns the selector in the metadata of a list by which the server has selected (shardInfo,
+// KEP-5866), which apimachinery knows since v0.36. It returns "" for anything unexpected.
+func selectedJSON(metadata []byte) string {
+	if !bytes.Contains(metadata, []byte("shardInfo")) {
+		return ""
+	}
+	var m struct {
+		ShardInfo struct {
+			Selector string `json:"selector"`
+		} `json:"shardInfo"`
+	}
+	if json.Unmarshal(metadata, &m) != nil {
+		return ""
+	}
+	return m.ShardInfo.Selector
 }

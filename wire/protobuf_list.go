@@ -165,3 +165,23 @@ func (l *protobufList) readItem(size uint64) error {
 	}
 	return err
 }
+
+// selectedProtobuf is selectedJSON for protobuf.
+func selectedProtobuf(metadata []byte) string {
+	return string(lastField(lastField(metadata, 5), 1))
+}
+
+// lastField returns the last field of a message with a number.
+func lastField(msg []byte, number int) (content []byte) {
+	for len(msg) > 0 {
+		f, rest, err := protobuf.NextField(msg)
+		if err != nil {
+			return nil
+		}
+		if f.Number == number && f.Wire == frame.WireBytes {
+			content = f.Bytes
+		}
+		msg = rest
+	}
+	return content
+}
