@@ -141,7 +141,7 @@ func TestAHeadIsReadOnlyWhereItIsClear(t *testing.T) {
 		h, ok := protobuf.IdentityOf(c.raw)
 		require.Equal(t, c.ok, ok, what)
 		if ok && what != "no metadata" {
-			require.Equal(t, "a", string(h.Name), what)
+			require.Equal(t, "a", h.Name, what)
 		}
 	}
 }
@@ -167,10 +167,10 @@ func FuzzProtoHead(f *testing.F) {
 		if err := want.Unmarshal(raw); !ok || err != nil {
 			return
 		}
-		require.Equal(t, want.Namespace, string(h.Namespace))
-		require.Equal(t, want.Name, string(h.Name))
-		require.Equal(t, string(want.UID), string(h.UID))
-		require.Equal(t, want.ResourceVersion, string(h.RV))
+		require.Equal(t, want.Namespace, h.Namespace)
+		require.Equal(t, want.Name, h.Name)
+		require.Equal(t, string(want.UID), h.UID)
+		require.Equal(t, want.ResourceVersion, h.RV)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
@@ -26,8 +25,8 @@ func (d *cborEncoding) scan(s *frame.Source) *frame.CBOR {
 }
 
 func (d *cborEncoding) fail(where string, raw []byte, err error) *Error {
-	i := cbor.ReadIdentity(raw)
-	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.Namespace, i.Name), Bytes: len(raw), Err: err}
+	of, _ := cbor.IdentityOf(raw)
+	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
 
 func (d *cborEncoding) single(body []byte) (frame.Item, error) {
@@ -48,7 +47,7 @@ func (d *cborEncoding) open(i frame.Item) (frame.Item, error) {
 }
 
 func (d *cborEncoding) status(i frame.Item) error {
-	if of := cbor.ReadIdentity(i.Raw); !isStatus(of.APIVersion, of.Kind) {
+	if of, _ := cbor.IdentityOf(i.Raw); !isStatus(of.APIVersion, of.Kind) {
 		return nil
 	}
 	return decodeCBORStatus(i.Raw)
@@ -58,7 +57,7 @@ func (d *cborEncoding) watchError(i frame.Item) error {
 	if _, err := d.open(i); err != nil {
 		return err
 	}
-	if of := cbor.ReadIdentity(i.Raw); !isStatus(of.APIVersion, of.Kind) {
+	if of, _ := cbor.IdentityOf(i.Raw); !isStatus(of.APIVersion, of.Kind) {
 		return d.fail("", i.Raw, errNotStatus(of.APIVersion, of.Kind))
 	}
 	return decodeCBORStatus(i.Raw)
@@ -90,8 +89,8 @@ func (d *cborEncoding) object(i frame.Item, needName bool) (obj object.Object, n
 	raw := i.Raw
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
-		h := cbor.ReadIdentity(raw)
-		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
+		of, _ := cbor.IdentityOf(raw)
+		if wrong := d.checkKind(of.APIVersion, of.Kind); wrong != nil {
 			err = wrong
 		}
 		return obj, false, err
@@ -100,7 +99,8 @@ func (d *cborEncoding) object(i frame.Item, needName bool) (obj object.Object, n
 	if gvk != d.kind {
 		apiVersion := gvk.GroupVersion().String()
 		if apiVersion == "" && gvk.Kind != "" {
-			apiVersion = cbor.ReadIdentity(raw).APIVersion // apimachinery drops one that it cannot parse
+			of, _ := cbor.IdentityOf(raw)
+			apiVersion = of.APIVersion // apimachinery drops one that it cannot parse
 		}
 		if err := d.checkKind(apiVersion, gvk.Kind); err != nil {
 			return obj, false, err
@@ -141,11 +141,11 @@ func decodeCBORStatus(raw []byte) error {
 }
 
 func (d *cborEncoding) identify(i frame.Item) (v object.Version, ok bool) {
-	of := cbor.ReadIdentity(i.Raw)
-	if !of.Sound || of.Name == "" || of.UID == "" || d.checkKind(of.APIVersion, of.Kind) != nil {
+	of, ok := cbor.IdentityOf(i.Raw)
+	if !ok || of.Name == "" || of.UID == "" || d.checkKind(of.APIVersion, of.Kind) != nil {
 		return v, false
 	}
-	return object.Version{Key: object.Key{Namespace: of.Namespace, Name: of.Name}, UID: types.UID(of.UID), RV: of.RV}, true
+	return of.Version(), true
 }
 
 // readHead says that there is no short way.

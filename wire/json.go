@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
@@ -218,7 +217,7 @@ func (d *jsonEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 	if !ok || d.checkKind(of.APIVersion, of.Kind) != nil {
 		return v, false
 	}
-	return object.Version{Key: object.Key{Namespace: of.Namespace, Name: of.Name}, UID: types.UID(of.UID), RV: of.RV}, true
+	return of.Version(), true
 }
 
 func (d *jsonEncoding) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }

@@ -6,13 +6,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/head"
-	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
@@ -46,8 +44,8 @@ func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 		raw = nil // an envelope is no object
 	}
 	// As much of the key as can be read: the object was refused already.
-	h, _ := protobuf.IdentityOf(raw)
-	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.Namespace), string(h.Name)), Bytes: len(raw), Err: err}
+	of, _ := protobuf.IdentityOf(raw)
+	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
 
 func (d *protobufEncoding) single(body []byte) (frame.Item, error) {
@@ -155,14 +153,11 @@ func unmarshalStatus(raw []byte) error {
 }
 
 func (d *protobufEncoding) identify(i frame.Item) (v object.Version, ok bool) {
-	h, ok := protobuf.IdentityOf(i.Raw)
-	if !ok || len(h.Name) == 0 {
+	of, ok := protobuf.IdentityOf(i.Raw)
+	if !ok || of.Name == "" {
 		return v, false
 	}
-	// The strings last as long as the bytes do, which is longer than the call.
-	v.Key = object.Key{Namespace: memory.String(h.Namespace), Name: memory.String(h.Name)}
-	v.UID, v.RV = types.UID(memory.String(h.UID)), memory.String(h.RV)
-	return v, true
+	return of.Version(), true
 }
 
 func (d *protobufEncoding) readHead(h *head.Head, i frame.Item) bool {

@@ -84,7 +84,8 @@ func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
 // headOf returns the part of the head of o that a sharedMeta is made of.
 func headOf(o object.Head) *head.Head {
 	labels, owners := o.GetLabels(), o.GetOwnerReferences()
-	h := &head.Head{Namespace: o.GetNamespace(), Name: o.GetName(), Owners: owners, Deleted: o.GetDeletionTimestamp(), HasLabels: labels != nil, HasOwners: owners != nil}
+	h := &head.Head{Owners: owners, Deleted: o.GetDeletionTimestamp(), HasLabels: labels != nil, HasOwners: owners != nil}
+	h.Namespace, h.Name = o.GetNamespace(), o.GetName()
 	for key, value := range labels {
 		h.Labels = append(h.Labels, head.Label{Key: key, Value: value})
 	}

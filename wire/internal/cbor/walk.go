@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
@@ -75,18 +76,9 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// Identity is what an object says about itself. Its strings point into the
-// object's bytes.
-type Identity struct {
-	APIVersion, Kind         string
-	Namespace, Name, UID, RV string
-
-	Sound bool // it could be read as a whole
-}
-
-// ReadIdentity reads as much of the identity as it can, and decodes nothing
-// else.
-func ReadIdentity(raw []byte) (i Identity) {
+// IdentityOf reads as much of the identity of an object as it can, and decodes nothing else. ok means that the
+// object could be read as a whole.
+func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	w := walk{raw: raw}
 	set := func(into *string) bool {
 		text, ok := w.text()
@@ -102,28 +94,28 @@ func ReadIdentity(raw []byte) (i Identity) {
 	metadata := func(name []byte) bool {
 		switch string(name) {
 		case "namespace":
-			return set(&i.Namespace)
+			return set(&of.Namespace)
 		case "name":
-			return set(&i.Name)
+			return set(&of.Name)
 		case "uid":
-			return set(&i.UID)
+			return set(&of.UID)
 		case "resourceVersion":
-			return set(&i.RV)
+			return set(&of.RV)
 		}
 		return pass()
 	}
-	i.Sound = w.eachField(func(name []byte) bool {
+	ok = w.eachField(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion":
-			return set(&i.APIVersion)
+			return set(&of.APIVersion)
 		case "kind":
-			return set(&i.Kind)
+			return set(&of.Kind)
 		case "metadata":
 			return w.eachField(metadata)
 		}
 		return pass()
 	})
-	return i
+	return of, ok
 }
 
 // SplitEvent takes a metav1.WatchEvent apart.

@@ -6,13 +6,27 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
 )
+
+// Identity is which object an object is, in which version, and of which kind. Its strings refer to the
+// bytes that it was read from. A string is empty if the bytes do not have it.
+type Identity struct {
+	APIVersion, Kind         string
+	Namespace, Name, UID, RV string
+}
+
+// Version returns the object and its version.
+func (i Identity) Version() object.Version {
+	return object.Version{Key: object.Key{Namespace: i.Namespace, Name: i.Name}, UID: types.UID(i.UID), RV: i.RV}
+}
 
 // Head is what is known of a packed object. Its texts lie in the bytes that it was read
 // from. It belongs to one goroutine, and is made to be used again.
 type Head struct {
-	APIVersion, Kind         string // empty where the bytes do not name them
-	Namespace, Name, UID, RV string
+	Identity
 
 	Labels    []Label
 	HasLabels bool // there may also be none in them

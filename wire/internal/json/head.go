@@ -13,17 +13,10 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Identity is which object an object is, in which version, and of which kind. Its strings
-// point into the object's bytes.
-type Identity struct {
-	APIVersion, Kind         string
-	Namespace, Name, UID, RV string
-}
-
 // IdentityOf reads the identity of an object and decodes nothing else. ok means that the name,
 // the UID and the version are there, and all in their usual form, so that decoding the object
 // would give the same.
-func IdentityOf(i frame.Item) (of Identity, ok bool) {
+func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	if len(i.Tape) == 0 {
 		return of, false
 	}
@@ -89,7 +82,7 @@ func nameOf(i frame.Item) (name []byte) {
 	return name
 }
 
-func (w *walk) metadata(of *Identity) bool {
+func (w *walk) metadata(of *head.Identity) bool {
 	return w.eachField(func(name []byte) bool {
 		switch string(name) {
 		case "namespace":

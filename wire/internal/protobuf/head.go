@@ -31,20 +31,22 @@ const (
 	ownerBlocks     = 7
 )
 
-// Identity is which object an object is, in which version. It points into the bytes that it was read from.
-type Identity struct{ Name, Namespace, UID, RV []byte }
+// IdentityOf reads the identity of an object without decoding the rest. It has no apiVersion and no kind, which
+// are in the envelope. Every API type has its ObjectMeta as field 1. ok is false if one of these fields is there
+// twice or the bytes are not what an API server writes: then the identity has what was read before.
+func IdentityOf(raw []byte) (of head.Identity, ok bool) {
+	var name, namespace, uid, rv []byte
+	ok = readIdentity(raw, &name, &namespace, &uid, &rv)
+	return head.Identity{Namespace: text(namespace), Name: text(name), UID: text(uid), RV: text(rv)}, ok
+}
 
-// IdentityOf reads the identity of an object without decoding the rest. Every API
-// type has its ObjectMeta as field 1. ok is false where one of these fields is
-// there twice or the bytes are not what an API server writes: what they mean, a
-// decoder knows.
-func IdentityOf(raw []byte) (h Identity, ok bool) {
+func readIdentity(raw []byte, name, namespace, uid, rv *[]byte) bool {
 	var meta []byte
 	for len(raw) > 0 {
 		var tag uint64
 		var value []byte
 		if tag, value, raw = plainField(raw); tag == 0 || tag>>3 == 1 && !once(&meta, tag, value) {
-			return h, false
+			return false
 		}
 	}
 	for len(meta) > 0 {
@@ -54,19 +56,19 @@ func IdentityOf(raw []byte) (h Identity, ok bool) {
 		first := tag != 0
 		switch tag >> 3 {
 		case metaName:
-			first = once(&h.Name, tag, value)
+			first = once(name, tag, value)
 		case metaNamespace:
-			first = once(&h.Namespace, tag, value)
+			first = once(namespace, tag, value)
 		case metaUID:
-			first = once(&h.UID, tag, value)
+			first = once(uid, tag, value)
 		case metaRV:
-			first = once(&h.RV, tag, value)
+			first = once(rv, tag, value)
 		}
 		if !first {
-			return h, false
+			return false
 		}
 	}
-	return h, true
+	return true
 }
 
 // plainField splits off a field that is a number or bytes. tag is 0 where there
