@@ -178,16 +178,18 @@ func (d *decoder) decodeWhole(i frame.Item) (object.Object, error) {
 	return o, err
 }
 
-// cached returns the caller's object if i is the same version of it.
+// cached returns the caller's object if i is the same version of it, and not of another object with the
+// same name (L04).
 func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool) {
 	if cached == nil {
 		return nil, false
 	}
 	v, ok := d.identify(i)
-	if !ok {
+	if !ok || v.Key.Name == "" || v.RV == "" {
 		return nil, false
 	}
-	return cached.version(v)
+	have, ok = cached(v.Key)
+	return have, ok && have.GetResourceVersion() == v.RV && have.GetUID() == v.UID
 }
 
 // List implements Decoder.

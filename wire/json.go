@@ -241,10 +241,6 @@ func unmarshalJSON(raw []byte, opts Options) (object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.unmarshalJSON(raw)
-}
-
-func (t *objectType) unmarshalJSON(raw []byte) (object.Object, error) {
 	s := &frame.JSON{Source: frame.FromBytes(raw), MaxBytes: max(len(raw), 1), MaxDepth: defaultMaxDepth}
 	if _, err := onlyObject(s); err != nil {
 		return nil, fault.Truncated(err)

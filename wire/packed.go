@@ -125,9 +125,24 @@ func (o *Packed) Open() (object.Object, error) {
 // OpenBoth opens o, and old, which is another state of the same object. That takes less than to
 // open one after the other, and what has not changed is there once. It reports false where one
 // cannot be opened or is in use already, or where a small old would keep a large o, and then has
-// opened neither.
+// opened neither. With Packer.OnOpen it opens neither, because a change to one could spoil the other.
 func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
-	return o.packer.openBoth(o, old)
+	p, c := o.packer, o.meta.codec
+	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {
+		return now, was, false
+	}
+	if o.text.Size() > maxRecentBytes && old.text.Size() <= maxRecentBytes {
+		return now, was, false // the old one stays in use (see publish), and would keep the text of the new one
+	}
+	_, used := p.inUse(o)
+	_, oldUsed := p.inUse(old)
+	if used || oldUsed {
+		return now, was, false
+	}
+	if now, was, ok = p.unpackBoth(c, o, old); ok {
+		now, was = p.publish(o, now), p.publish(old, was)
+	}
+	return now, was, ok
 }
 
 // Copy returns an object that is the caller's own and may be changed: a copy of one that is

@@ -255,8 +255,8 @@ func (p *Packer) Equal(a, b *Packed) bool {
 		return true
 	}
 	if a.meta.unpacked == nil && b.meta.unpacked == nil && a.meta.codec == b.meta.codec {
-		one, err := p.raw(nil, a)
-		other, err2 := p.raw(nil, b)
+		one, err := a.packer.compressor.Unpack(nil, a.text)
+		other, err2 := b.packer.compressor.Unpack(nil, b.text)
 		if err == nil && err2 == nil && bytes.Equal(one, other) {
 			return true
 		}
@@ -275,16 +275,11 @@ func (p *Packer) content(o *Packed) (any, error) {
 	return p.unpack(o, &p.sharingDecoders)
 }
 
-// raw appends the bytes of o.
-func (p *Packer) raw(dst []byte, o *Packed) ([]byte, error) {
-	return o.packer.compressor.Unpack(dst, o.text)
-}
-
 // unpack decodes the object of o with one of some decoders, which are *bodyDecoders.
 func (p *Packer) unpack(o *Packed, decoders *sync.Pool) (opened object.Object, err error) {
 	buffer := buffers.Get().(*[]byte)
 	defer putBuffer(buffer)
-	raw, err := p.raw((*buffer)[:0], o)
+	raw, err := o.packer.compressor.Unpack((*buffer)[:0], o.text)
 	*buffer = raw
 	if err != nil {
 		return opened, err
@@ -298,38 +293,17 @@ func (p *Packer) unpack(o *Packed, decoders *sync.Pool) (opened object.Object, e
 	return made, nil
 }
 
-// openBoth opens two states of one object, or returns false. Where mutations are
-// looked for, an object has nothing that another one might spoil.
-func (p *Packer) openBoth(o, old *Packed) (now, was object.Object, ok bool) {
-	c := o.meta.codec
-	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {
-		return now, was, false
-	}
-	if o.text.Size() > maxRecentBytes && old.text.Size() <= maxRecentBytes {
-		return now, was, false // the old one stays in use (see publish), and would keep the text of the new one
-	}
-	_, used := p.inUse(o)
-	_, oldUsed := p.inUse(old)
-	if used || oldUsed {
-		return now, was, false
-	}
-	if now, was, ok = p.unpackBoth(c, o, old); ok {
-		now, was = p.publish(o, now), p.publish(old, was)
-	}
-	return now, was, ok
-}
-
 // unpackBoth makes the objects of both.
 func (p *Packer) unpackBoth(c *codec, o, old *Packed) (now, was object.Object, ok bool) {
 	room, oldRoom := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer putBuffer(room)
 	defer putBuffer(oldRoom)
-	raw, err := p.raw((*room)[:0], o)
+	raw, err := o.packer.compressor.Unpack((*room)[:0], o.text)
 	*room = raw
 	if err != nil {
 		return now, was, false
 	}
-	oldRaw, err := p.raw((*oldRoom)[:0], old)
+	oldRaw, err := old.packer.compressor.Unpack((*oldRoom)[:0], old.text)
 	*oldRoom = oldRaw
 	if err != nil {
 		return now, was, false

@@ -56,16 +56,6 @@ type Decoder interface {
 // the key's text lies in a buffer that is reused.
 type Cached func(key object.Key) (object.Head, bool)
 
-// version returns the caller's object if it is this version of this object, and
-// not of another one with the same name (L04).
-func (c Cached) version(v object.Version) (have object.Head, ok bool) {
-	if c == nil || v.Key.Name == "" || v.RV == "" {
-		return have, false
-	}
-	have, ok = c(v.Key)
-	return have, ok && have.GetResourceVersion() == v.RV && have.GetUID() == v.UID
-}
-
 // item is what a decoder has made of an item of a list.
 type item struct {
 	object   object.Head

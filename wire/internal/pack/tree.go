@@ -35,7 +35,7 @@ func AppendTree(dst []byte, value any) ([]byte, error) {
 	case float64:
 		return binary.LittleEndian.AppendUint64(append(dst, treeFloat), math.Float64bits(v)), nil
 	case string:
-		return appendString(append(dst, treeString), v), nil
+		return AppendString(append(dst, treeString), v), nil
 	case []any:
 		if v == nil {
 			return append(dst, treeList, 0), nil
@@ -66,17 +66,13 @@ func appendMap(dst []byte, v map[string]any) ([]byte, error) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		dst = appendString(dst, key)
+		dst = AppendString(dst, key)
 		var err error
 		if dst, err = AppendTree(dst, v[key]); err != nil {
 			return dst, fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	return dst, nil
-}
-
-func appendString(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // Tree reads what AppendTree wrote, which must be all of raw. Its strings are parts of
