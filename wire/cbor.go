@@ -29,7 +29,7 @@ func (d *cborEncoding) fail(where string, raw []byte, err error) *Error {
 	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
 
-func (d *cborEncoding) single(body []byte) (frame.Item, error) {
+func (d *cborEncoding) wholeBody(body []byte) (frame.Item, error) {
 	s := d.scan(frame.FromBytes(body))
 	s.MaxDepth++ // the tag in front, which items of a list do not have
 	raw, err := s.Value()
@@ -39,7 +39,7 @@ func (d *cborEncoding) single(body []byte) (frame.Item, error) {
 	return frame.Item{Raw: raw}, err
 }
 
-func (d *cborEncoding) open(i frame.Item) (frame.Item, error) {
+func (d *cborEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	if err := d.opts.checkSize(i.Raw); err != nil {
 		return i, d.fail("", i.Raw, err)
 	}
@@ -54,7 +54,7 @@ func (d *cborEncoding) status(i frame.Item) error {
 }
 
 func (d *cborEncoding) watchError(i frame.Item) error {
-	if _, err := d.open(i); err != nil {
+	if _, err := d.unwrap(i); err != nil {
 		return err
 	}
 	if of, _ := cbor.IdentityOf(i.Raw); !isStatus(of.APIVersion, of.Kind) {
@@ -69,7 +69,7 @@ func (d *cborEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	return scan.NextFrame
 }
 
-func (d *cborEncoding) split(i frame.Item) (string, frame.Item, error) {
+func (d *cborEncoding) splitFrame(i frame.Item) (string, frame.Item, error) {
 	typ, raw, err := cbor.SplitEvent(i.Raw)
 	return typ, frame.Item{Raw: raw}, err
 }

@@ -268,7 +268,7 @@ func TestW02_CBORIsBounded(t *testing.T) {
 		})
 	}
 	// As deep and endless as can be.
-	deep := start + strings.Repeat("\x9f", frame.MaxEndless) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", frame.MaxEndless)
+	deep := start + strings.Repeat("\x9f", frame.MaxIndefinite) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", frame.MaxIndefinite)
 	_, err := d.Object([]byte(deep))
 	if !errors.Is(err, ErrTooLarge) { // see TestL21_LimitsOfTheCBORCodecAreNamed
 		require.ErrorIs(t, err, ErrSyntax)

@@ -168,7 +168,7 @@ type bodyDecoders struct {
 }
 
 func newBodyDecoders(pool *Pool) *bodyDecoders {
-	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewDecoder(pool.inner(), nil)}
+	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.sharePool()}}, json: json.NewDecoder(pool.sharePool(), nil)}
 	dec.protobuf.Versions, dec.json.Versions = true, true // the old and the new state of an update, or one state again
 	return dec
 }

@@ -47,10 +47,10 @@ func (o output) forBookmarks() output {
 type encoding interface {
 	// fail returns an error about an object, or about bytes in which there is none.
 	fail(where string, raw []byte, err error) *Error
-	// single returns the object that a body consists of.
-	single(body []byte) (frame.Item, error)
-	// open returns an object that does not lie in a list, out of what is around it.
-	open(i frame.Item) (frame.Item, error)
+	// wholeBody returns the object that a body consists of.
+	wholeBody(body []byte) (frame.Item, error)
+	// unwrap returns an object that does not lie in a list, without its envelope.
+	unwrap(i frame.Item) (frame.Item, error)
 	// status returns the error that was sent in the place of an object; nil if the object is none.
 	status(i frame.Item) error
 	// watchError returns the error that an ERROR event holds.
@@ -60,8 +60,8 @@ type encoding interface {
 	list(*frame.Source, *parallel.Decoder[item], *metav1.ListMeta) listReader
 	// frames returns a function that finds frames of a watch; io.EOF where the stream ends before one.
 	frames(*frame.Source) func() (frame.Item, error)
-	// split returns the type and the object of a frame.
-	split(frame.Item) (eventType string, object frame.Item, err error)
+	// splitFrame returns the type and the object of a frame.
+	splitFrame(frame.Item) (eventType string, object frame.Item, err error)
 	// frameBytes is the size of a frame on the wire.
 	frameBytes(frame.Item) int
 
@@ -132,11 +132,11 @@ func (d *decoder) OnSelector(told func(selector string)) Decoder {
 
 // Object implements Decoder.
 func (d *decoder) Object(body []byte) (object.Head, error) {
-	i, err := d.single(body)
+	i, err := d.wholeBody(body)
 	if err != nil {
 		return nil, d.fail("object", nil, err)
 	}
-	if i, err = d.open(i); err != nil {
+	if i, err = d.unwrap(i); err != nil {
 		return nil, err
 	}
 	return d.decodeWithKind(d.newObjectDecoder(nil, false), i, false)
@@ -223,7 +223,7 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) ite
 
 // items returns a function that decodes items, for one goroutine.
 func (d *decoder) items(cached Cached) parallel.Decode[item] {
-	od, lazy := d.newObjectDecoder(d.opts.Pool.inner(), false), newLazyHead(d)
+	od, lazy := d.newObjectDecoder(d.opts.Pool.sharePool(), false), newLazyHead(d)
 	return func(i frame.Item, number int) (item, error) {
 		if _, excluded := lazy.excludes(i); excluded {
 			return item{excluded: true}, nil
@@ -274,7 +274,7 @@ func (d *decoder) findFrames(workers *parallel.Decoder[Event[object.Head]], next
 
 // events returns a function that decodes frames of s, for one goroutine.
 func (d *decoder) events(s *frame.Source, cached Cached) parallel.Decode[Event[object.Head]] {
-	od, lazy := d.newObjectDecoder(d.opts.Pool.inner(), true), newLazyHead(d)
+	od, lazy := d.newObjectDecoder(d.opts.Pool.sharePool(), true), newLazyHead(d)
 	return func(i frame.Item, number int) (Event[object.Head], error) {
 		e, err := d.event(od, lazy, i, cached)
 		if err != nil {
@@ -283,14 +283,14 @@ func (d *decoder) events(s *frame.Source, cached Cached) parallel.Decode[Event[o
 			}
 			return Event[object.Head]{}, err
 		}
-		e.Bytes, e.Received, e.Decoded = d.frameBytes(i), s.Arrived(), time.Now()
+		e.Bytes, e.Received, e.Decoded = d.frameBytes(i), s.ReadTime(), time.Now()
 		return e, nil
 	}
 }
 
 // event decodes a frame.
 func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cached Cached) (e Event[object.Head], err error) {
-	typ, i, err := d.split(found)
+	typ, i, err := d.splitFrame(found)
 	if err != nil {
 		return e, d.fail("", nil, err)
 	}
@@ -300,13 +300,13 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 	if e.Type == watch.Error {
 		return e, d.watchError(i)
 	}
-	if i, err = d.open(i); err != nil {
+	if i, err = d.unwrap(i); err != nil {
 		return e, err
 	}
 	if e.Type == watch.Bookmark {
 		if d.encoding != d.bookmarks.encoding {
 			d = d.bookmarks
-			od = d.newObjectDecoder(d.opts.Pool.inner(), false)
+			od = d.newObjectDecoder(d.opts.Pool.sharePool(), false)
 		}
 	} else {
 		if v, excluded := lazy.excludes(i); excluded {

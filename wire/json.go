@@ -58,7 +58,7 @@ func (d *jsonEncoding) fail(where string, raw []byte, err error) *Error {
 	return e
 }
 
-func (d *jsonEncoding) single(body []byte) (frame.Item, error) {
+func (d *jsonEncoding) wholeBody(body []byte) (frame.Item, error) {
 	return onlyObject(d.scan(frame.FromBytes(body)))
 }
 
@@ -75,7 +75,7 @@ func onlyObject(s *frame.JSON) (frame.Item, error) {
 	return i, err
 }
 
-func (d *jsonEncoding) open(i frame.Item) (frame.Item, error) {
+func (d *jsonEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	if err := d.opts.checkSize(i.Raw); err != nil {
 		return i, d.fail("", i.Raw, err)
 	}
@@ -90,7 +90,7 @@ func (d *jsonEncoding) status(i frame.Item) error {
 }
 
 func (d *jsonEncoding) watchError(i frame.Item) error {
-	if _, err := d.open(i); err != nil {
+	if _, err := d.unwrap(i); err != nil {
 		return err
 	}
 	if h := json.ReadClaim(i.Raw); !isStatus(h.APIVersion, h.Kind) {
@@ -105,7 +105,7 @@ func (d *jsonEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	return scan.NextFrame
 }
 
-func (d *jsonEncoding) split(i frame.Item) (string, frame.Item, error) {
+func (d *jsonEncoding) splitFrame(i frame.Item) (string, frame.Item, error) {
 	return json.SplitEvent(i, d.opts.MaxDepth)
 }
 

@@ -124,7 +124,7 @@ func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 		d := plainOf(decoderOfType[*unstructured.Unstructured](t, MediaJSON, opts)).(*decoder).encoding.(*jsonEncoding)
 		i, err := d.scan(frame.FromBytes(encodeAs(t, MediaJSON, kind, got[0]))).Value()
 		require.NoError(t, err)
-		_, err = json.NewDecoder(opts.Pool.inner(), d.fields).DecodeUntyped(i)
+		_, err = json.NewDecoder(opts.Pool.sharePool(), d.fields).DecodeUntyped(i)
 		require.NoError(t, err, "it needs the reference")
 		runtime.KeepAlive(got)
 	}

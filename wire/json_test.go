@@ -368,7 +368,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
-		require.NoError(t, json.NewDecoder(opts.Pool.inner(), d.fields).Decode(d.typeInfo, unsafe.Pointer(got), i))
+		require.NoError(t, json.NewDecoder(opts.Pool.sharePool(), d.fields).Decode(d.typeInfo, unsafe.Pointer(got), i))
 		opts.Reference = true
 		want, err := podDecoder(t, MediaJSON, opts).Object(body)
 		require.NoError(t, err)

@@ -200,8 +200,8 @@ func (p *Pool) Forget() { p.shared.Forget() }
 // Len returns the number of parts that the pool knows now.
 func (p *Pool) Len() int { return p.shared.Len() }
 
-// inner returns the pool as decoders use it. A nil Pool has none.
-func (p *Pool) inner() *share.Pool {
+// sharePool returns the pool as decoders use it, or nil for a nil Pool.
+func (p *Pool) sharePool() *share.Pool {
 	if p == nil {
 		return nil
 	}

@@ -167,7 +167,7 @@ func (o *Packed) InUse() (object.Object, bool) {
 	return o.packer.inUse(o)
 }
 
-// Kept reports whether the object is there as it is, because bytes do not give it back.
+// KeptWhole reports whether the packer holds the object itself, because bytes do not give it back.
 func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 
 // Size is the number of bytes of memory that the object takes, without the opened one that Open returns. Labels and owners that

@@ -144,11 +144,11 @@ func (p *Packer) Opened() uint64 { return p.opened.Load() }
 // buffers are for bytes that are not compressed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxBufferBytes is the size of the largest buffer that is reused.
-const maxBufferBytes = 1 << 17
+// maxReusedBytes is the size of the largest buffer that is reused.
+const maxReusedBytes = 1 << 17
 
 func putBuffer(b *[]byte) {
-	if cap(*b) <= maxBufferBytes {
+	if cap(*b) <= maxReusedBytes {
 		buffers.Put(b)
 	}
 }
@@ -164,7 +164,7 @@ var packBufferPool = sync.Pool{New: func() any { return new(packBuffers) }}
 // release returns b to the pool. It refers to no object any more.
 func (b *packBuffers) release() {
 	b.head.Reset()
-	if cap(b.raw) > maxBufferBytes {
+	if cap(b.raw) > maxReusedBytes {
 		b.raw = nil
 	}
 	packBufferPool.Put(b)

@@ -48,12 +48,12 @@ func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
 
-func (d *protobufEncoding) single(body []byte) (frame.Item, error) {
+func (d *protobufEncoding) wholeBody(body []byte) (frame.Item, error) {
 	return frame.Item{Raw: body}, nil
 }
 
-// open returns the bytes of an object out of its envelope, which must name its kind.
-func (d *protobufEncoding) open(i frame.Item) (frame.Item, error) {
+// unwrap returns the bytes of an object out of its envelope, which must name its kind.
+func (d *protobufEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	e, err := protobuf.Open(MediaProtobuf, i.Raw)
 	if err != nil {
 		return i, d.fail("object", nil, err)
@@ -88,7 +88,7 @@ func (d *protobufEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	return (&frame.Protobuf{Source: s, MaxBytes: d.opts.MaxObjectBytes}).NextFrame
 }
 
-func (d *protobufEncoding) split(i frame.Item) (string, frame.Item, error) {
+func (d *protobufEncoding) splitFrame(i frame.Item) (string, frame.Item, error) {
 	typ, raw, err := protobuf.SplitEvent(i.Raw)
 	return typ, frame.Item{Raw: raw}, err
 }

@@ -40,7 +40,7 @@ func newReuseTest(t testing.TB, typ reflect.Type) *reuseTest {
 	require.NoError(t, err)
 	return &reuseTest{typ, table, []*protobuf.Decoder{
 		{Versions: true},
-		{Versions: true, Sharer: share.Sharer{Pool: NewPool().inner()}},
+		{Versions: true, Sharer: share.Sharer{Pool: NewPool().sharePool()}},
 	}}
 }
 

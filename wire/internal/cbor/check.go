@@ -38,11 +38,11 @@ func (c *check) head() (h frame.CBORHead, ok bool) {
 // value passes over the next value.
 func (c *check) value(g *guard.Guard) bool {
 	h, ok := c.head()
-	return ok && c.rest(g, h)
+	return ok && c.valueAfter(g, h)
 }
 
-// rest passes over a value whose head was read.
-func (c *check) rest(g *guard.Guard, h frame.CBORHead) bool {
+// valueAfter passes over a value whose head was read.
+func (c *check) valueAfter(g *guard.Guard, h frame.CBORHead) bool {
 	object, array := h.Major == frame.CBORMap, h.Major == frame.CBORArray
 	for g != nil && !h.IsNull() && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
 		if g.Form == guard.Unmarshaler {
@@ -82,7 +82,7 @@ func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
 		c.at += int(h.Value)
 		return c.raw[start:c.at:c.at], true
 	}
-	for !c.ends() {
+	for !c.skipBreak() {
 		part, ok := c.walk.text()
 		if !ok {
 			return nil, false
@@ -92,8 +92,8 @@ func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
 	return content, true
 }
 
-// ends steps over a break, if there is one.
-func (c *check) ends() bool {
+// skipBreak steps over a break, if there is one.
+func (c *check) skipBreak() bool {
 	if c.at < len(c.raw) && c.raw[c.at] == frame.CBORBreak {
 		c.at++
 		return true
@@ -122,7 +122,7 @@ func (c *check) elements(g *guard.Guard, h frame.CBORHead) bool {
 			return false
 		}
 	}
-	for n := uint64(0); h.Indefinite && !c.ends() || !h.Indefinite && n < h.Value; n++ {
+	for n := uint64(0); h.Indefinite && !c.skipBreak() || !h.Indefinite && n < h.Value; n++ {
 		if !c.budget.Take(1, size) || !c.value(elem) {
 			return false
 		}
@@ -143,7 +143,7 @@ func (c *check) entries(g *guard.Guard, h frame.CBORHead) bool {
 		return false
 	}
 	empty := true
-	for n := uint64(0); h.Indefinite && !c.ends() || !h.Indefinite && n < h.Value; n++ {
+	for n := uint64(0); h.Indefinite && !c.skipBreak() || !h.Indefinite && n < h.Value; n++ {
 		size := bytes.Each
 		if empty {
 			size = bytes.First

@@ -70,10 +70,10 @@ func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 // rest.
 type CBOR struct {
 	*Source
-	MaxBytes int
-	MaxDepth int
-	open     []uint64 // the items that are still to come, for each that has not ended
-	endless  int      // how many of these end with a break
+	MaxBytes   int
+	MaxDepth   int
+	open       []uint64 // the items that are still to come, for each that has not ended
+	indefinite int      // how many of these end with a break
 }
 
 // untilBreak stands for the number of items that a break ends.
@@ -82,7 +82,7 @@ const untilBreak = ^uint64(0)
 // MaxEndless is how deeply items of indefinite length may nest. The codec counts
 // the elements of each item before it reads them, so it reads the innermost once
 // for each level. API servers write no such items.
-const MaxEndless = 32
+const MaxIndefinite = 32
 
 func (s *CBOR) Syntax(want string) error {
 	return fmt.Errorf("%w: want %s at byte %d of the body", fault.ErrSyntax, want, s.Offset())
@@ -109,7 +109,7 @@ func (s *CBOR) Head() (CBORHead, error) {
 // call. value fails with ErrTooLarge or ErrTooDeep before the whole item is in
 // memory.
 func (s *CBOR) Value() ([]byte, error) {
-	s.open, s.endless = s.open[:0], 0
+	s.open, s.indefinite = s.open[:0], 0
 	for n := 0; ; {
 		seen := s.buf[s.pos:s.end]
 		var whole bool
@@ -173,11 +173,11 @@ func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 			if len(s.open) == 0 || s.open[len(s.open)-1] != untilBreak {
 				return n, false, fmt.Errorf("%w: a break where nothing ends", fault.ErrSyntax)
 			}
-			s.endless--
+			s.indefinite--
 			s.open = s.open[:len(s.open)-1]
 		case h.Indefinite:
-			if s.endless++; s.endless > MaxEndless {
-				return n, false, fmt.Errorf("%w: more than %d levels of indefinite length", fault.ErrTooDeep, MaxEndless)
+			if s.indefinite++; s.indefinite > MaxIndefinite {
+				return n, false, fmt.Errorf("%w: more than %d levels of indefinite length", fault.ErrTooDeep, MaxIndefinite)
 			}
 			err = s.begin(untilBreak)
 		case h.Value > uint64(s.MaxBytes) && h.Major >= CBORBytes && h.Major <= CBORMap:
@@ -194,7 +194,7 @@ func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 		if err != nil {
 			return n, false, err
 		}
-		if s.ended() {
+		if s.itemEnded() {
 			return n, true, nil
 		}
 	}
@@ -207,15 +207,15 @@ func (s *CBOR) begin(items uint64) error {
 		return fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.MaxDepth)
 	}
 	if items != untilBreak {
-		items++ // the head itself, which ended counts
+		items++ // the head itself, which itemEnded counts
 	}
 	s.open = append(s.open, items)
 	return nil
 }
 
-// ended counts a head, or the end of an item, and reports whether the whole is
+// itemEnded counts a head, or the end of an item, and reports whether the whole is
 // over.
-func (s *CBOR) ended() bool {
+func (s *CBOR) itemEnded() bool {
 	for len(s.open) > 0 {
 		last := &s.open[len(s.open)-1]
 		if *last == untilBreak {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	waitBuffer = 4 << 10 // for waiting
+	smallBuffer = 4 << 10 // for waiting
 
 	// BusyBuffer is how much is read at once if so much is there, in bytes.
 	BusyBuffer = 256 << 10
 
-	// idleBuffer is the largest buffer that is used again: one huge object must
+	// maxReusedBuffer is the largest buffer that is used again: one huge object must
 	// not stay in memory for the hours that a watch lasts.
-	idleBuffer = 1 << 20
+	maxReusedBuffer = 1 << 20
 )
 
 // Source reads a body through a buffer in which the value at hand is always
@@ -29,17 +29,17 @@ const (
 //
 // A slice that Next or a scan returns is valid until the reader is asked for more.
 type Source struct {
-	r    io.Reader
-	buf  []byte
-	wait []byte                  // the small buffer; buf is this one or large
-	rest memory.Reusable[[]byte] // the large buffer
-	pos  int
-	end  int
-	off  int64
-	err  error        // sticky, from r; met only when the buffer is used up
-	full bool         // the last read took all the room there was
-	read time.Time    // when the bytes up to end had arrived
-	idle func() error // called before the reader is asked for more, if not nil
+	r          io.Reader
+	buf        []byte
+	small      []byte                  // the small buffer; buf is this one or large
+	large      memory.Reusable[[]byte] // the large buffer
+	pos        int
+	end        int
+	off        int64
+	err        error        // sticky, from r; met only when the buffer is used up
+	full       bool         // the last read took all the room there was
+	readTime   time.Time    // when the bytes up to end had arrived
+	beforeRead func() error // called before the reader is asked for more, if not nil
 }
 
 // NewSource returns a source that reads a body from r.
@@ -50,12 +50,12 @@ func FromBytes(data []byte) *Source {
 	return &Source{buf: data, end: len(data), err: io.EOF}
 }
 
-// WhenIdle has f called before the reader is asked for more. An error of f ends
+// BeforeRead has f called before the reader is asked for more. An error of f ends
 // the reading.
-func (s *Source) WhenIdle(f func() error) { s.idle = f }
+func (s *Source) BeforeRead(f func() error) { s.beforeRead = f }
 
-// Arrived returns when the bytes read last had arrived.
-func (s *Source) Arrived() time.Time { return s.read }
+// ReadTime returns when the bytes read last had arrived.
+func (s *Source) ReadTime() time.Time { return s.readTime }
 
 // Offset returns the position in the body of the next unread byte.
 func (s *Source) Offset() int64 { return s.off + int64(s.pos) }
@@ -66,8 +66,8 @@ func (s *Source) fill() error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.idle != nil {
-		if err := s.idle(); err != nil {
+	if s.beforeRead != nil {
+		if err := s.beforeRead(); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (s *Source) fill() error {
 			s.err = &readError{err}
 		}
 		if n > 0 {
-			s.read = time.Now()
+			s.readTime = time.Now()
 			return nil
 		}
 		if s.err != nil {
@@ -103,15 +103,15 @@ func (e *readError) Unwrap() error { return e.err }
 
 func (s *Source) makeRoom() {
 	if s.buf == nil {
-		s.wait = make([]byte, waitBuffer)
-		s.buf = s.wait
+		s.small = make([]byte, smallBuffer)
+		s.buf = s.small
 	}
 	unread := s.buf[s.pos:s.end]
 	buf := s.buf
 	switch {
-	case len(unread) == 0 && (!s.full || len(buf) > idleBuffer):
-		buf = s.wait
-		s.rest.Release()
+	case len(unread) == 0 && (!s.full || len(buf) > maxReusedBuffer):
+		buf = s.small
+		s.large.Release()
 	case len(unread) == len(buf) || s.full && len(buf) < BusyBuffer:
 		buf = s.larger(2 * len(buf))
 	}
@@ -122,11 +122,11 @@ func (s *Source) makeRoom() {
 
 // larger returns a buffer of at least n bytes.
 func (s *Source) larger(n int) []byte {
-	if rest := s.rest.Get(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
+	if rest := s.large.Get(); rest != nil && n <= len(*rest) && len(*rest) <= maxReusedBuffer {
 		return *rest
 	}
 	buf := make([]byte, n)
-	s.rest.Set(&buf)
+	s.large.Set(&buf)
 	return buf
 }
 
@@ -194,12 +194,12 @@ type extent struct {
 	Next int32 // where on the tape the first one after it stands
 }
 
-// idleTape is the longest tape, in extents, that is kept for the next value.
-const idleTape = 1 << 14
+// maxReusedTape is the longest tape, in extents, that is kept for the next value.
+const maxReusedTape = 1 << 14
 
 // Reset returns an empty tape in the same memory, unless that is large.
 func (t Tape) Reset() Tape {
-	if cap(t) > idleTape {
+	if cap(t) > maxReusedTape {
 		return nil
 	}
 	return t[:0]

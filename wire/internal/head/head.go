@@ -53,22 +53,22 @@ func (h *Head) Reset() {
 	clear(h.Owners)
 	clear(h.Annotations)
 	*h = Head{Labels: h.Labels[:0], Owners: h.Owners[:0], Annotations: h.Annotations[:0]}
-	if cap(h.Labels) > mostKept {
+	if cap(h.Labels) > maxReused {
 		h.Labels = nil
 	}
-	if cap(h.Annotations) > mostKept {
+	if cap(h.Annotations) > maxReused {
 		h.Annotations = nil
 	}
-	if cap(h.Owners) > mostKept {
+	if cap(h.Owners) > maxReused {
 		h.Owners = nil
 	}
 }
 
-// mostKept is for how many labels, annotations or owners there stays room.
-const mostKept = 64
+// maxReused is for how many labels, annotations or owners Reset keeps room.
+const maxReused = 64
 
-// Flag returns a pointer to true or to false.
-func (h *Head) Flag(on bool) *bool {
+// BoolPtr returns a pointer to true or to false.
+func (h *Head) BoolPtr(on bool) *bool {
 	if on {
 		h.yes = true
 		return &h.yes
@@ -76,11 +76,11 @@ func (h *Head) Flag(on bool) *bool {
 	return &h.no
 }
 
-// Delete notes when the deletion was asked for.
-func (h *Head) Delete(at metav1.Time) { h.time, h.Deleted = at, &h.time }
+// SetDeleted sets when the deletion was requested.
+func (h *Head) SetDeleted(at metav1.Time) { h.time, h.Deleted = at, &h.time }
 
-// Wants reports whether the annotation is wanted.
-func (h *Head) Wants(key []byte) bool {
+// WantsAnnotation reports whether the annotation is wanted.
+func (h *Head) WantsAnnotation(key []byte) bool {
 	return h.WantsAll || slices.ContainsFunc(h.Wanted, func(wanted string) bool { return wanted == string(key) })
 }
 

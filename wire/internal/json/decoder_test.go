@@ -26,11 +26,11 @@ func TestW02_JSONRunsStaySmall(t *testing.T) {
 	}
 	require.Positive(t, d.untyped.pathCount)
 
-	large := `{"a":[` + strings.Repeat("{},", 2*idleNodes) + `{}]}`
+	large := `{"a":[` + strings.Repeat("{},", 2*maxReusedNodes) + `{}]}`
 	s := &frame.JSON{Source: frame.FromBytes([]byte(large + "[1]")), MaxBytes: 1 << 20, MaxDepth: 10}
 	value, err := s.Value()
 	require.NoError(t, err)
 	_, err = d.DecodeUntyped(value)
 	require.NoError(t, err)
-	require.LessOrEqual(t, cap(d.untyped.nodes), idleNodes)
+	require.LessOrEqual(t, cap(d.untyped.nodes), maxReusedNodes)
 }

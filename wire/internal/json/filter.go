@@ -77,12 +77,12 @@ func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byt
 	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // what is kept counts as all that there is
 }
 
-// idleText is the largest buffer, in bytes, that is kept between objects.
-const idleText = 1 << 12
+// maxReusedText is the largest buffer, in bytes, that is kept between objects.
+const maxReusedText = 1 << 12
 
 // reusable is a buffer that is kept between objects, if it is not too large.
 func reusable(b []byte) []byte {
-	if cap(b) > idleText {
+	if cap(b) > maxReusedText {
 		return nil
 	}
 	return b[:0]

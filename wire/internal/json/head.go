@@ -241,7 +241,7 @@ func (w *walk) readDeletion(h *head.Head) error {
 	if err != nil || at.IsZero() {
 		return fault.ErrUnusual
 	}
-	h.Delete(metav1.NewTime(at.Local()))
+	h.SetDeleted(metav1.NewTime(at.Local()))
 	return nil
 }
 
@@ -292,7 +292,7 @@ func (w *walk) readAnnotations(h *head.Head, whole bool) error {
 			return fault.ErrUnusual
 		}
 		text, plain, err := w.text()
-		if err != nil || !h.Wants(key) {
+		if err != nil || !h.WantsAnnotation(key) {
 			return err
 		}
 		if !plain {
@@ -366,7 +366,7 @@ func (w *walk) readBool(h *head.Head, at **bool) error {
 		return fault.ErrUnusual
 	}
 	on := w.peek() == 't'
-	*at = h.Flag(on)
+	*at = h.BoolPtr(on)
 	if on {
 		return w.literal("true")
 	}

@@ -58,8 +58,8 @@ const (
 // untypedSizes is how much memory of each kind the nodes need.
 type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 
-// idleNodes is the longest row that is kept for the next value.
-const idleNodes = 1 << 12
+// maxReusedNodes is the longest row that is kept for the next value.
+const maxReusedNodes = 1 << 12
 
 // begin prepares for an object. It forgets what was learned if there were too many
 // places.
@@ -72,7 +72,7 @@ func (f *untypedDecoder) begin() {
 
 // end is called after each object. It drops the row that a huge object needed.
 func (f *untypedDecoder) end() {
-	if cap(f.nodes) > idleNodes {
+	if cap(f.nodes) > maxReusedNodes {
 		f.nodes = nil
 	}
 	f.texts.Release()

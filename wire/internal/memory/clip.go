@@ -11,9 +11,9 @@ import (
 func Clip(v reflect.Value) { new(clipper).clip(v) }
 
 // clipper holds what it has followed, because a value may lead to itself.
-type clipper struct{ followed map[place]struct{} }
+type clipper struct{ visited map[visited]struct{} }
 
-type place struct {
+type visited struct {
 	typ reflect.Type
 	at  uintptr
 }
@@ -45,11 +45,11 @@ func (c *clipper) clip(v reflect.Value) (changed bool) {
 			}
 		}
 	case reflect.Pointer:
-		if c.follow(v) {
+		if c.visit(v) {
 			c.clip(v.Elem())
 		}
 	case reflect.Map:
-		if c.follow(v) {
+		if c.visit(v) {
 			for of := v.MapRange(); of.Next(); {
 				if value, changed := c.clipCopy(of.Value()); changed {
 					v.SetMapIndex(of.Key(), value)
@@ -79,16 +79,16 @@ func (c *clipper) clipCopy(v reflect.Value) (clipped reflect.Value, changed bool
 	return clipped, c.clip(clipped)
 }
 
-// follow reports whether v leads to anything that was not clipped before.
-func (c *clipper) follow(v reflect.Value) bool {
-	at := place{v.Type(), v.Pointer()}
-	if _, again := c.followed[at]; again || v.IsNil() {
+// visit reports whether v leads to anything that was not clipped before.
+func (c *clipper) visit(v reflect.Value) bool {
+	at := visited{v.Type(), v.Pointer()}
+	if _, again := c.visited[at]; again || v.IsNil() {
 		return false
 	}
-	if c.followed == nil {
-		c.followed = make(map[place]struct{})
+	if c.visited == nil {
+		c.visited = make(map[visited]struct{})
 	}
-	c.followed[at] = struct{}{}
+	c.visited[at] = struct{}{}
 	return true
 }
 

@@ -58,13 +58,13 @@ func (t *Text) Commit() {
 	t.Discard()
 }
 
-// maxIdleRefs is for how many references room is kept between objects: one huge object
+// maxReusedRefs is for how many references room is kept between objects: one huge object
 // must not stay in memory for the hours that a watch lasts.
-const maxIdleRefs = 1 << 14
+const maxReusedRefs = 1 << 14
 
 // Discard forgets the text. Call it if decoding fails.
 func (t *Text) Discard() {
-	if cap(t.refs) > maxIdleRefs {
+	if cap(t.refs) > maxReusedRefs {
 		t.refs = nil
 	}
 	clear(t.refs)

@@ -29,13 +29,13 @@ func TestTextMovesTogether(t *testing.T) {
 // An object of a great many strings leaves no memory behind.
 func TestTextStaysSmall(t *testing.T) {
 	var l Text
-	strs := make([]string, 2*maxIdleRefs)
+	strs := make([]string, 2*maxReusedRefs)
 	for _, finish := range []func(){l.Commit, l.Discard} {
 		for i := range strs {
 			l.SetString(&strs[i], []byte(strings.Repeat("x", 2)))
 		}
 		finish()
-		require.LessOrEqual(t, cap(l.refs), maxIdleRefs)
+		require.LessOrEqual(t, cap(l.refs), maxReusedRefs)
 		require.Zero(t, l.size)
 	}
 }

@@ -138,8 +138,8 @@ func (c *Compressor) forget(b deadBase) {
 	}
 }
 
-// Groups is how many groups have a base.
-func (c *Compressor) Groups() int {
+// groupCount is how many groups have a base.
+func (c *Compressor) groupCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.groups)
@@ -148,8 +148,8 @@ func (c *Compressor) Groups() int {
 // scratch is memory to compress into.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxScratch is how much of it is kept between uses.
-const maxScratch = 1 << 17
+// maxReusedScratch is how much of it is kept between uses.
+const maxReusedScratch = 1 << 17
 
 // compress compresses raw against a base, or on its own.
 func (c *Compressor) compress(b *base, prefix, raw []byte) Text {
@@ -162,7 +162,7 @@ func (c *Compressor) compress(b *base, prefix, raw []byte) Text {
 	}
 	room := scratch.Get().(*[]byte)
 	defer func() {
-		if cap(*room) <= maxScratch {
+		if cap(*room) <= maxReusedScratch {
 			scratch.Put(room)
 		}
 	}()

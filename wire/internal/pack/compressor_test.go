@@ -88,7 +88,7 @@ func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
 	group, raw := pod(t, 0, false)
 	first := s.Pack(group, nil, raw)
 	runtime.GC()
-	require.Equal(t, 1, s.Groups())
+	require.Equal(t, 1, s.groupCount())
 	require.Equal(t, isBase, first.form)
 	_, sibling := pod(t, 200, false)
 	second := s.Pack(group, nil, sibling)
@@ -99,12 +99,12 @@ func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
 	got, err := s.Unpack(nil, second)
 	require.NoError(t, err)
 	require.Equal(t, sibling, got)
-	require.Equal(t, 1, s.Groups())
+	require.Equal(t, 1, s.groupCount())
 	second = Text{}
 	s.recent = [recentBases]*dictionary{}
 	for range 100 {
 		runtime.GC()
-		if runtime.Gosched(); s.Groups() == 0 {
+		if runtime.Gosched(); s.groupCount() == 0 {
 			return
 		}
 	}

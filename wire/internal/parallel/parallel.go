@@ -94,14 +94,14 @@ type workerState[V any] struct {
 	free   []*batch[V]
 }
 
-// idleItems is how many items are kept room for between two readings.
-const idleItems = 1 << 6
+// maxReusedItems is how many items are kept room for between two readings.
+const maxReusedItems = 1 << 6
 
 // New returns a Decoder for the values of a body. It flushes before s reads
 // more.
 func New[V any](s *frame.Source, newDecode func() Decode[V], yield func(V) bool) *Decoder[V] {
 	d := &Decoder[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
-	s.WhenIdle(d.Flush)
+	s.BeforeRead(d.Flush)
 	return d
 }
 
@@ -145,7 +145,7 @@ func (d *Decoder[V]) Flush() error {
 	}
 	d.before += len(d.items)
 	clear(d.items)
-	if cap(d.items) > idleItems {
+	if cap(d.items) > maxReusedItems {
 		d.items = nil
 	}
 	d.items, d.bytes, d.tape = d.items[:0], 0, d.tape.Reset()

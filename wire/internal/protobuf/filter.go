@@ -32,8 +32,8 @@ type edit struct {
 // removed is the length of a field that is left out.
 const removed = -1
 
-// maxIdleEdits is how many edits are kept room for between objects.
-const maxIdleEdits = 1 << 8
+// maxReusedEdits is how many edits are kept room for between objects.
+const maxReusedEdits = 1 << 8
 
 // Filter checks an object without decoding it. It reports true where Decode would decode it,
 // and then returns the bytes that Decode would look at, which are raw itself
@@ -42,7 +42,7 @@ const maxIdleEdits = 1 << 8
 func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
 	s := &d.filter
 	defer func() {
-		if cap(s.edits) > maxIdleEdits {
+		if cap(s.edits) > maxReusedEdits {
 			s.edits = nil
 		}
 	}()

@@ -124,12 +124,12 @@ func ReadHead(h *head.Head, raw []byte) bool {
 		case metaDeleted:
 			var at metav1.Time
 			ok = h.Deleted == nil && at.Unmarshal(value) == nil
-			h.Delete(at)
+			h.SetDeleted(at)
 		case metaLabels:
 			h.HasLabels = true
 			h.Labels, ok = addPair(h.Labels, value)
 		case metaAnnotations:
-			if key, _, _ := lengthField(value, 1); h.Wants(key) {
+			if key, _, _ := lengthField(value, 1); h.WantsAnnotation(key) {
 				h.Annotations, ok = addPair(h.Annotations, value)
 			}
 		case metaOwners:
@@ -172,9 +172,9 @@ func readOwner(h *head.Head, o *metav1.OwnerReference, raw []byte) bool {
 		case ownerAPIVersion:
 			o.APIVersion = text(value)
 		case ownerController:
-			o.Controller = h.Flag(uint(number(field)) != 0)
+			o.Controller = h.BoolPtr(uint(number(field)) != 0)
 		case ownerBlocks:
-			o.BlockOwnerDeletion = h.Flag(uint(number(field)) != 0)
+			o.BlockOwnerDeletion = h.BoolPtr(uint(number(field)) != 0)
 		}
 	}
 	return true

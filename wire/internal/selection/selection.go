@@ -155,7 +155,7 @@ func Check(paths []string, t reflect.Type) error {
 			fields := FieldsOf(at)
 			next, ok := fields[name]
 			if !ok {
-				return fmt.Errorf("%w: %q of %v: %s", fault.ErrFields, path, t, proposal(way, name, fields))
+				return fmt.Errorf("%w: %q of %v: %s", fault.ErrFields, path, t, suggestion(way, name, fields))
 			}
 			at, way = next, strings.TrimPrefix(way+"."+name, ".")
 		}
@@ -199,9 +199,9 @@ func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// proposal says that there is no field name among those at way, and which there
+// suggestion says that there is no field name among those at way, and which there
 // are.
-func proposal(way, name string, fields map[string]reflect.Type) string {
+func suggestion(way, name string, fields map[string]reflect.Type) string {
 	where := "it"
 	if way != "" {
 		where = fmt.Sprintf("%q", way)
