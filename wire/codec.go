@@ -31,7 +31,7 @@ type codec struct {
 	table    *protobuf.Table // nil if the reference alone reads protobuf
 	jsonType *json.TypeInfo  // nil where the reference alone reads JSON, or there is no Go type
 
-	messages *protobuf.Guard // of what the reference reads
+	messages *protobuf.Guard // for the reference
 	guard    *guard.Guard    // likewise
 }
 

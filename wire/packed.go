@@ -189,7 +189,7 @@ func (o *Packed) String() string {
 }
 
 // headEnds are where the parts of the prefix of a packed object end, each behind the one before.
-// What follows the last of them is its rest.
+// The packedRest follows the last of them.
 type headEnds struct{ name, uid, rv uint32 }
 
 // appendHead appends the head of o, without its sharedMeta.

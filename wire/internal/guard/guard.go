@@ -25,9 +25,9 @@ import (
 // in the value needs a look.
 type Guard struct {
 	Form     Form
-	Size     int64    // bytes of memory: of what a pointer points to, of an element of a list, of what a struct embeds by pointers
+	Size     int64    // bytes of memory: of the target of a pointer, of an element of a list, of the structs that a struct embeds by pointers
 	MapBytes MapBytes // of a map
-	Elem     *Guard   // of what a pointer points to, or a list or a map holds
+	Elem     *Guard   // of the target of a pointer, or of the elements of a list or a map
 
 	names        map[string]field // the fields of a struct
 	alternatives []*Guard         // an Unmarshaler fills one of them

@@ -154,7 +154,7 @@ func ReadClaim(raw []byte) (h Claim) {
 }
 
 // recordHeadField records a field of an object or of its metadata in the head, if it belongs there. whole
-// says that all of it is wanted. It fails at what servers do not write, such as a name that is there twice.
+// says that all of it is wanted. It fails on input that servers do not write, such as a name that is there twice.
 func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool) error {
 	h := d.filter.head
 	w := &walk{Item: frame.Item{Raw: raw}}

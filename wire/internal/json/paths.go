@@ -32,7 +32,7 @@ type paths struct {
 	wanted    *selection.Tree
 	root      *path                     // an object
 	embedded  *path                     // a value within a typed object
-	catchAlls map[*selection.Tree]*path // by what is wanted of a place
+	catchAlls map[*selection.Tree]*path // by the selection of a place
 	dropped   *path                     // the catch-all of places that are not wanted
 	pathCount int                       // how many places
 	texts     memory.WeakTable[*string] // by the number of a place, a text that was there twice in a row

@@ -29,7 +29,7 @@ type TypeInfo struct {
 	bits      int                // of a number
 	first     byte               // with which every value begins but null; 0 where that is not known
 	table     *table             // of a struct
-	elem      *TypeInfo          // of what a pointer, a slice or a map holds
+	elem      *TypeInfo          // of the target of a pointer, or of the elements of a slice or a map
 	elements  *memory.ArrayMaker // of a slice
 	projected bool               // some fields of a value are dropped
 	share     *share.Site        // nil where sharing cannot pay
@@ -108,7 +108,7 @@ var typeInfos = struct {
 	places int
 }{known: make(map[typeKey]*TypeInfo)}
 
-// typeKey names a TypeInfo: a type, and what of it is wanted.
+// typeKey names a TypeInfo: a type and a selection of its fields.
 type typeKey struct {
 	typ    reflect.Type
 	wanted string // key of a selection
@@ -328,16 +328,16 @@ func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 // nameBytes are the characters of usual names.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
-// unshareable reports whether a part must not be shared with another object, because it leads to a quantity
-// that has an address. To read that may write to it, so what is read of one object would change
-// the other. The values of maps have no address: who reads one reads a copy. It looks for names
-// of fields alone, and so may also say yes where a text is such a name.
+// unshareable reports whether a part must not be shared with another object, because it leads to an
+// addressable quantity. Reading a quantity may write to it, so a reader of one object would change the
+// other. Values of maps are not addressable: reading one copies it. unshareable looks only for names of
+// fields, and so may also return true if a text is such a name.
 func (k *TypeInfo) unshareable(raw []byte) bool {
 	return slices.ContainsFunc(k.quantityFields(), func(name []byte) bool { return bytes.Contains(raw, name) })
 }
 
 // quantityFieldNames returns the names, in quotes, of the fields below a part that point to
-// quantities or to what has some in itself. An empty name, which is in all that there is, says
+// quantities or to values that contain some. An empty name, which every text contains, says
 // that the part itself does.
 func (k *TypeInfo) quantityFieldNames() (names [][]byte) {
 	type way struct {

@@ -37,7 +37,7 @@ func (a *Archive) appendBase(dst []byte, b *base) []byte {
 		a.numbers = make(map[*base]uint64)
 	}
 	var own []byte
-	if b.samples == 0 { // of what it is compressed against, which has a lower number
+	if b.samples == 0 { // its base, which has a lower number
 		own = a.appendBase(nil, b.base)
 	}
 	number := uint64(len(a.numbers) + 1)

@@ -157,7 +157,7 @@ func (c *Compressor) compress(b *base, prefix, raw []byte) Text {
 	if b != nil {
 		var err error
 		if dict, err = c.dictionary(b); err != nil {
-			b = nil // nothing more is built on it; who reads what was will hear of it
+			b = nil // it is damaged and no longer used; reading its texts fails
 		}
 	}
 	room := scratch.Get().(*[]byte)

@@ -15,8 +15,8 @@ import (
 // one of src. Siblings have so much in common that it takes most of its time to make the tables.
 //
 // The block is the length of src, and then literals and copies in turn. The format is that of
-// Snappy (https://github.com/google/snappy/blob/main/format_description.txt), with what S2 adds
-// to it (https://github.com/klauspost/compress/tree/master/s2#format-extensions): a copy of one
+// Snappy (https://github.com/google/snappy/blob/main/format_description.txt), with the extensions
+// of S2 (https://github.com/klauspost/compress/tree/master/s2#format-extensions): a copy of one
 // byte of offset that says 0 has the offset of the copy before, and more room for its length;
 // and of what lies before src, the end is the dictionary's, to whose beginning the first such
 // offset leads.
@@ -69,7 +69,7 @@ type deltaEncoder struct {
 	written      int // how much of src is in dst
 	offset       int // of the last copy
 
-	table   [1 << tableBits]uint16 // of the sibling, by the hash of what is there, plus one
+	table   [1 << tableBits]uint16 // places of the sibling plus one, by the hash of the bytes there
 	indexed int                    // the table has the places of the sibling before this one
 }
 

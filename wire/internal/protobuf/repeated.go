@@ -78,9 +78,9 @@ func keyAndValue(entry []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// wellFormedMap reports whether all entries of a map have the form that pair reads. What generated code
-// makes of others may depend on what follows them: it reads keys and values beyond the end of
-// their entry.
+// wellFormedMap reports whether all entries of a map have the form that pair reads. The result of
+// generated code for other entries may depend on the bytes behind them: it reads keys and values beyond
+// the end of their entry.
 func wellFormedMap(run []byte) bool {
 	for len(run) > 0 {
 		var err error

@@ -73,7 +73,7 @@ type tableField struct {
 	wire            int
 	tag             uint64
 	offset          uintptr
-	typ             reflect.Type       // of the value: of what a pointer points to, of an element
+	typ             reflect.Type       // of the value: of the target of a pointer, of an element
 	elements        *memory.ArrayMaker // of a list
 	table           *Table             // of a struct
 	unmarshal       func(at unsafe.Pointer, raw []byte) error
@@ -342,9 +342,8 @@ func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 }
 
 // unshareable reports whether the value of a field must not be shared with another object,
-// because it leads to a quantity that has an address. To read that may write to it, so what is
-// read of one object would change the other. The values of maps have no address: who reads one
-// reads a copy.
+// because it leads to an addressable quantity. Reading a quantity may write to it, so a reader of one
+// object would change the other. Values of maps are not addressable: reading one copies it.
 func (f *tableField) unshareable(value []byte) bool {
 	if !f.reachesQuantity {
 		return false

@@ -16,7 +16,7 @@ import (
 type Pool struct {
 	seed  maphash.Seed
 	parts *parts
-	seen  seenHashes // of what was met once
+	seen  seenHashes // hashes of parts that were seen once
 	small atomic.Pointer[smallValues]
 	salt  atomic.Uint64 // a part of every hash; another one after Forget
 }

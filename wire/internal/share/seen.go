@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// seenHashes remembers hashes, to tell what is seen again from what is new. It begins
+// seenHashes remembers hashes, to tell repeated parts from new ones. It begins
 // small and grows up to a limit. From then on, new hashes replace old ones.
 //
 // A mark is a hash with its lowest bits replaced by the object in which it was seen.
