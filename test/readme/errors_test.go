@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the messages of docs/errors.md anew")
+var update = flag.Bool("update", false, "write results/messages.md anew")
 
 var (
 	// advice is how a message begins to say what to do.
@@ -29,28 +29,27 @@ var (
 	sentinel = regexp.MustCompile("(?m)^\\| `(\\w+\\.Err\\w+)` \\| (.+) \\| .+ \\|$")
 )
 
-// The page of errors has every message that says what to do, as it stands in the code, and
-// every exported error with its text. To write the messages anew:
+// results/messages.md has every message that says what to do, as it stands in the code, and
+// docs/errors.md every exported error with its text. To write the messages anew:
 //
 //	go test ./test/readme -run TestThePageOfErrors -update
 func TestThePageOfErrors(t *testing.T) {
-	page := filepath.Join(root, "docs/errors.md")
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
 	messages, sentinels := errorsOf(t)
-
-	const heading = "## Messages that say what to do\n"
-	before, _, found := strings.Cut(string(text), heading)
-	require.True(t, found)
-	want := before + heading + messages
+	want := "# Messages that say what to do\n\nA `…` stands for an argument, such as a name. `go test ./test/readme -run TestThePageOfErrors -update` writes this page.\n" + messages
+	page := filepath.Join(root, "results/messages.md")
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-	} else {
-		require.Equal(t, want, string(text), "run go test ./test/readme -run TestThePageOfErrors -update")
+	}
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	if string(text) != want {
+		t.Error("the page is not that of the code: run go test ./test/readme -run TestThePageOfErrors -update")
 	}
 
+	text, err = os.ReadFile(filepath.Join(root, "docs/errors.md"))
+	require.NoError(t, err)
 	shown := map[string]string{}
-	for _, row := range sentinel.FindAllStringSubmatch(before, -1) {
+	for _, row := range sentinel.FindAllStringSubmatch(string(text), -1) {
 		shown[row[1]] = row[2]
 	}
 	for _, name := range slices.Sorted(maps.Keys(sentinels)) {
