@@ -96,7 +96,7 @@ func TestPartsAreNotWrittenBack(t *testing.T) {
 func TestWhatIsKeptWholeIsWritten(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.WithoutManagedFields})
-		statuses := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.Only("status"), Scope: factory.Scope{Namespace: "shop"}})
+		statuses := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.Only("status"), Scope: factory.Scope{Namespaces: []string{"shop"}}})
 		e.Start()
 		controllertest.Put(e, pod("a"))
 		p, ok := pods.Copy(object.Key{Namespace: "shop", Name: "a"})

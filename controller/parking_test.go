@@ -659,7 +659,7 @@ func TestAWriteOutsideOfTheCacheDoesNotPark(t *testing.T) {
 	require.NoError(t, err)
 	for name, scope := range map[string]factory.Scope{
 		"namespaces":    {Namespaces: []string{"shop", "mail"}},
-		"one namespace": {Namespace: "shop"},
+		"one namespace": {Namespaces: []string{"shop"}},
 		"labels":        {Labels: web},
 		"name":          {Fields: fields.OneTermEqualSelector("metadata.name", "a")},
 		"not the name":  {Fields: fields.OneTermNotEqualSelector("metadata.name", "b")},

@@ -267,10 +267,10 @@ func (p *puzzle) ask() {
 // Informers that cannot have an object are not to blame, and of which cluster one is is said.
 func TestWhyNamesAnInformerThatMayHaveIt(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop"}})
+		factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
 		idle := factory.New(e.Client, factory.Options{})
 		for n := range 12 {
-			factory.InformerWith(idle, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: fmt.Sprint("bank-", n)}})
+			factory.InformerWith(idle, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{fmt.Sprint("bank-", n)}}})
 		}
 		e.Start()
 		e.Settle(5 * time.Second)

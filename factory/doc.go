@@ -5,7 +5,7 @@
 //
 //	f := factory.New(client, factory.Options{})
 //	pods := factory.Informer[*corev1.Pod](f)
-//	shop := factory.InformerWith(f, factory.For[*corev1.Service]{Scope: factory.Scope{Namespace: "shop"}})
+//	shop := factory.InformerWith(f, factory.For[*corev1.Service]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
 //	f.Start(ctx)
 //	err := f.WaitForSync(ctx)
 //

@@ -41,7 +41,7 @@ func Example() {
 	pods := factory.Informer[*corev1.Pod](f)
 	web := factory.InformerWith(f, factory.For[*metav1.PartialObjectMetadata]{
 		Kind:  corev1.SchemeGroupVersion.WithKind("Pod"),
-		Scope: factory.Scope{Namespace: "shop", Labels: labels.SelectorFromSet(labels.Set{"app": "web"})},
+		Scope: factory.Scope{Namespaces: []string{"shop"}, Labels: labels.SelectorFromSet(labels.Set{"app": "web"})},
 	})
 
 	ctx, cancel := context.WithCancel(context.Background())

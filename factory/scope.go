@@ -17,14 +17,13 @@ import (
 // Scope narrows an informer to some of the objects of its type. The zero value means all
 // of them.
 type Scope struct {
-	Namespace string          // one namespace; empty for all
-	Labels    labels.Selector // nil for all
-	Fields    fields.Selector // nil for all
-
-	// Namespaces are several, for good: each is listed and watched on its own, and
-	// all are in one cache. The order does not matter, and Namespace is one of them
-	// where it is set too. For namespaces that change see Factory.SetNamespaces.
+	// Namespaces are some, for good: each is listed and watched on its own, and all are in
+	// one cache. Nil means all. The order does not matter. For namespaces that change see
+	// Factory.SetNamespaces.
 	Namespaces []string
+
+	Labels labels.Selector // nil for all
+	Fields fields.Selector // nil for all
 
 	// Shard is what of those this process has; see sharedinformer.Options. Two shards with
 	// keys of one name and equal shares are one.
@@ -32,19 +31,16 @@ type Scope struct {
 }
 
 func (s Scope) isZero() bool {
-	return s.Namespace == "" && s.Namespaces == nil && s.Labels == nil && s.Fields == nil && s.Shard.Everything()
+	return s.Namespaces == nil && s.Labels == nil && s.Fields == nil && s.Shard.Everything()
 }
 
 // namespaces returns those that are named, in one form for all that mean the same;
 // nil where none is.
 func (s Scope) namespaces() []string {
-	switch {
-	case s.Namespaces == nil && s.Namespace == "":
+	if s.Namespaces == nil {
 		return nil
-	case s.Namespace == "":
-		return sharedinformer.NamespaceSet(s.Namespaces)
 	}
-	return sharedinformer.NamespaceSet(append([]string{s.Namespace}, s.Namespaces...))
+	return sharedinformer.NamespaceSet(s.Namespaces)
 }
 
 // For says which informer is wanted, where the type alone does not.

@@ -86,7 +86,7 @@ func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 		}
 	}
 	if opts.Namespaces != nil {
-		if opts.Factory.Namespaces != nil || opts.Factory.Scope.Namespace != "" || opts.Factory.Scope.Namespaces != nil {
+		if opts.Factory.Namespaces != nil || opts.Factory.Scope.Namespaces != nil {
 			return nil, fmt.Errorf("%s: Namespaces are set, and Factory names namespaces too: leave one of them out", c)
 		}
 		opts.Factory.Namespaces = opts.Namespaces

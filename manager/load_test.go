@@ -183,7 +183,7 @@ func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 		r.pod("a")
 		run := r.start(m)
 		comeAndGo := func(n int) {
-			of := factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespace: fmt.Sprint("ns", n%7)}}
+			of := factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespaces: []string{fmt.Sprint("ns", n%7)}}}
 			maps, giveBack := factory.Borrow(m.Factory(), of)
 			bell := make(chan string)
 			removes := []func() <-chan struct{}{

@@ -38,7 +38,7 @@ func keep(seen *failures) func(context.Context, *failure.Failure) failure.Verdic
 func TestForbidden(t *testing.T) {
 	boss, ns := admin(t)
 	nobody := connect(t, shared, "nobody")
-	opts := factory.Options{Scope: factory.Scope{Namespace: ns}}
+	opts := factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}}
 	opts.Timing.Backoff, opts.SyncPatience = brisk, 100*time.Millisecond
 	f := factory.New(nobody, opts)
 	informer := factory.Informer[*corev1.ConfigMap](f)

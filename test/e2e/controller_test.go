@@ -24,7 +24,7 @@ import (
 func TestController(t *testing.T) {
 	client, ns := admin(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	f := factory.New(client, factory.Options{Scope: factory.Scope{Namespace: ns}})
+	f := factory.New(client, factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}})
 	maps, secrets := controller.ClientFor[*corev1.ConfigMap](f), controller.ClientFor[*corev1.Secret](f)
 	recorder := events.New(client, "example.com/counter", events.Options{Instance: "e2e"})
 

@@ -19,7 +19,7 @@ import (
 func TestDeploymentLife(t *testing.T) {
 	client, ns := admin(t)
 	cfg := loadConfig(t, shared, "admin")
-	m, err := manager.New(cfg, manager.Options{Factory: factory.Options{Scope: factory.Scope{Namespace: ns}}})
+	m, err := manager.New(cfg, manager.Options{Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}}})
 	require.NoError(t, err)
 	registry, err := controllers.Registry()
 	require.NoError(t, err)

@@ -124,7 +124,7 @@ func debugManager(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 		return &deaf
 	}
 	m, err := manager.New(cfg, manager.Options{
-		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespace: ns}},
+		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}},
 		LeaderElection:   &leaderelection.Options{Namespace: ns, Name: "janitor"},
 		PprofBindAddress: address, DebugContents: true,
 	})

@@ -40,7 +40,7 @@ func contend(ns string) {
 			return err
 		}
 		name := os.Getenv(contenderName)
-		m, err := manager.New(cfg, manager.Options{Factory: factory.Options{Scope: factory.Scope{Namespace: ns}}, LeaderElection: &leaderelection.Options{
+		m, err := manager.New(cfg, manager.Options{Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}}, LeaderElection: &leaderelection.Options{
 			Namespace: ns, Name: "killed", Identity: name, LeaseDuration: contended, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond,
 		}})
 		if err != nil {

@@ -106,7 +106,7 @@ func TestFairness(t *testing.T) {
 	const backlog, few, many = 10_000, 100, 2000
 	client, ns := admin(t)
 	fill(t, client, ns, backlog)
-	m, err := manager.New(loadConfig(t, shared, "admin"), manager.Options{Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespace: ns}}})
+	m, err := manager.New(loadConfig(t, shared, "admin"), manager.Options{Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}}})
 	require.NoError(t, err)
 	a := &tally{work: 500 * time.Microsecond, heard: map[string]heard{}}
 	c, err := controller.New("fair", a, m.ControllerOptions()) // one worker, the default fairness
@@ -185,7 +185,7 @@ func TestStopUnderLoad(t *testing.T) {
 	client, ns := admin(t)
 	fill(t, client, ns, backlog)
 	m, err := manager.New(loadConfig(t, shared, "admin"), manager.Options{
-		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespace: ns}},
+		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}},
 		LeaderElection: &leaderelection.Options{Namespace: ns, Name: "busy", Identity: "us"}, GracefulShutdownTimeout: 20 * time.Second,
 	})
 	require.NoError(t, err)

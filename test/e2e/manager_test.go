@@ -139,7 +139,7 @@ func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 	client, ns := admin(t)
 	address := freeAddress(t)
 	m, err := manager.New(loadConfig(t, shared, "admin"), manager.Options{
-		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespace: ns}},
+		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}},
 		MetricsBindAddress: address, MetricsTLS: &serving.TLS{}, MetricsAccess: true,
 	})
 	require.NoError(t, err)

@@ -143,7 +143,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 			prepareOwnWorld(t, client, ns)
 			cfg := loadConfig(t, shared, "admin")
 			cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return late{next} }
-			f := factory.New(newClient(t, cfg), factory.Options{Scope: factory.Scope{Namespace: ns}})
+			f := factory.New(newClient(t, cfg), factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}})
 			w := &ownWorld{ns, controller.ClientFor[*corev1.ConfigMap](f), controller.ClientFor[*corev1.Pod](f), controller.ClientFor[*appsv1.Deployment](f)}
 			ctx, cancel := context.WithCancel(t.Context())
 			ring, done := make(chan string, 1), make(chan bool, 1)

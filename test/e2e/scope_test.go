@@ -148,11 +148,11 @@ func TestScopes(t *testing.T) {
 	pods := rest.ResourceFor[*corev1.Pod](client)
 	f := factory.New(client, factory.Options{})
 	scopes := []factory.Scope{
-		{Namespace: here},
-		{Namespace: there},
-		{Namespace: here, Labels: parseLabels(t, "app in (a,b),!hidden")},
-		{Namespace: here, Fields: fields.ParseSelectorOrDie("status.phase=Running")},
-		{Namespace: here, Labels: parseLabels(t, "app"), Fields: fields.ParseSelectorOrDie("metadata.name!=b")},
+		{Namespaces: []string{here}},
+		{Namespaces: []string{there}},
+		{Namespaces: []string{here}, Labels: parseLabels(t, "app in (a,b),!hidden")},
+		{Namespaces: []string{here}, Fields: fields.ParseSelectorOrDie("status.phase=Running")},
+		{Namespaces: []string{here}, Labels: parseLabels(t, "app"), Fields: fields.ParseSelectorOrDie("metadata.name!=b")},
 		{Labels: parseLabels(t, "e2e="+here)},
 	}
 	var all []*follower[*corev1.Pod]
@@ -161,7 +161,7 @@ func TestScopes(t *testing.T) {
 		opts.LabelSelector, opts.FieldSelector = scope.Labels, scope.Fields
 		i := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: scope})
 		require.Same(t, i, factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: scope}), "one informer for one scope")
-		all = append(all, attach(t, i, pods.Namespace(scope.Namespace), opts))
+		all = append(all, attach(t, i, pods.Namespace(strings.Join(scope.Namespaces, "")), opts))
 	}
 	create := func(ns, name string) {
 		t.Helper()

@@ -65,7 +65,7 @@ func watched[T object.Object](t *testing.T, m *manager.Manager, name string, cli
 
 // quick are the options of a factory of one namespace that tries again soon.
 func quick(ns string) factory.Options {
-	opts := factory.Options{Scope: factory.Scope{Namespace: ns}}
+	opts := factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}}
 	opts.Timing.Backoff = brisk
 	return opts
 }

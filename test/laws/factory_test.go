@@ -63,7 +63,7 @@ func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 		}
 		for name, same := range map[string][]forPods{
 			"all pods":  {{}, {Kind: podKind}, {Scope: podScope{Labels: labels.Everything()}}, {Scope: podScope{Fields: fields.Everything()}}},
-			"namespace": {{Scope: podScope{Namespace: "shop"}}, {Kind: podKind, Scope: podScope{Namespace: "shop", Labels: labels.Everything()}}},
+			"namespace": {{Scope: podScope{Namespaces: []string{"shop"}}}, {Kind: podKind, Scope: podScope{Namespaces: []string{"shop"}, Labels: labels.Everything()}}},
 			"labels":    {{Scope: podScope{Labels: selector("a=1,b=2")}}, {Scope: podScope{Labels: selector("b=2,a=1")}}},
 			"fields": {
 				{Scope: podScope{Fields: fields.ParseSelectorOrDie("spec.nodeName=n,status.phase=Running")}},
@@ -115,11 +115,11 @@ func TestL25_ScopesSideBySide(t *testing.T) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		all := factory.Informer[*corev1.Pod](f)
-		shop := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
-		bank := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "bank"}})
+		shop := factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"shop"}}})
+		bank := factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"bank"}}})
 		web := factory.InformerWith(f, forPods{Scope: podScope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
 		node := factory.InformerWith(f, forPods{Scope: podScope{Fields: fields.OneTermEqualSelector("spec.nodeName", "n1")}})
-		bankWeb := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "bank", Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
+		bankWeb := factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"bank"}, Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.ElementsMatch(r, []string{"a", "b", "a2", "b2"}, namesOf(all))
 		require.ElementsMatch(r, []string{"a", "b"}, namesOf(shop))
@@ -182,7 +182,7 @@ func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
 		elsewhere := pod("b")
 		elsewhere.Namespace = "bank"
 		r.put(elsewhere)
-		f, stop := r.started(factory.Options{Scope: podScope{Namespace: "shop"}})
+		f, stop := r.started(factory.Options{Scope: podScope{Namespaces: []string{"shop"}}})
 		defer stop()
 		typed := factory.Informer[*corev1.Pod](f)
 		raw := factory.InformerWith(f, factory.For[untyped]{Kind: podKind})
@@ -205,12 +205,12 @@ func TestL25_ALateInformerStartsAtOnce(t *testing.T) {
 		f.Start(ctx)
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.Equal(r, 2, early.Cache().Len())
-		late := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+		late := factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"shop"}}})
 		require.NoError(r, late.WaitForSync(r.ctx))
 		require.Equal(r, 2, late.Cache().Len())
 		cancel()
 		f.Wait()
-		after := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "bank"}})
+		after := factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"bank"}}})
 		settle(time.Minute)
 		require.Equal(r, reflector.Idle, after.Status().Reflector.State, "not after the end")
 	})
@@ -223,7 +223,7 @@ func TestL25_TheLastReleaseStops(t *testing.T) {
 		defer stop()
 		first, giveBackFirst := factory.Borrow(f, forPods{})
 		second, giveBackSecond := factory.Borrow(f, forPods{})
-		other := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+		other := factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"shop"}}})
 		require.NoError(r, f.WaitForSync(r.ctx))
 		<-giveBackFirst()
 		<-giveBackFirst()
@@ -296,7 +296,7 @@ func TestL25_WaitForSyncNamesEachThatIsNotSynced(t *testing.T) {
 		defer stop()
 		factory.Informer[*corev1.Pod](f)
 		factory.Informer[*corev1.ConfigMap](f)
-		factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+		factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"shop"}}})
 		factory.InformerWith(f, factory.For[untyped]{Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Order"}})
 		err := f.WaitForSync(r.ctx)
 		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)

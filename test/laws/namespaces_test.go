@@ -487,12 +487,11 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 			return factory.InformerWith(f, forPods{Scope: podScope{Namespaces: namespaces}})
 		}
 		pair := of("mail", "shop")
-		for _, same := range []podsCache{of("shop", "mail"), of("mail", "shop", "mail"),
-			factory.InformerWith(f, forPods{Scope: podScope{Namespace: "mail", Namespaces: []string{"shop"}}})} {
+		for _, same := range []podsCache{of("shop", "mail"), of("mail", "shop", "mail")} {
 			require.Same(r, pair, same)
 		}
 		one := of("mail")
-		require.Same(r, one, factory.InformerWith(f, forPods{Scope: podScope{Namespace: "mail"}}))
+		require.Same(r, one, factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"mail"}}}))
 		all := of(metav1.NamespaceAll)
 		require.Same(r, all, of("mail", metav1.NamespaceAll))
 		following := factory.Informer[*corev1.Pod](f)

@@ -116,7 +116,7 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 			require.NoError(r, f.WaitForSync(r.ctx))
 			return &get(a, "p4").Spec.Containers[0] == &get(b, "p3").Spec.Containers[0]
 		}
-		in := func(namespace string) forPods { return forPods{Scope: podScope{Namespace: namespace}} }
+		in := func(namespace string) forPods { return forPods{Scope: podScope{Namespaces: []string{namespace}}} }
 		require.True(r, shares(factory.Options{}, in(""), in("")), "within one informer")
 		require.True(r, shares(factory.Options{}, in(""), in("shop")), "between two")
 		require.False(r, shares(factory.Options{NoSharing: true}, in(""), in("")))
@@ -159,7 +159,7 @@ func TestW03_WhatOpenedObjectsShare(t *testing.T) {
 			opts.Store = sharedinformer.Packed
 			f, stop := r.started(opts)
 			defer stop()
-			a, b := factory.Informer[*corev1.Pod](f), factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+			a, b := factory.Informer[*corev1.Pod](f), factory.InformerWith(f, forPods{Scope: podScope{Namespaces: []string{"shop"}}})
 			require.NoError(r, f.WaitForSync(r.ctx))
 			part := func(i *sharedinformer.Informer[*corev1.Pod], name string) *corev1.Container {
 				return &get(i, name).Spec.Containers[0]

@@ -53,7 +53,7 @@ var _ = []any{
 
 func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
 	// one namespace, and a selector
-	shop := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop", Labels: selector}})
+	shop := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop"}, Labels: selector}})
 
 	// several namespaces in one cache
 	some := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop", "bank"}}})
@@ -68,7 +68,7 @@ func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector
 	gadgets := factory.InformerWith(f, factory.For[*unstructured.Unstructured]{Kind: gvk, Optional: true})
 
 	// give an informer back: the last to do so stops it
-	lent, giveBack := factory.Borrow(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop"}})
+	lent, giveBack := factory.Borrow(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
 	stopped := giveBack()
 	_, _, _, _, _, _, _ = shop, lent, some, crontabs, meta, gadgets, stopped
 

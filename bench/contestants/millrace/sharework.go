@@ -112,7 +112,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 		}
 		part := m.Shard(shard.ByUID())
 		groups = append(groups, part.Share.(*membership.Group))
-		err = manager.ControllerWith(m, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespace: ns, Shard: part}}).
+		err = manager.ControllerWith(m, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespaces: []string{ns}, Shard: part}}).
 			With(controller.Options{Concurrency: 1}).
 			Complete(func(ctx context.Context, o *corev1.ConfigMap) (controller.Result, error) {
 				select {
