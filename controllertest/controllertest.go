@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -311,4 +312,64 @@ func resource[T object.Object](e *Env) object.GVR {
 		e.Fatal(err)
 	}
 	return mapping.Resource
+}
+
+// Manager returns a manager with the client and the informers of the world, for programs
+// whose parts are added to one: what main does with its manager, a test does with this.
+// Start runs it, and it runs the informers. Its options must name no addresses, or the test
+// fails, since no packet leaves the world; an election is possible.
+func (e *Env) Manager(opts manager.Options) *manager.Manager {
+	e.Helper()
+	for name, address := range map[string]string{
+		"MetricsBindAddress": opts.MetricsBindAddress, "HealthProbeBindAddress": opts.HealthProbeBindAddress, "PprofBindAddress": opts.PprofBindAddress,
+	} {
+		if address != "" && address != "0" {
+			e.Fatalf("Manager: %s is %q: leave it empty: a connection of the machine would end virtual time", name, address)
+		}
+	}
+	if opts.Logger == nil {
+		opts.Logger = e.logger
+	}
+	opts.NewClient = func(*config.Config, *runtime.Scheme) (*rest.Client, error) { return e.Client, nil }
+	opts.NewCache = func(*rest.Client, factory.Options) (*factory.Factory, error) { return e.Factory, nil }
+	m, err := manager.New(e.config, opts)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return m
+}
+
+// newLogger returns a logger that writes warnings and errors to the test's log, with
+// the time since the test began, and nothing after the test has ended.
+func newLogger(t testing.TB) *slog.Logger {
+	out := &testLog{out: t.Output()}
+	t.Cleanup(out.close)
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey { // a bubble's time begins at midnight
+				return slog.String(slog.TimeKey, a.Value.Time().UTC().Format("15:04:05.000"))
+			}
+			return a
+		},
+	}))
+}
+
+// testLog is the log of a test until it is closed. A test's own log panics when it is
+// written to after the end.
+type testLog struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (l *testLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(line)
+}
+
+func (l *testLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out = io.Discard
 }

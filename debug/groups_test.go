@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/flight"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 var _ debug.Membership = (*membership.Group)(nil)

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/flight"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // Sharing is an informer that has a share of its objects, of which nothing tells where the

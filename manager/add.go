@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -235,4 +236,25 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 	defer m.mu.Unlock()
 	m.informers[cluster] = source
 	return nil
+}
+
+// Events returns the recorder of events in the name of a controller, such as
+// "example.com/memcached". Each call with one name returns the same recorder. The manager
+// runs it: it starts before everything that may record events, and ends after. If the API
+// does not accept the name, the manager ends with an error that says so.
+func (m *Manager) Events(name string) *events.Recorder {
+	m.mu.Lock()
+	recorder, known := m.events[name]
+	if !known {
+		recorder = events.New(m.Client(), name, events.Options{Logger: m.logger})
+		m.events[name] = recorder
+	}
+	m.mu.Unlock()
+	if known {
+		return recorder
+	}
+	if err := m.Add(recorder); err != nil { // the manager is stopping
+		m.logger.Warn("events are not sent", "controller", name, "err", err)
+	}
+	return recorder
 }

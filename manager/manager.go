@@ -16,10 +16,10 @@ import (
 	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/webhook"
 )
 

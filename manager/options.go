@@ -13,10 +13,10 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // Options configure a Manager. The zero value works: it serves nothing and

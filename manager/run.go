@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/millrace-dev/millrace/leaderelection"
@@ -278,4 +281,19 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// SignalContext returns a context that ends with the first SIGINT or SIGTERM; its cause
+// says which. The second signal ends the process at once, with exit code 1. Call it
+// once, in main: the goroutine that waits lives as long as the process.
+func SignalContext() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		cancel(fmt.Errorf("%w by signal %q", context.Canceled, <-signals))
+		<-signals
+		os.Exit(1)
+	}()
+	return ctx
 }

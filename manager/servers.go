@@ -15,11 +15,11 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 

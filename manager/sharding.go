@@ -6,10 +6,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // Shard is what a key puts into this process's share of the work; without Options.Sharding,

@@ -25,11 +25,11 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 var (
@@ -334,8 +334,8 @@ func TestSharingThatCannotWork(t *testing.T) {
 			results factory.For[*corev1.ConfigMap]
 		}{
 			"what is owned is shared by uid and the owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
-			"its informer holds everything":                         {byUID, factory.For[*corev1.ConfigMap]{}},
-			"does not hold the same share":                          {factory.For[*appsv1.Deployment]{}, byOwner},
+			"its informer holds everything":                        {byUID, factory.For[*corev1.ConfigMap]{}},
+			"does not hold the same share":                         {factory.For[*appsv1.Deployment]{}, byOwner},
 		} {
 			c, err := build(of.work, of.results, manager.Others)
 			require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Object is any API object: metadata that can be read and written, and a kind. It
@@ -105,4 +106,23 @@ func FormatKey(k Key) string {
 		return k.Name
 	}
 	return k.Namespace + "/" + k.Name
+}
+
+// CompareRV orders two resource versions of one resource: negative if a is older than
+// b, zero if they are equal, positive if a is newer. It fails if either is not a
+// positive decimal integer, which a server that keeps KEP-5504 never sends for a
+// stored object.
+func CompareRV(a, b string) (int, error) {
+	return resourceversion.CompareResourceVersion(a, b)
+}
+
+// ReachedRV reports whether a cache at have holds every change up to want.
+// Equal versions are reached even if they cannot be ordered; different versions that
+// cannot be ordered are not.
+func ReachedRV(have, want string) bool {
+	if have == want {
+		return true
+	}
+	order, err := CompareRV(have, want)
+	return err == nil && order >= 0
 }

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
-	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/conformance"
 )
 
 // client-go itself, by the same contract.

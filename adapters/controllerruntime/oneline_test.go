@@ -15,8 +15,8 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	millrace "github.com/millrace-dev/millrace/adapters/controllerruntime"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/wire"
 )
 

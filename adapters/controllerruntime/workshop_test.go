@@ -30,9 +30,9 @@ import (
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/apiservertest/network"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 var schedules = flag.Uint64("schedules", 6, "how many schedules TestS01_ManagersThatShareWork plays")

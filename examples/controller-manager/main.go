@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 func main() {

@@ -12,10 +12,10 @@ import (
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/webhook"
 )
 

@@ -6,10 +6,10 @@ import (
 	"log"
 
 	"github.com/millrace-dev/millrace/apiservertest"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // The only member of a group has all slots.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 func TestS02_WhoLeavesHandsOver(t *testing.T) {

@@ -19,11 +19,11 @@ import (
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	simulated "github.com/millrace-dev/millrace/apiservertest/network"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // stranger writes a Lease that is no member's.

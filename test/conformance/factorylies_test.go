@@ -3,8 +3,8 @@ package conformance_test
 import (
 	"context"
 
-	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/test/conformance"
 )
 
 // Some lies of factories.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
@@ -18,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/conformance"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 

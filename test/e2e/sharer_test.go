@@ -17,10 +17,10 @@ import (
 	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/millrace-dev/millrace/internal/objects"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
+	"github.com/millrace-dev/millrace/internal/objects"
 )
 
 // starter is what both kinds of factory have.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/millrace-dev/millrace/internal/objects"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
+	"github.com/millrace-dev/millrace/internal/objects"
 )
 
 // newTypedInformer returns an informer of custom resources with a Go type, made

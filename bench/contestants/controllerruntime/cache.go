@@ -20,9 +20,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/millrace-dev/millrace/internal/objects"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
+	"github.com/millrace-dev/millrace/internal/objects"
 )
 
 // prepare settles what is the same for the whole process, and returns the types.

@@ -12,9 +12,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/millrace-dev/millrace/internal/objects"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
+	"github.com/millrace-dev/millrace/internal/objects"
 )
 
 func main() {

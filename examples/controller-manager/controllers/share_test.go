@@ -22,11 +22,11 @@ import (
 	"github.com/millrace-dev/millrace/examples/controller-manager/life"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // sharedSlots is how many slots there are.

@@ -19,11 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
-	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // shardsFlags are those of shards alone.
