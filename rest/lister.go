@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -191,4 +195,135 @@ func withCause(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", cause, err)
+}
+
+// Watch implements source.ListerWatcher; see Resource.Watch.
+func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	r := l.reading(want)
+	r.ListOptions.Watch = true
+	if err := validateWatch(r.ListOptions); err != nil {
+		return nil, fmt.Errorf("watch %s: %w", r, err)
+	}
+	values, err := query(&r.ListOptions)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", r, err)
+	}
+	req, resp, _, err := r.ask(ctx, call{verb: "watch", method: http.MethodGet, query: values, repeat: once, stream: true})
+	if err != nil {
+		return nil, err
+	}
+	decoder, err := r.decoder(resp)
+	if err != nil {
+		resp.Body.Close()
+		return nil, req.wrap(err)
+	}
+	return func(yield func(wire.Event[object.Head], error) bool) {
+		defer resp.Body.Close()
+		for ev, err := range decoder.Watch(resp.Body, r.Known) {
+			if err != nil {
+				yield(ev, req.wrap(r.client.concealed(resp, withCause(ctx, err))))
+				return
+			}
+			if !yield(ev, nil) {
+				return
+			}
+		}
+	}, nil
+}
+
+// shardSelector is the parameter of KEP-5866. metav1.ListOptions has it since v0.36.
+const shardSelector = "shardSelector"
+
+// ask sends a list or a watch with the selector, once more without it where that is refused,
+// and says whether the answer is to a request with it.
+func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
+	if confidential.Named(r.kind.Kind) || confidential.Type(r.declared) {
+		ctx = confidential.Mark(ctx) // a recorder sees neither
+	}
+	s := r.Selection
+	if s.Selector == "" {
+		req, resp, err = r.send(ctx, c)
+		return req, resp, false, err
+	}
+	c.query.Set(shardSelector, s.Selector)
+	if req, resp, err = r.send(ctx, c); err == nil {
+		s.Tell(source.SelectionNotTold)
+		return req, resp, true, nil
+	}
+	if !refusesSelector(err) {
+		return req, resp, false, err
+	}
+	c.query.Del(shardSelector)
+	if req, resp, err = r.send(ctx, c); err == nil {
+		s.Tell(source.NotSelected)
+	}
+	return req, resp, false, err
+}
+
+// refusesSelector reports whether a request may have been refused for its selector: because
+// it is not understood, or because it makes the URL too long for what is in between.
+func refusesSelector(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return strings.Contains(err.Error(), "header list larger than") // by net/http, for what the server has said
+	}
+	switch status.ErrStatus.Code {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusUnprocessableEntity, http.StatusRequestHeaderFieldsTooLarge:
+		return true
+	case http.StatusInternalServerError: // as which v1.36 answers what it cannot read
+		return strings.Contains(status.ErrStatus.Message, "shard selector")
+	}
+	return false
+}
+
+// validateList finds contradictions that the server would refuse, or worse,
+// would resolve silently. See "Resource versions" in the Kubernetes API
+// concepts, and KEP-3157 for initial events.
+func validateList(o metav1.ListOptions) error {
+	var errs []error
+	complain := func(bad bool, text string) {
+		if bad {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	complain(o.Watch, "the options ask for a watch: use Watch")
+	complain(o.SendInitialEvents != nil, "sendInitialEvents is for a watch")
+	complain(o.Continue != "" && o.ResourceVersion != "" && o.ResourceVersion != "0",
+		"continue and resourceVersion contradict each other: the continue token stands for a resource version")
+	complain(o.Continue != "" && o.ResourceVersionMatch != "", "continue and resourceVersionMatch contradict each other")
+	complain(o.ResourceVersionMatch != "" && o.ResourceVersion == "", "resourceVersionMatch needs a resourceVersion")
+	complain(o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && o.ResourceVersion == "0",
+		"no list can be exactly at resourceVersion \"0\", which means any: use NotOlderThan")
+	return errors.Join(append(errs, validateCommon(o))...)
+}
+
+func validateWatch(o metav1.ListOptions) error {
+	var errs []error
+	complain := func(bad bool, text string) {
+		if bad {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	complain(o.Continue != "", "continue is for a list")
+	complain(o.SendInitialEvents == nil && o.ResourceVersionMatch != "", "resourceVersionMatch on a watch needs sendInitialEvents")
+	complain(o.SendInitialEvents != nil && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan,
+		"sendInitialEvents needs resourceVersionMatch NotOlderThan")
+	return errors.Join(append(errs, validateCommon(o))...)
+}
+
+func validateCommon(o metav1.ListOptions) error {
+	var errs []error
+	switch o.ResourceVersionMatch {
+	case "", metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan:
+	default:
+		errs = append(errs, fmt.Errorf("unknown resourceVersionMatch %q: want Exact or NotOlderThan", o.ResourceVersionMatch))
+	}
+	if o.Limit < 0 {
+		errs = append(errs, fmt.Errorf("the limit %d is negative: use zero for none", o.Limit))
+	}
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds < 0 {
+		errs = append(errs, fmt.Errorf("the timeout of %d s is negative: leave it out for none", *o.TimeoutSeconds))
+	}
+	return errors.Join(errs...)
 }
