@@ -9,7 +9,7 @@
 //	flight                     the flight recorder: the last events, and how long stages took
 //	wire                       bytes to objects, lists item by item, watches frame by frame
 //	recording                  what a client receives, in a file, and played again
-//	shard                      what is whose, where processes share work
+//	shard                      which objects are whose, if processes share work (experimental)
 //	source                     what a reflector lists and watches
 //	rest                       the client of the API server
 //	rest/config                where the server is and who we are: kubeconfig, credentials, TLS

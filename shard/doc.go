@@ -1,7 +1,10 @@
 /*
-Package shard says what is whose where many processes share work. A Key reduces an object
-to a hash, equal ranges of hashes are slots, and a Share is what one process has of the
-slots: by Leases, as in package membership, or for ever, as Ordinal has it.
+Package shard divides objects among processes that share work. A Key reduces an object to a
+hash, equal ranges of hashes are slots, and a Share is the slots of one process: by Leases, as
+in package membership, or for ever, as Ordinal has it.
+
+Sharding is experimental: its API may change in any minor version, and the part of it that API
+servers do (KEP-5866) is alpha in Kubernetes.
 
 Nothing here asks a server or starts a goroutine. All values may be used from any goroutine.
 

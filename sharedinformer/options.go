@@ -84,8 +84,8 @@ type Options struct {
 	//
 	// Objects in other slots are not cached, and handlers do not hear of them (S05). When a
 	// slot is lost, its objects are dropped at once, each with a Delete that is marked as
-	// Moved; when one comes, its objects are listed by a consistent read that begins
-	// then, and told as Adds that are Moved (S03, S04). Informer.Holds tells when that is done.
+	// Moved; when one comes, a consistent read lists all objects anew, and tells of those in the
+	// slot as Adds that are Moved (S03, S04). Informer.Holds tells when that is done.
 	// The informer stays synced meanwhile.
 	//
 	// By UID and by namespace the server is asked for the objects of the share alone (KEP-5866).
