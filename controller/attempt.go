@@ -3,12 +3,10 @@ package controller
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 )
 
 // attempt is one call of the reconciler, and the context that it gets.
@@ -20,10 +18,7 @@ type attempt struct {
 	number     int
 	reasons    reasons
 	slow       atomic.Bool // the log has named it
-
-	mu        sync.Mutex // guards all below; nothing is called while it is held
-	writes    []write    // that a resource version tells of: one for each cache and namespace
-	deletions []write
+	writes     ownwrites.Writes
 }
 
 type attemptKey struct{}
@@ -40,45 +35,6 @@ func (a *attempt) Value(key any) any {
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
-}
-
-// wrote notes a write that the cache has to see before the next reconcile. Of those
-// that one resource version tells of, the latest is enough. An object that is not being deleted
-// was made after any deletion under its key, so a cache that has it has seen those. That counts for
-// deletions of an unknown UID alone: the others need no help, and of writes at the same time the
-// answer to one from before the deletion may come after it.
-func (a *attempt) wrote(w write) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if w.gone != nil {
-		a.deletions = append(a.deletions, w)
-		return
-	}
-	if w.alive {
-		a.deletions = slices.DeleteFunc(a.deletions, func(d write) bool { return d.uid == "" && d.cache == w.cache && d.about == w.about })
-	}
-	for n := range a.writes {
-		before := &a.writes[n]
-		if before.cache != w.cache || before.about.Namespace != w.about.Namespace {
-			continue
-		}
-		if object.ReachedRV(before.rv, w.rv) {
-			return
-		}
-		if object.ReachedRV(w.rv, before.rv) {
-			*before = w
-			return
-		}
-	}
-	a.writes = append(a.writes, w)
-}
-
-// written returns what was noted so far, in memory of its own: a goroutine that outlives the reconcile
-// may note more.
-func (a *attempt) written() []write {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Concat(a.writes, a.deletions)
 }
 
 // ID returns what tells the reconcile that ctx belongs to from all others of

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
@@ -58,7 +59,7 @@ type client struct {
 	// within is called before a write to a subresource of the object under key. It returns a
 	// function that says what the cache of the object has to see of the write, given the answer.
 	// It is nil if the client is not that of a subresource.
-	within func(key object.Key) func(answer object.Object) (w write, ok bool)
+	within func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
 }
 
 // NewClient returns a client that reads from an informer, or from the resource where
@@ -166,6 +167,9 @@ func (c *client) mustBeCached() {
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	return as[T](c.of.readWhole(ctx, key))
 }
+
+// cache is what the next reconcile has to find the writes in, for a kind that does not bypass it.
+func (c *client) cache() ownwrites.Cache { return ownwrites.Of(c.informer) }
 
 // as returns an object as one of type T.
 func as[T object.Object](o object.Object, err error) (T, error) {

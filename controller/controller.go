@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/internal/printable"
@@ -183,7 +184,7 @@ func (c *Controller) err() error {
 func (c *Controller) end(s *session) {
 	c.enter(Stopping)
 	s.queue.ShutDown()
-	s.close()
+	s.barrier.Close()
 	s.tasks.Wait()
 	c.mu.Lock()
 	c.session = nil
@@ -230,7 +231,7 @@ type counters struct {
 	successes, requeues, delays atomic.Uint64 // by what the reconciler asked for
 	errors, terminals           atomic.Uint64 // terminals count as errors too
 	panics, timeouts            atomic.Uint64 // both count as errors too
-	parked, stale               atomic.Uint64
+	ownWrites                   ownwrites.Counts
 	elsewhere, held             atomic.Uint64
 	active                      atomic.Int64
 	failure                     atomic.Pointer[Failure]

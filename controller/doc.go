@@ -57,9 +57,9 @@
 // Everything may be called from any goroutine. A controller owns its workers, two
 // goroutines for each source, one more for a source with a map function, and one
 // for each cache that requests are parked for. Handlers run in goroutines of their informers. Of
-// Controller.mu and the lock of a queue, of causes, of parking, of a mapping and
+// Controller.mu and the lock of a queue, of causes, of the barrier of own writes, of a mapping and
 // of an attempt, Controller.mu is taken first and the others under none but it
-// and that of a mapping; under that of parking, those of queues, of causes and of caches
+// and that of a mapping; under that of the barrier, those of queues, of causes and of caches
 // are. No lock is held while a reconciler or a predicate runs; a map function runs under the lock of its mapping, which orders its calls.
 //
 // # Failure

@@ -31,11 +31,3 @@ func RemoveFinalizer(o object.Object, finalizer string) (removed bool) {
 	o.SetFinalizers(slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == finalizer }))
 	return true
 }
-
-// removed reports whether the server removes o when it has written it: o is being deleted, has no
-// finalizer, and nobody is given time to end it.
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func removed(o object.Object) bool {
-	grace := o.GetDeletionGracePeriodSeconds()
-	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
-}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
@@ -592,16 +593,16 @@ func TestNotesOfWritesAreBounded(t *testing.T) {
 		e.Server.Restart()
 		const perSecond = 100
 		made := 0
-		for range 4 * controller.MostNotes / perSecond {
+		for range 4 * ownwrites.MostNotes / perSecond {
 			for range perSecond {
 				ch <- fmt.Sprint("m", made)
 				made++
 			}
 			e.Settle(time.Second)
-			require.LessOrEqual(e, controller.Notes(c), controller.MostNotes+6*perSecond)
+			require.LessOrEqual(e, controller.Notes(c), ownwrites.MostNotes+6*perSecond)
 		}
 		require.Len(e, calls, made)
-		require.Greater(e, controller.Notes(c), controller.MostNotes/2, "the test would see a bound")
+		require.Greater(e, controller.Notes(c), ownwrites.MostNotes/2, "the test would see a bound")
 
 		ch <- fmt.Sprint("m", made-1)
 		e.Settle(time.Second)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -19,12 +20,7 @@ type Request struct {
 
 // String writes the request as users write keys, with the cluster in front where
 // there is one: "shop/web-0", "east:shop/web-0".
-func (r Request) String() string {
-	if r.Cluster == "" {
-		return object.FormatKey(r.Key)
-	}
-	return r.Cluster + ":" + object.FormatKey(r.Key)
-}
+func (r Request) String() string { return ownwrites.Request(r).String() }
 
 // RequestFor is the request for an object of the controller's own kind.
 func RequestFor(o object.Object) Request { return Request{Key: object.KeyOf(o)} }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/internal/throttle"
 	"github.com/millrace-dev/millrace/object"
@@ -24,7 +25,7 @@ type session struct {
 	ctx        context.Context
 	queue      *workqueue.Queue[Request]
 	causes     causes
-	parking    parking
+	barrier    *ownwrites.Barrier
 	early      early
 	streaks    streaks
 	slow       throttle.Log //  reconciles that have not returned
@@ -34,7 +35,7 @@ type session struct {
 }
 
 func newSession(ctx context.Context, c *Controller) *session {
-	return &session{
+	s := &session{
 		controller: c,
 		ctx:        ctx,
 		queue: workqueue.New(workqueue.Options[Request]{
@@ -42,6 +43,11 @@ func newSession(ctx context.Context, c *Controller) *session {
 		}),
 		changed: make(chan struct{}, 1),
 	}
+	s.barrier = ownwrites.New(ctx, ownwrites.Options{
+		Controller: c.name, Patience: c.opts.Patience, Counts: &c.count.ownWrites, Logger: c.opts.Logger,
+		Again: func(req ownwrites.Request) { s.again(Request(req)) },
+	})
+	return s
 }
 
 // begin runs a source in a goroutine of its own. It is called under
@@ -106,4 +112,9 @@ func (s *session) ask(req Request, typ CauseType, source *subscription, about ob
 	s.asked(req, typ, source, about, opts.After)
 	opts.Priority = reasons{urgent: urgent}.priority()
 	s.queue.AddWith(opts, req)
+}
+
+// again adds a request that was put aside, with the priority that it had.
+func (s *session) again(req Request) {
+	s.queue.AddWith(workqueue.AddOptions{Priority: s.causes.priority(req)}, req)
 }

@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -136,7 +134,7 @@ func (c *Controller) Status() Status {
 	c.mu.Unlock()
 	if session != nil {
 		s.Queue = session.queue.Status()
-		s.Parked = session.parking.parked()
+		s.Parked = session.barrier.Parked()
 	}
 	for _, source := range sources {
 		s.Sources = append(s.Sources, source.status())
@@ -145,7 +143,7 @@ func (c *Controller) Status() Status {
 	s.Concurrency, s.Active = c.opts.Concurrency, int(n.active.Load())
 	s.Successes, s.Requeues, s.RequeuesAfter = n.successes.Load(), n.requeues.Load(), n.delays.Load()
 	s.Errors, s.Terminal, s.Panics, s.Timeouts = n.errors.Load(), n.terminals.Load(), n.panics.Load(), n.timeouts.Load()
-	s.ParkedTotal, s.Stale = n.parked.Load(), n.stale.Load()
+	s.ParkedTotal, s.Stale = n.ownWrites.Parked.Load(), n.ownWrites.Stale.Load()
 	s.Elsewhere, s.Held = n.elsewhere.Load(), n.held.Load()
 	s.Failure = n.failure.Load()
 	return s
@@ -196,30 +194,9 @@ func (c *Controller) Contents(n int) (contents Contents) {
 	c.mu.Unlock()
 	if session != nil {
 		contents.Contents = session.queue.Contents(n)
-		contents.Parked = session.parking.contents(n)
+		for _, parked := range session.barrier.Contents(n) {
+			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write})
+		}
 	}
 	return contents
-}
-
-// contents returns the first n that are parked.
-func (p *parking) contents(n int) (all []Parked) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.count == 0 {
-		return nil
-	}
-	for req, one := range p.notes {
-		if !one.parked {
-			continue
-		}
-		parked := Parked{Key: req, Until: one.until}
-		if len(one.writes) > 0 {
-			parked.Write = one.writes[0].String()
-		}
-		all = append(all, parked)
-	}
-	slices.SortFunc(all, func(a, b Parked) int {
-		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Key.String(), b.Key.String()))
-	})
-	return all[:min(n, len(all))]
 }

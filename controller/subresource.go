@@ -5,6 +5,7 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -28,20 +29,20 @@ func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 }
 
 // seen returns client.within of a subresource; nil if the kind bypasses the cache.
-func (c *client) seen(subresource string) func(object.Key) func(object.Object) (write, bool) {
+func (c *client) seen(subresource string) func(object.Key) func(object.Object) (ownwrites.Write, bool) {
 	if c.informer == nil {
 		return nil
 	}
-	return func(key object.Key) func(object.Object) (write, bool) {
-		uid, cached := c.uidOf(key)
-		return func(o object.Object) (w write, ok bool) {
+	return func(key object.Key) func(object.Object) (ownwrites.Write, bool) {
+		uid, cached := c.cache().UID(key)
+		return func(o object.Object) (w ownwrites.Write, ok bool) {
 			switch {
 			case !cached: // it may never get there
 				return w, false
 			case o.GetResourceVersion() != "":
-				return write{cache: cacheOf{c.informer}, about: key, rv: o.GetResourceVersion()}, true
+				return c.cache().Version(key, o.GetResourceVersion()), true
 			case subresource == "eviction" && !isDryRun(o):
-				return c.deletion(key, uid), true
+				return c.cache().Deletion(key, uid), true
 			}
 			return w, false
 		}

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/sharding"
@@ -48,7 +49,7 @@ func (s *session) turn(req Request) {
 	if s.hold(req) {
 		return
 	}
-	if s.park(req) {
+	if s.barrier.Park(ownwrites.Request(req)) {
 		s.parked(req)
 		return
 	}
@@ -98,7 +99,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	c.metrics.reconcileTime(took)
 	s.done(a, result, err, took)
 	if c.opts.Patience > 0 {
-		s.parking.note(req, a.written(), time.Now().Add(c.opts.Patience))
+		s.barrier.Wrote(ownwrites.Request(req), &a.writes)
 	}
 	var again workqueue.AddOptions
 	switch {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -145,64 +145,43 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	if a == nil || len(opts.DryRun) > 0 || c.informer == nil {
 		return c.resource.Delete(ctx, key, opts)
 	}
-	cached, _ := c.uidOf(key)
+	cached, _ := c.cache().UID(key)
 	deleted, err := c.resource.DeleteAnswered(ctx, key, opts)
 	if err != nil {
 		if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && conflicts(err, key) {
-			a.wrote(c.outdated(key, *p.ResourceVersion))
+			a.writes.Add(c.cache().Conflict(key, *p.ResourceVersion))
 		}
 		return err
 	}
 	if deleted.Object != nil { // a cache that is behind the object lacks it, too
 		c.note(a, deleted.Object)
 	}
-	a.wrote(c.deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
+	a.writes.Add(c.cache().Deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
 	return nil
-}
-
-// deletion returns what the cache has to see of the deletion of the object of that UID under key.
-// If the UID is empty, the deletion is seen when the cache has no object under key.
-func (c *client) deletion(key object.Key, uid types.UID) write {
-	cached := c.informer.Heads()
-	return write{cache: cacheOf{c.informer}, about: key, uid: uid, gone: func() bool {
-		o, ok := cached.Get(key)
-		return !ok || uid != "" && o.GetUID() != uid || o.GetDeletionTimestamp() != nil
-	}}
-}
-
-// uidOf returns the UID of the cached object under key. It is read before a deletion: afterwards the
-// cache may already have the next object of that key.
-func (c *client) uidOf(key object.Key) (uid types.UID, cached bool) {
-	o, cached := c.informer.Heads().Get(key)
-	if cached {
-		uid = o.GetUID()
-	}
-	return uid, cached
 }
 
 // wrote returns a function that passes on the answer to a write of the object under key, and
 // notes what the cache has to see before the request that ctx belongs to is reconciled again.
-// It is called before the write. An object that the informer does not select never reaches the
-// cache, unless it was there before: then the cache loses it. If the write is of an object of
-// version sent and fails with a conflict, the cache has to see another version.
+// It is called before the write. If the write is of an object of version sent and fails with a
+// conflict, the cache has to see another version.
 func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun []string) func(object.Object, error) (object.Object, error) {
 	a := attemptOf(ctx)
 	if a == nil || len(dryRun) > 0 {
 		return func(o object.Object, err error) (object.Object, error) { return o, err }
 	}
-	within := func(object.Object) (w write, ok bool) { return w, false }
+	within := func(object.Object) (w ownwrites.Write, ok bool) { return w, false }
 	if c.within != nil {
 		within = c.within(key)
 	}
 	return func(o object.Object, err error) (object.Object, error) {
 		if err != nil {
 			if c.informer != nil && sent != "" && conflicts(err, key) {
-				a.wrote(c.outdated(key, sent))
+				a.writes.Add(c.cache().Conflict(key, sent))
 			}
 			return o, err
 		}
 		if w, ok := within(o); ok {
-			a.wrote(w)
+			a.writes.Add(w)
 		}
 		if c.informer != nil {
 			c.note(a, o)
@@ -211,23 +190,11 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	}
 }
 
-// note notes a write that the server answered with o, unless o never reaches the cache.
+// note notes a write that the server answered with o.
 func (c *client) note(a *attempt, o object.Object) {
-	if _, cached := c.uidOf(object.KeyOf(o)); cached || c.informer.Selects(o) {
-		a.wrote(c.answered(o))
+	if w, ok := c.cache().Answer(o, c.resource.Kind()); ok {
+		a.writes.Add(w)
 	}
-}
-
-// answered returns what the cache has to see of a write that the server answered with o. The
-// version of an object that the write has removed is no later than the one before it, so the
-// cache has to lose the object.
-func (c *client) answered(o object.Object) write {
-	w := write{cache: cacheOf{c.informer}, about: object.KeyOf(o), rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
-	kind := c.resource.Kind()
-	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // which has other finalizers, in its spec
-		w.gone = lost(c.informer.Heads(), object.KeyOf(o), o.GetUID())
-	}
-	return w
 }
 
 // conflicts reports whether err is a conflict about the object under key. One about something
@@ -235,24 +202,6 @@ func (c *client) answered(o object.Object) write {
 func conflicts(err error, key object.Key) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsConflict(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == key.Name
-}
-
-// outdated returns what the cache has to see after a conflict: it does not have the version
-// that was sent any more.
-func (c *client) outdated(key object.Key, sent string) write {
-	cached := c.informer.Heads()
-	return write{cache: cacheOf{c.informer}, about: key, sent: sent, gone: func() bool {
-		o, ok := cached.Get(key)
-		return !ok || o.GetResourceVersion() != sent
-	}}
-}
-
-// lost returns what reports whether a cache has no object of that UID under key.
-func lost(cached indexer.Reader[object.Head], key object.Key, uid types.UID) func() bool {
-	return func() bool {
-		o, ok := cached.Get(key)
-		return !ok || o.GetUID() != uid
-	}
 }
 
 // given fails where there is no object.

@@ -56,6 +56,9 @@ var rooms = map[string][][]string{
 		{"share"},
 		{"parallel", "json", "protobuf", "cbor"},
 	},
+	"controller": {
+		{"ownwrites"},
+	},
 	"cmd/informer-debug": {
 		{"terminal", "diff", "jsonpath", "manual", "top", "page"},
 		{"exit", "demo"},

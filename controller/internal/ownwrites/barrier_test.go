@@ -1,10 +1,12 @@
-package controller
+package ownwrites
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,51 +72,61 @@ func (c *clock) change(f func()) (asked int) {
 	return c.asked - before
 }
 
-// lot is a session in which many requests are parked that wrote to one cache.
-func lot(t *testing.T, writes func(n int, c *clock) write, parked int) (*session, *clock) {
-	c, err := New("test", Func(func(context.Context, Request) (Result, error) { return Result{}, nil }), Options{})
-	require.NoError(t, err)
+// lot is a Barrier in which many requests are parked that wrote to one cache, and the number
+// of those that were added again.
+func lot(t *testing.T, writes func(n int, c *clock) Write, parked int) (*Barrier, *clock, *atomic.Int64) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := newSession(ctx, c)
+	var again atomic.Int64
+	b := New(ctx, Options{
+		Controller: "test", Patience: time.Hour, Counts: new(Counts), Logger: slog.New(slog.DiscardHandler),
+		Again: func(Request) { again.Add(1) },
+	})
 	t.Cleanup(func() {
 		cancel()
-		s.close()
-		s.tasks.Wait()
+		b.Close()
 	})
 	at := &clock{rv: 1, changed: make(chan struct{}), deleted: map[int]bool{}}
 	for n := range parked {
 		req := Request{Key: object.Key{Name: fmt.Sprint(n)}}
-		s.parking.note(req, []write{writes(n, at)}, time.Now().Add(time.Hour))
-		require.True(t, s.park(req))
-		require.True(t, s.park(req), "it stays parked")
+		b.Wrote(req, collected(writes(n, at)))
+		require.True(t, b.Park(req))
+		require.True(t, b.Park(req), "it stays parked")
 	}
 	synctest.Wait()
-	require.Equal(t, parked, s.parking.parked())
-	return s, at
+	require.Equal(t, parked, b.Parked())
+	return b, at, &again
+}
+
+func collected(writes ...Write) *Writes {
+	all := new(Writes)
+	for _, w := range writes {
+		all.Add(w)
+	}
+	return all
 }
 
 // However many wait, a change costs what it lets go.
 func TestAChangeWakesTheRequestsThatItIsAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 5000
-		s, at := lot(t, func(n int, c *clock) write { // in an order of their own
-			return write{cache: c, rv: strconv.Itoa(2 + (n*7919)%parked)}
+		b, at, again := lot(t, func(n int, c *clock) Write { // in an order of their own
+			return Write{cache: c, rv: strconv.Itoa(2 + (n*7919)%parked)}
 		}, parked)
 		for n := range parked {
 			asked := at.change(func() { at.rv++ })
-			require.Equal(t, parked-n-1, s.parking.parked())
-			require.Equal(t, n+1, s.queue.Len())
+			require.Equal(t, parked-n-1, b.Parked())
+			require.Equal(t, n+1, int(again.Load()))
 			require.LessOrEqual(t, asked, 4)
 		}
-		require.Empty(t, s.parking.notes)
+		require.Empty(t, b.notes)
 	})
 }
 
 func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 1000
-		s, at := lot(t, func(n int, c *clock) write {
-			return write{cache: c, gone: func() bool {
+		b, at, again := lot(t, func(n int, c *clock) Write {
+			return Write{cache: c, gone: func() bool {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.asked++
@@ -128,10 +140,10 @@ func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		require.Equal(t, 1, s.parking.parked())
+		require.Equal(t, 1, b.Parked())
 		at.change(func() { at.deleted[parked-1] = true })
-		require.Zero(t, s.parking.parked())
-		require.Equal(t, parked, s.queue.Len())
+		require.Zero(t, b.Parked())
+		require.EqualValues(t, parked, again.Load())
 	})
 }
 
@@ -139,18 +151,18 @@ func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
 func TestParkedRequestsAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 100
-		writes := func(n int, c *clock) write { return write{cache: c, rv: "1000"} }
-		s, _ := lot(t, writes, parked)
+		writes := func(n int, c *clock) Write { return Write{cache: c, rv: "1000"} }
+		b, _, again := lot(t, writes, parked)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.Equal(t, parked, s.queue.Len())
-		require.Zero(t, s.parking.parked())
-		require.EqualValues(t, parked, s.controller.count.stale.Load())
+		require.EqualValues(t, parked, again.Load())
+		require.Zero(t, b.Parked())
+		require.EqualValues(t, parked, b.opts.Counts.Stale.Load())
 
-		s, at := lot(t, writes, parked)
+		b, at, again := lot(t, writes, parked)
 		at.change(func() { at.broken = context.Canceled })
-		require.Equal(t, parked, s.queue.Len())
-		require.EqualValues(t, parked, s.controller.count.stale.Load())
+		require.EqualValues(t, parked, again.Load())
+		require.EqualValues(t, parked, b.opts.Counts.Stale.Load())
 	})
 }
 
@@ -159,9 +171,29 @@ func TestParkedRequestsAreGivenUp(t *testing.T) {
 func TestO01_ALateAnswerCoversNoDeletion(t *testing.T) {
 	at := &clock{}
 	for uid, want := range map[types.UID]int{"1": 2, "": 1} {
-		a := &attempt{}
-		a.wrote(write{cache: at, uid: uid, gone: func() bool { return false }})
-		a.wrote(write{cache: at, rv: "5", alive: true})
-		require.Len(t, a.written(), want, "the deletion of UID %q", uid)
+		all := new(Writes)
+		all.Add(Write{cache: at, uid: uid, gone: func() bool { return false }})
+		all.Add(Write{cache: at, rv: "5", alive: true})
+		require.Len(t, all.list(), want, "the deletion of UID %q", uid)
 	}
+}
+
+// deafCache never sees a write.
+type deafCache struct{ cache }
+
+func (deafCache) reached(string, string) bool                    { return false }
+func (deafCache) heard(string) uint64                            { return 0 }
+func (deafCache) wait(context.Context, func() bool) error        { return nil }
+func (deafCache) reconnect(string, uint64, time.Duration, error) {}
+
+// Where the patience is over before the note of a write is made, as a very short one may be, the
+// notes before it are looked at once, and not for as long as the cache lags.
+func TestAPatienceThatIsOverAtOnce(t *testing.T) {
+	b := New(t.Context(), Options{Patience: -time.Second})
+	for n := range 3 {
+		req := Request{Key: object.Key{Name: fmt.Sprint(n)}}
+		b.Wrote(req, collected(Write{cache: deafCache{}, rv: "1"}))
+		require.Contains(t, b.notes, req)
+	}
+	require.Len(t, b.order, 3)
 }

@@ -1,0 +1,185 @@
+package ownwrites
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// waitlist is the parked notes that wait for one cache. However many there are, a
+// change of the cache wakes one goroutine, which looks at the first of each
+// namespace: they are ordered by the resource version that they wait for. Deletions
+// have none, and are looked at in turn, some at each change.
+type waitlist struct {
+	barrier *Barrier
+	cache   cache
+
+	// guarded by Barrier.mu
+	byRV      map[string]*byRV // by namespace
+	deletions []*note
+	turn      int  // the deletion to be looked at next
+	watched   bool // by a goroutine
+}
+
+// How many deletions are looked at after one change, and how long it takes at most
+// until the next are where there are more.
+const (
+	someDeletions = 64
+	nextDeletions = 10 * time.Millisecond
+)
+
+// errNextDeletions ends a wait.
+var errNextDeletions = errors.New("time for the next deletions")
+
+// add lets a note wait that lags. It is called under Barrier.mu.
+func (l *waitlist) add(n *note) {
+	n.in = l
+	w := &n.writes[0]
+	if w.gone != nil {
+		n.index = len(l.deletions)
+		l.deletions = append(l.deletions, n)
+		return
+	}
+	if l.byRV == nil {
+		l.byRV = make(map[string]*byRV)
+	}
+	h := l.byRV[w.about.Namespace]
+	if h == nil {
+		h = new(byRV)
+		l.byRV[w.about.Namespace] = h
+	}
+	heap.Push(h, n)
+}
+
+// remove takes a note out. It is called under Barrier.mu.
+func (l *waitlist) remove(n *note) {
+	n.in = nil
+	w := &n.writes[0]
+	if w.gone != nil {
+		last := len(l.deletions) - 1
+		l.deletions[n.index] = l.deletions[last]
+		l.deletions[n.index].index = n.index
+		l.deletions[last] = nil
+		l.deletions = l.deletions[:last]
+		return
+	}
+	h := l.byRV[w.about.Namespace]
+	heap.Remove(h, n.index)
+	if h.Len() == 0 {
+		delete(l.byRV, w.about.Namespace)
+	}
+}
+
+// watch waits for the cache as long as any note does.
+func (l *waitlist) watch() {
+	for {
+		done, err := l.wait()
+		switch {
+		case done:
+			return
+		case err != nil && !errors.Is(err, errNextDeletions):
+			l.giveUp(err)
+			return
+		}
+	}
+}
+
+// wait returns when no note is left, which it reports, or when it is to be called
+// again.
+func (l *waitlist) wait() (done bool, err error) {
+	ctx, timed := l.barrier.ctx, l.many()
+	if timed {
+		limited, cancel := context.WithTimeoutCause(ctx, nextDeletions, errNextDeletions)
+		defer cancel()
+		ctx = limited
+	}
+	err = l.cache.wait(ctx, func() bool {
+		done = l.look()
+		return done || !timed && l.many()
+	})
+	return done, err
+}
+
+// many reports whether one look does not see all deletions.
+func (l *waitlist) many() bool {
+	l.barrier.mu.Lock()
+	defer l.barrier.mu.Unlock()
+	return len(l.deletions) > someDeletions
+}
+
+// look lets go of the notes that need not wait any longer, and reports whether none
+// is left.
+func (l *waitlist) look() bool {
+	b := l.barrier
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range l.byRV {
+		for h.Len() > 0 && (*h)[0].writes[0].seen() {
+			n := (*h)[0]
+			l.remove(n)
+			b.await(n)
+		}
+	}
+	for range min(someDeletions, len(l.deletions)) {
+		if l.turn >= len(l.deletions) {
+			l.turn = 0
+		}
+		if n := l.deletions[l.turn]; n.writes[0].seen() {
+			l.remove(n)
+			b.await(n)
+		} else {
+			l.turn++
+		}
+		if len(l.deletions) == 0 {
+			break
+		}
+	}
+	l.watched = len(l.byRV) > 0 || len(l.deletions) > 0
+	return !l.watched
+}
+
+// giveUp lets go of all notes, because the cache will not catch up soon.
+func (l *waitlist) giveUp(err error) {
+	b := l.barrier
+	b.mu.Lock()
+	left := append([]*note(nil), l.deletions...)
+	for _, h := range l.byRV {
+		left = append(left, *h...)
+	}
+	l.watched = false
+	b.mu.Unlock()
+	for _, n := range left {
+		b.giveUp(n, err)
+	}
+}
+
+// byRV is a heap of notes by the resource version that their first write waits for.
+type byRV []*note
+
+func (h byRV) Len() int { return len(h) }
+
+func (h byRV) Less(i, j int) bool {
+	order, err := object.CompareRV(h[i].writes[0].rv, h[j].writes[0].rv)
+	return err == nil && order < 0
+}
+
+func (h byRV) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *byRV) Push(n any) {
+	n.(*note).index = len(*h)
+	*h = append(*h, n.(*note))
+}
+
+func (h *byRV) Pop() any {
+	last := len(*h) - 1
+	n := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return n
+}
