@@ -226,6 +226,46 @@ func (c *Controller) unsynced() bool {
 	return slices.ContainsFunc(c.sources, func(s *subscription) bool { return !s.synced.Load() })
 }
 
+// Status returns the controller as it is now. The parts are read one after the
+// other, so that they may differ by what happened meanwhile.
+func (c *Controller) Status() Status {
+	c.mu.Lock()
+	s := Status{Name: c.name, State: c.state, Since: c.since}
+	session, sources := c.session, append([]*subscription(nil), c.sources...)
+	c.mu.Unlock()
+	if session != nil {
+		s.Queue = session.queue.Status()
+		s.Parked = session.barrier.Parked()
+	}
+	for _, source := range sources {
+		s.Sources = append(s.Sources, source.status())
+	}
+	n := &c.count
+	s.Concurrency, s.Active = c.opts.Concurrency, int(n.active.Load())
+	s.Successes, s.Requeues, s.RequeuesAfter = n.successes.Load(), n.requeues.Load(), n.delays.Load()
+	s.Errors, s.Terminal, s.Panics, s.Timeouts = n.errors.Load(), n.terminals.Load(), n.panics.Load(), n.timeouts.Load()
+	s.ParkedTotal, s.Stale = n.ownWrites.Parked.Load(), n.ownWrites.Stale.Load()
+	s.Elsewhere, s.Held = n.elsewhere.Load(), n.held.Load()
+	s.Failure = n.failure.Load()
+	return s
+}
+
+// Contents returns at most n requests of each kind, to look into a controller that is
+// stuck. While it does not run it has none. It takes time in the order of n, and of
+// how many are parked.
+func (c *Controller) Contents(n int) (contents Contents) {
+	c.mu.Lock()
+	session := c.session
+	c.mu.Unlock()
+	if session != nil {
+		contents.Contents = session.queue.Contents(n)
+		for _, parked := range session.barrier.Contents(n) {
+			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write})
+		}
+	}
+	return contents
+}
+
 // counters are what a controller counts over all its runs.
 type counters struct {
 	successes, requeues, delays atomic.Uint64 // by what the reconciler asked for

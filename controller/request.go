@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
@@ -57,22 +56,3 @@ type Func func(ctx context.Context, req Request) (Result, error)
 
 // Reconcile calls f.
 func (f Func) Reconcile(ctx context.Context, req Request) (Result, error) { return f(ctx, req) }
-
-// Terminal marks an error after which to try again is no use: only a change of
-// something leads to the next reconcile. Terminal(nil) is nil.
-func Terminal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &terminal{err}
-}
-
-// IsTerminal reports whether err, or one that it wraps, was marked by Terminal.
-func IsTerminal(err error) bool {
-	_, ok := errors.AsType[*terminal](err)
-	return ok
-}
-
-type terminal struct{ error }
-
-func (t *terminal) Unwrap() error { return t.error }

@@ -295,3 +295,15 @@ func (s *subscription) unsynced() error {
 
 // errUnsynced is why a source is waited for that says nothing itself.
 var errUnsynced = errors.New("it has not synced yet")
+
+func (s *subscription) status() SourceStatus {
+	status := SourceStatus{
+		Name: s.source.String(), Optional: s.source.optional,
+		Synced: s.synced.Load(), Ended: s.finished.Load(),
+		Added: s.added.Load(), Failures: s.failures.Load(), Waiting: s.unsynced(),
+	}
+	if failure := s.failure.Load(); failure != nil {
+		status.Failure = *failure
+	}
+	return status
+}

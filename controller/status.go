@@ -3,9 +3,11 @@ package controller
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/throttle"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -125,42 +127,6 @@ func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	}{fields(s), text(s.Failure), text(s.Waiting)})
 }
 
-// Status returns the controller as it is now. The parts are read one after the
-// other, so that they may differ by what happened meanwhile.
-func (c *Controller) Status() Status {
-	c.mu.Lock()
-	s := Status{Name: c.name, State: c.state, Since: c.since}
-	session, sources := c.session, append([]*subscription(nil), c.sources...)
-	c.mu.Unlock()
-	if session != nil {
-		s.Queue = session.queue.Status()
-		s.Parked = session.barrier.Parked()
-	}
-	for _, source := range sources {
-		s.Sources = append(s.Sources, source.status())
-	}
-	n := &c.count
-	s.Concurrency, s.Active = c.opts.Concurrency, int(n.active.Load())
-	s.Successes, s.Requeues, s.RequeuesAfter = n.successes.Load(), n.requeues.Load(), n.delays.Load()
-	s.Errors, s.Terminal, s.Panics, s.Timeouts = n.errors.Load(), n.terminals.Load(), n.panics.Load(), n.timeouts.Load()
-	s.ParkedTotal, s.Stale = n.ownWrites.Parked.Load(), n.ownWrites.Stale.Load()
-	s.Elsewhere, s.Held = n.elsewhere.Load(), n.held.Load()
-	s.Failure = n.failure.Load()
-	return s
-}
-
-func (s *subscription) status() SourceStatus {
-	status := SourceStatus{
-		Name: s.source.String(), Optional: s.source.optional,
-		Synced: s.synced.Load(), Ended: s.finished.Load(),
-		Added: s.added.Load(), Failures: s.failures.Load(), Waiting: s.unsynced(),
-	}
-	if failure := s.failure.Load(); failure != nil {
-		status.Failure = *failure
-	}
-	return status
-}
-
 // View is a controller as those see it who look at several. Its methods may be called at
 // any time, from any goroutine.
 type View interface {
@@ -185,18 +151,51 @@ type Parked struct {
 	Write string    // what has not been seen
 }
 
-// Contents returns at most n requests of each kind, to look into a controller that is
-// stuck. While it does not run it has none. It takes time in the order of n, and of
-// how many are parked.
-func (c *Controller) Contents(n int) (contents Contents) {
-	c.mu.Lock()
-	session := c.session
-	c.mu.Unlock()
-	if session != nil {
-		contents.Contents = session.queue.Contents(n)
-		for _, parked := range session.barrier.Contents(n) {
-			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write})
-		}
+// MetricsProvider makes the Metrics of each controller. Package metrics has one for
+// Prometheus.
+type MetricsProvider interface {
+	// Register is called once by New, which fails if it panics or calls runtime.Goexit.
+	// The view may be used until Metrics.Stopped is called. All but durations is read from
+	// the view when it is wanted.
+	Register(c View) Metrics
+}
+
+// Metrics measures one controller. The workers call it concurrently. A panic or a
+// runtime.Goexit is logged and does not harm the controller.
+type Metrics interface {
+	// Started is called when Run begins. The view is the one that Register received: a
+	// controller may run again after it has stopped.
+	Started(c View)
+
+	// Stopped is called when Run ends, with the controller's last status. The controller
+	// can be freed once the view is dropped here.
+	Stopped(last Status)
+
+	// ReconcileTime receives the duration of a reconcile.
+	ReconcileTime(d time.Duration)
+}
+
+// guardedMetrics calls the Metrics of a user. It logs a panic or a runtime.Goexit, so that
+// neither ends a worker or blocks the end of Run. Nil does nothing.
+type guardedMetrics struct {
+	metrics Metrics
+	log     *slog.Logger
+	reports throttle.Log
+}
+
+func (m *guardedMetrics) started(c View)      { m.call(func() { m.metrics.Started(c) }) }
+func (m *guardedMetrics) stopped(last Status) { m.call(func() { m.metrics.Stopped(last) }) }
+
+func (m *guardedMetrics) reconcileTime(d time.Duration) {
+	m.call(func() { m.metrics.ReconcileTime(d) })
+}
+
+func (m *guardedMetrics) call(tell func()) {
+	if m == nil {
+		return
 	}
-	return contents
+	err := failure.Apart("the metrics", func() error { tell(); return nil })
+	if err != nil {
+		m.reports.Do(func(more int) { report(m.log.With("more", more), "the metrics failed", err) })
+	}
 }

@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/failure"
-	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/sharding"
-	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -134,14 +129,6 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	}
 }
 
-// retry is how to add again what has failed with err: after a back-off, and not before
-// the server wants it, if err says when. Up to a quarter is added to that, because the
-// server asks many at once.
-func retry(err error) workqueue.AddOptions {
-	asked, _ := source.RetryAfter(err)
-	return workqueue.AddOptions{RateLimited: true, After: asked + jitter.Below(asked/4)}
-}
-
 // ended reports whether err is the end of the run.
 func (s *session) ended(err error) bool {
 	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
@@ -180,28 +167,4 @@ func (c *Controller) failed(a *attempt, err error) {
 		c.opts.Flight.Or().Crashing()
 		panic(fmt.Sprintf("controller %s: %s\n%s", c.name, f.Error(), p.Stack))
 	}
-}
-
-// isConflict reports whether err is a conflict, and nothing else is joined to it.
-func isConflict(err error) bool {
-	if joined, ok := errors.AsType[interface {
-		error
-		Unwrap() []error
-	}](err); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(one error) bool { return !isConflict(one) })
-	}
-	return apierrors.IsConflict(err)
-}
-
-// report logs an error, with its stack where it was a panic.
-func report(logger *slog.Logger, message string, err error) {
-	reportAt(logger, slog.LevelError, message, err)
-}
-
-func reportAt(logger *slog.Logger, level slog.Level, message string, err error) {
-	attrs := []any{"err", err}
-	if p, ok := errors.AsType[*failure.PanicError](err); ok {
-		attrs = append(attrs, "stack", string(p.Stack))
-	}
-	logger.Log(context.Background(), level, message, attrs...)
 }
