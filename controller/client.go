@@ -115,18 +115,14 @@ type Watchable interface {
 }
 
 // Owned is the source Owns(c.Informer(), owner).
-func (c *Client[T]) Owned(owner Kind) Source { return c.of.ownedSource(owner) }
-
-func (c *client) ownedSource(owner Kind) Source {
-	return ownersSource(c.informer, c.declared, owner, controls, gate{})
+func (c *Client[T]) Owned(owner Kind) Source {
+	return ownersSource(c.of.informer, c.of.declared, owner, controls, filter{})
 }
 
 // Awaited returns a source that asks for nothing and is waited for all the same: of a
 // kind that reconciles read, and whose changes lead to none.
-func (c *Client[T]) Awaited() Source { return c.of.awaited() }
-
-func (c *client) awaited() Source {
-	return handleSource(c.informer, c.declared, func(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }, gate{})
+func (c *Client[T]) Awaited() Source {
+	return handleSource(c.of.informer, c.of.declared, addNothing, filter{})
 }
 
 // Mapping returns where the kind is served.

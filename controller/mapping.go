@@ -36,7 +36,7 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 			return nil, err
 		}
 		return anywhere(requests(ctx, o))
-	}, newGate(i, predicates))
+	}, newFilter(i, predicates))
 }
 
 // anywhere returns requests that may belong to any process.
@@ -49,14 +49,14 @@ func anywhere(reqs []Request, err error) ([]placed, error) {
 }
 
 // mapSource is a source that maps heads.
-func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placed, error), gate gate) Source {
+func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placed, error), f filter) Source {
 	s := informerSource(i, declared, nil, nil)
 	if i == nil {
 		return s
 	}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		m := &mapping{
-			ctx: ctx, in: in, requests: requests, admits: gate.admits,
+			ctx: ctx, in: in, requests: requests, admits: f.admits,
 			unmapped: make(map[object.Key]*unmapped),
 			retries:  workqueue.New(workqueue.Options[object.Key]{Name: in.session.controller.name + ": " + in.subscription.source.String()}),
 		}
@@ -67,7 +67,7 @@ func mapSource(i *sharedinformer.Informer[object.Object], declared string, reque
 		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head] { return m.handle }
 		return informerSource(i, declared, handler, m.synced).run(ctx, in)
 	}
-	return s.gated(gate.misuse)
+	return s.misused(f.misuse)
 }
 
 // MapFunc is Map for a function that needs nothing but the object and cannot fail.

@@ -49,8 +49,8 @@ func (s Source) Err() error {
 	return s.misuse
 }
 
-// gated returns the source with what is wrong with its predicates.
-func (s Source) gated(wrong error) Source {
+// misused returns the source with what is wrong with its predicates.
+func (s Source) misused(wrong error) Source {
 	s.misuse = cmp.Or(s.misuse, wrong)
 	return s
 }

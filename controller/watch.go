@@ -7,20 +7,16 @@ import (
 	"reflect"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	s := handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), addItself, newGate(i, predicates))
+	s := handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), addItself, newFilter(i, predicates))
 	s.role = reconciled
 	return s
 }
@@ -38,69 +34,7 @@ func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox
 	return nil
 }
 
-// Kind is something that knows where a kind is served: a *rest.Resource or a
-// *Client.
-type Kind interface {
-	Mapping(ctx context.Context) (discovery.Mapping, error)
-}
-
-// Owns returns a source that asks, when something happens to an object, for a
-// reconcile of the object of the kind owner that controls it: the one owner
-// reference that is marked as controller. When an object changes hands, both are
-// asked for. Whether owners have a namespace is learnt from the server; until
-// that succeeds it is tried again.
-func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), owner, controls, newGate(i, predicates))
-}
-
-// OwnsAny is Owns for every owner of the kind, whether it controls the object or
-// not. Where the informer holds a share of the objects, an owner that does not control
-// one hears of it only if that share has both.
-func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), owner, func(metav1.OwnerReference) bool { return true }, newGate(i, predicates))
-}
-
-func ownersSource(i *sharedinformer.Informer[object.Object], declared string, owner Kind, which func(metav1.OwnerReference) bool, gate gate) Source {
-	s := mapSource(i, declared, owners(owner, which, holdingOf(i)), gate)
-	s.role = owned
-	if absent(owner) {
-		return s.gated(errNoKind)
-	}
-	return s
-}
-
-// errNoKind: without a kind no owner can be told from others.
-var errNoKind = errors.New("the kind of the owners is nil: give Owns or OwnsAny a *Client or a *rest.Resource")
-
-// controls reports whether an owner controls what it owns.
-func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
-
-// owners maps an object to those of its owners that are of a kind, whatever the
-// version.
-func owners(kind Kind, which func(metav1.OwnerReference) bool, held *holding) func(context.Context, object.Head) ([]placed, error) {
-	return func(ctx context.Context, o object.Head) ([]placed, error) {
-		if len(o.GetOwnerReferences()) == 0 {
-			return nil, nil
-		}
-		mapping, err := kind.Mapping(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("owner of %s: %w", object.FormatKey(object.KeyOf(o)), err)
-		}
-		var reqs []placed
-		for _, r := range o.GetOwnerReferences() {
-			gv, err := schema.ParseGroupVersion(r.APIVersion)
-			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
-				continue // an API version that cannot be read names no kind of ours
-			}
-			req := Request{Key: object.Key{Name: r.Name}}
-			if mapping.Namespaced {
-				req.Namespace = o.GetNamespace()
-			}
-			reqs = append(reqs, placed{req, held.ownerHome(o, r)})
-		}
-		return reqs, nil
-	}
-}
+func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }
 
 // Handle returns a source that calls a function for whatever happens to an
 // object of an informer and passes every predicate: one call at a time, in the
@@ -116,11 +50,11 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 			return err
 		}
 		return handle(ctx, told, in)
-	}, newGate(i, predicates))
+	}, newFilter(i, predicates))
 }
 
 // handleSource is a source that is told of heads.
-func handleSource(i *sharedinformer.Informer[object.Object], declared string, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, gate gate) Source {
+func handleSource(i *sharedinformer.Informer[object.Object], declared string, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, f filter) Source {
 	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[object.Head] {
 		return func(_ context.Context, e sharedinformer.Event[object.Head]) error {
 			otherwise := func() {
@@ -128,7 +62,7 @@ func handleSource(i *sharedinformer.Informer[object.Object], declared string, ha
 					in.Failed(err)
 				}
 			}
-			if ctx.Err() != nil || !gate.admits(in, e, otherwise) {
+			if ctx.Err() != nil || !f.admits(in, e, otherwise) {
 				return nil
 			}
 			err := errUnreturned
@@ -141,7 +75,7 @@ func handleSource(i *sharedinformer.Informer[object.Object], declared string, ha
 			return err
 		}
 	}
-	return informerSource(i, declared, handler, nil).gated(gate.misuse)
+	return informerSource(i, declared, handler, nil).misused(f.misuse)
 }
 
 // errUnreturned: the informer, which knows more, reports a panic and a runtime.Goexit of a handler.

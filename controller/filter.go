@@ -9,23 +9,23 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// gate is the predicates of a source, which are asked about heads. The zero gate admits all.
-type gate struct {
+// filter is the predicates of a source, which are asked about heads. The zero filter admits all.
+type filter struct {
 	heads  []func(sharedinformer.Event[object.Head]) bool
 	rest   func(sharedinformer.Event[object.Head]) (bool, error) // those that need the objects; nil for none
 	misuse error                                                 // why it cannot be used
 }
 
-func newGate[T object.Object](i *sharedinformer.Informer[T], predicates []Predicate[T]) gate {
-	g := gate{misuse: cmp.Or(nilAmong(predicates), lacking(i, needs(predicates)))}
+func newFilter[T object.Object](i *sharedinformer.Informer[T], predicates []Predicate[T]) filter {
+	f := filter{misuse: cmp.Or(nilAmong(predicates), lacking(i, needs(predicates)))}
 	heads, rest := sorted(bare(predicates))
 	for _, p := range heads {
-		g.heads = append(g.heads, p)
+		f.heads = append(f.heads, p)
 	}
 	if len(rest) > 0 {
-		g.rest = func(e sharedinformer.Event[object.Head]) (bool, error) { return passAll(i, e, rest) }
+		f.rest = func(e sharedinformer.Event[object.Head]) (bool, error) { return passAll(i, e, rest) }
 	}
-	return g
+	return f
 }
 
 // lacking says which field of some the cache of an informer does not keep, if any.
@@ -51,8 +51,8 @@ func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Ev
 
 // admits reports whether an event passes. What cannot be judged passes, and is a failure of
 // the source. Where a predicate ends the goroutine, otherwise is called.
-func (g gate) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
-	if len(g.heads) == 0 && g.rest == nil {
+func (f filter) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
+	if len(f.heads) == 0 && f.rest == nil {
 		return true
 	}
 	var err error
@@ -67,19 +67,19 @@ func (g gate) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise f
 		in.Failed(exited)
 		otherwise()
 	})
-	pass, err = g.passes(e)
+	pass, err = f.passes(e)
 	guard.Returned()
 	return pass
 }
 
-func (g gate) passes(e sharedinformer.Event[object.Head]) (bool, error) {
-	for _, pass := range g.heads {
+func (f filter) passes(e sharedinformer.Event[object.Head]) (bool, error) {
+	for _, pass := range f.heads {
 		if !pass(e) {
 			return false, nil
 		}
 	}
-	if g.rest == nil {
+	if f.rest == nil {
 		return true, nil
 	}
-	return g.rest(e)
+	return f.rest(e)
 }
