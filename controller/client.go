@@ -2,16 +2,12 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/factory"
-	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -56,10 +52,10 @@ type client struct {
 	owned    bool          // what is written is to have owner
 	owner    object.Object // may be nil all the same, by mistake
 
-	// within is called before a write to a subresource of the object under key. It returns a
+	// parentWrites is called before a write to a subresource of the object under key. It returns a
 	// function that says what the cache of the object has to see of the write, given the answer.
 	// It is nil if the client is not that of a subresource.
-	within func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
+	parentWrites func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
 }
 
 // NewClient returns a client that reads from an informer, or from the resource where
@@ -95,6 +91,72 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 	}
 	return NewClient(factory.InformerWith(f, of), resource)
 }
+
+// OwnedBy returns the client for what owner controls. What it creates, updates, applies
+// or makes by CreateOrUpdate gets owner as its controller, as by
+// SetControllerReference with the scheme of the client: Owns finds it, and the garbage
+// collector deletes it when owner is gone. Where that cannot be, the write fails, with an
+// *AlreadyOwnedError where another object has it. It cannot be either where owner is nil.
+// Patches, the status and deletions are as they were.
+//
+// owner is not changed. It may come from a cache.
+func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
+	return clientOf(c.informer, c.resource, c.of.ownedBy(owner))
+}
+
+func (c *client) ownedBy(owner object.Object) *client {
+	owned := *c
+	owned.owner, owned.owned = owner, true
+	return &owned
+}
+
+// SubresourceFor returns a client for a subresource of what c writes to, whose body is of
+// another type than the object: "scale" of type *autoscalingv1.Scale, "eviction" of
+// *policyv1.Eviction, "binding" of *corev1.Binding. See rest.SubresourceFor.
+//
+//	scales := controller.SubresourceFor[*autoscalingv1.Scale](deployments, "scale")
+//	scale, err := scales.Read(ctx, key)
+//	_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
+//
+// No cache has subresources: the client is as that of a kind that bypasses it, so that Read
+// asks the server. What a reconcile writes through it is in the cache of c when the same
+// request is reconciled again, as what it writes through c is: where the answer names a
+// resource version, as that of a scale does; and for an eviction, as for Client.Delete. Of a
+// binding the answer says no more than that it is done, so that the cache may have it later.
+func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
+	r := rest.SubresourceFor[S](c.resource, name)
+	return clientOf(nil, r, &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)})
+}
+
+// writesBy returns client.parentWrites of a subresource of c, nil if the kind bypasses the cache.
+func (c *client) writesBy(subresource string) func(object.Key) func(object.Object) (ownwrites.Write, bool) {
+	if c.informer == nil {
+		return nil
+	}
+	return func(key object.Key) func(object.Object) (ownwrites.Write, bool) {
+		uid, cached := c.cache().UID(key)
+		return func(o object.Object) (w ownwrites.Write, ok bool) {
+			switch {
+			case !cached: // it may never get there
+				return w, false
+			case o.GetResourceVersion() != "":
+				return c.cache().Version(key, o.GetResourceVersion()), true
+			case subresource == "eviction" && !isDryRun(o):
+				return c.cache().Deletion(key, uid), true
+			}
+			return w, false
+		}
+	}
+}
+
+// isDryRun reports whether an eviction says so itself.
+func isDryRun(o object.Object) bool {
+	eviction, ok := o.(*policyv1.Eviction)
+	return ok && eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
+}
+
+// cache is where the next reconcile has to find the writes, for a kind that does not bypass it.
+func (c *client) cache() ownwrites.Cache { return ownwrites.Of(c.informer) }
 
 // Informer returns what is read from, and what sources are made of. It is nil for a
 // kind that bypasses the cache.
@@ -135,103 +197,3 @@ func (c *Client[T]) String() string { return c.of.String() }
 
 // String implements fmt.Stringer; see Client.String.
 func (c *client) String() string { return c.resource.String() }
-
-// Cache returns the cache; for its ways to read see indexer.Reader. It panics for a
-// kind that bypasses the cache.
-func (c *Client[T]) Cache() indexer.Reader[T] {
-	c.of.mustBeCached()
-	return c.informer.Cache()
-}
-
-func (c *client) mustBeCached() {
-	if c.informer == nil {
-		panic(fmt.Sprintf("%s: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource", c))
-	}
-}
-
-// Read returns the object under key: the cached one, which is shared and must not be
-// changed, or, of a kind that bypasses the cache, the server's. Where there is none
-// it fails so that apierrors.IsNotFound says so. It fails otherwise where it cannot know:
-//
-//   - with sharedinformer.ErrNotSynced and why, if the cache does not have the list of the
-//     namespace, and may not have the object yet;
-//   - with sharedinformer.ErrNotWatched, where the cache has other namespaces. It is Terminal;
-//   - with shard.ErrLost or shard.ErrMoved, where the objects are shared (factory.Scope.Shard), and
-//     ctx is that of a reconcile whose slot, or whose object, may be another process's by now.
-//
-// A kind that the server does not serve has no objects.
-func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
-	return as[T](c.of.readWhole(ctx, key))
-}
-
-// cache is what the next reconcile has to find the writes in, for a kind that does not bypass it.
-func (c *client) cache() ownwrites.Cache { return ownwrites.Of(c.informer) }
-
-// as returns an object as one of type T.
-func as[T object.Object](o object.Object, err error) (T, error) {
-	typed, _ := o.(T)
-	return typed, err
-}
-
-// readWhole is Client.Read.
-func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, error) {
-	var why error
-	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
-		why = c.informer.Unsynced() // before the look: it may sync at any moment
-	}
-	o, err := c.read(ctx, key)
-	if err != nil && why != nil {
-		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, why)
-	}
-	if c.informer != nil && apierrors.IsNotFound(err) {
-		if why := c.unknown(ctx, key); why != nil {
-			return o, fmt.Errorf("read %s %s: %w", c, object.FormatKey(key), why)
-		}
-	}
-	return o, err
-}
-
-// unknown says why what a read in ctx did not find may be there all the same, nil if it is not. It
-// is asked after the read: what the cache lets go of it has let go of before.
-func (c *client) unknown(ctx context.Context, key object.Key) error {
-	if !c.informer.Watches(key.Namespace) {
-		return Terminal(sharedinformer.ErrNotWatched)
-	}
-	w := workOf(ctx)
-	if w == nil || c.informer.Scope().Share != w.Share {
-		return nil
-	}
-	return w.lacks(c.informer, key)
-}
-
-// read is Client.Read from a cache that may be taken as it is.
-func (c *client) read(ctx context.Context, key object.Key) (object.Object, error) {
-	if c.informer == nil {
-		return c.resource.Get(ctx, key, metav1.GetOptions{})
-	}
-	c.mustBeCached()
-	o, ok := c.informer.Cache().Get(key)
-	if !ok {
-		if head, is := c.informer.Heads().Get(key); is { // and cannot be opened
-			return c.informer.Open(head)
-		}
-		kind := c.resource.Kind()
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(key))
-	}
-	return o, nil
-}
-
-// Get returns the cached object under key. It is shared and must not be changed.
-// That there is none means nothing as long as the cache is not synced; see Client. For
-// more ways to read see Cache.
-func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
-
-// Copy returns a copy of the cached object under key, which may be changed.
-func (c *Client[T]) Copy(key object.Key) (o T, ok bool) {
-	if o, ok = c.Cache().Get(key); ok {
-		o = copyOf(o)
-	}
-	return o, ok
-}
-
-func copyOf[T object.Object](o T) T { return o.DeepCopyObject().(T) }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -40,6 +41,13 @@ const (
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.of.createOrUpdate(ctx, o, onObjects(change)))
+}
+
+// mustChange is called by what the user calls.
+func mustChange[T object.Object](change func(T) error) {
+	if change == nil {
+		panic(failure.Place(2) + ": the function that is to change the object is nil")
+	}
 }
 
 // onObjects returns a function that changes objects of any type.

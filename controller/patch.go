@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/mergepatch"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -42,13 +42,6 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.of.patchBy(ctx, o, onObjects(change), true))
-}
-
-// mustChange is called by what the user calls.
-func mustChange[T object.Object](change func(T) error) {
-	if change == nil {
-		panic(failure.Place(2) + ": the function that is to change the object is nil")
-	}
 }
 
 func (c *client) patchBy(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
@@ -99,4 +92,94 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 		mergepatch.Carry(differences, o.GetResourceVersion())
 	}
 	return json.Marshal(differences)
+}
+
+// PatchStatus sends what change does to the status of o, and nothing where it
+// does nothing. change is called with a copy of o, which may come from the cache.
+// What differs elsewhere than in the status is not sent. It returns the object as
+// it is then; o itself if nothing was sent.
+//
+// It is a JSON merge patch (RFC 7386) of the status subresource without a
+// resource version: others may write other fields of the status at the same time,
+// and of a field or a list that both write the last stays. Where that is not
+// good enough, use PatchStatusLocked.
+//
+// A part of the status in which nothing was set before is sent whole. Fields in it that Go
+// writes although they are zero, for want of omitempty, may be required, and the server may not
+// have them. Since others may have set them meanwhile, a patch that has such a field carries the
+// resource version of o, and fails with a conflict (apierrors.IsConflict) where o is not the
+// latest. No other patch does.
+//
+// Where the cache has parts of the status, or what a transform made of it, that is
+// refused, as in Client.Update: a list that is sent replaces the one that is there.
+func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
+	return did[T](c.of.patchStatus(ctx, o, onObjects(change), false))
+}
+
+// PatchStatusLocked is PatchStatus with the resource version of o, as PatchLocked is Patch with
+// it: it fails with a conflict (apierrors.IsConflict) if o is not the latest. Use it where replicas
+// share the work, and a status must not land over that of a later owner: a replica that was
+// suspended in the middle of a write sends it when it wakes.
+func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
+	return did[T](c.of.patchStatus(ctx, o, onObjects(change), true))
+}
+
+func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
+	if err := c.given("patch the status of", o); err != nil {
+		return o, Unchanged, err
+	}
+	if c.informer != nil && (c.informer.Altered() || !c.informer.Kept().KeepsAll("status")) {
+		if err := c.whole("patch the status of", o); err != nil {
+			return o, Unchanged, err
+		}
+	}
+	patch, err := statusPatch(o, change, locked)
+	if err != nil || patch == nil {
+		return o, Unchanged, err
+	}
+	patched, err := c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), nil)(c.resource.Subresource("status").Patch(ctx, object.KeyOf(o), types.MergePatchType, patch, metav1.PatchOptions{}))
+	return outcome(o, patched, DidUpdate, err)
+}
+
+// statusPatch is what PatchStatus sends; nil for nothing.
+func statusPatch(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
+	wanted := copyOf(o)
+	if err := change(wanted); err != nil {
+		return nil, err
+	}
+	before, err := statusOf(o)
+	if err != nil {
+		return nil, err
+	}
+	after, err := statusOf(wanted)
+	if err != nil {
+		return nil, err
+	}
+	differences, zeros := mergepatch.Between(map[string]any{"status": before}, map[string]any{"status": after}, reflect.TypeOf(o), true)
+	if len(differences) == 0 {
+		return nil, nil
+	}
+	if locked || zeros {
+		mergepatch.Carry(differences, o.GetResourceVersion())
+	}
+	return json.Marshal(differences)
+}
+
+// statusOf returns the status of o as JSON has it.
+func statusOf(o object.Object) (map[string]any, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	}
+	var parts struct {
+		Status map[string]any `json:"status"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber() // an int64 has no place in a float64
+	if err := decoder.Decode(&parts); err != nil {
+		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	}
+	return parts.Status, nil
 }

@@ -169,9 +169,9 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	if a == nil || len(dryRun) > 0 {
 		return func(o object.Object, err error) (object.Object, error) { return o, err }
 	}
-	within := func(object.Object) (w ownwrites.Write, ok bool) { return w, false }
-	if c.within != nil {
-		within = c.within(key)
+	ofParent := func(object.Object) (w ownwrites.Write, ok bool) { return w, false }
+	if c.parentWrites != nil {
+		ofParent = c.parentWrites(key)
 	}
 	return func(o object.Object, err error) (object.Object, error) {
 		if err != nil {
@@ -180,7 +180,7 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 			}
 			return o, err
 		}
-		if w, ok := within(o); ok {
+		if w, ok := ofParent(o); ok {
 			a.writes.Add(w)
 		}
 		if c.informer != nil {
@@ -228,4 +228,33 @@ func (c *client) whole(verb string, o object.Object) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s %s: the cache has %s, which would replace the whole: use Patch or Apply", verb, c, object.FormatKey(object.KeyOf(o)), has)
+}
+
+// adopt returns o with the client's owner, in a copy where that changes it.
+func (c *client) adopt(o object.Object) (object.Object, error) {
+	if !c.owned || absent(o) || !absent(c.owner) && Controls(c.owner, o) {
+		return o, nil // to write nothing is refused elsewhere
+	}
+	adopted := copyOf(o)
+	if err := SetControllerReference(c.owner, adopted, c.resource.Client().Scheme()); err != nil {
+		return o, err
+	}
+	return adopted, nil
+}
+
+// disowned is the error of an apply of o. Where the server refuses a second controller, it says
+// which is the first: o was made by the caller, and does not tell.
+func (c *client) disowned(ctx context.Context, o object.Object, err error) error {
+	if !c.owned || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
+		return err
+	}
+	there, failed := c.resource.Get(ctx, object.KeyOf(o), metav1.GetOptions{})
+	if failed != nil {
+		return err
+	}
+	other := metav1.GetControllerOfNoCopy(there)
+	if other == nil || other.UID == c.owner.GetUID() {
+		return err
+	}
+	return &AlreadyOwnedError{Object: there, Owner: *other}
 }
