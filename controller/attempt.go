@@ -18,6 +18,7 @@ type attempt struct {
 	number     int
 	reasons    reasons
 	slow       atomic.Bool // the log has named it
+	slot       *slotWork   // nil if the controller works on everything
 	writes     ownwrites.Writes
 }
 

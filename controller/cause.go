@@ -78,11 +78,11 @@ type causes struct {
 // reasons are the causes of one request. Most requests have one, and most of
 // these are about the object that the request names.
 type reasons struct {
-	typ    CauseType
-	source *subscription
-	others *[]Cause // the first too, where it is about another object
-	home   home
-	urgent bool // one of them goes before what only initial lists ask for
+	typ       CauseType
+	source    *subscription
+	others    *[]Cause // the first too, where it is about another object
+	placement placement
+	urgent    bool // one of them goes before what only initial lists ask for
 }
 
 // priority is that of the request in the queue.
@@ -95,16 +95,16 @@ func (r reasons) priority() int {
 
 // add notes a cause of req, and where req belongs, if the cause tells. What a reconcile
 // asks for again may be another one by now: where that belongs, others have said.
-func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at home, urgent bool) {
+func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at placement, urgent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.of[req]
 	again := typ == Failed || typ == Requeued
-	if !at.known || again && r.home.known {
-		at = r.home
+	if !at.known || again && r.placement.known {
+		at = r.placement
 	}
-	if at.fate == untold {
-		at.fate = r.home.fate
+	if at.existence == untold {
+		at.existence = r.placement.existence
 	}
 	urgent = urgent || r.urgent
 	switch {
@@ -112,7 +112,7 @@ func (c *causes) add(req Request, typ CauseType, source *subscription, about obj
 		r = reasons{typ: typ, source: source}
 	case !known:
 		r = reasons{others: &[]Cause{newCause(typ, source, about)}}
-	case r.typ == typ && r.source == source && about == req.Key && r.home == at && r.urgent == urgent:
+	case r.typ == typ && r.source == source && about == req.Key && r.placement == at && r.urgent == urgent:
 		return
 	case r.typ == typ && r.source == source && about == req.Key:
 	default:
@@ -126,16 +126,16 @@ func (c *causes) add(req Request, typ CauseType, source *subscription, about obj
 	if c.of == nil {
 		c.of = make(map[Request]reasons)
 	}
-	r.home, r.urgent = at, urgent
+	r.placement, r.urgent = at, urgent
 	c.of[req] = r
 	c.most = max(c.most, len(c.of))
 }
 
-// home returns where req belongs, as far as its causes tell.
-func (c *causes) home(req Request) home {
+// placement returns where req belongs, as far as its causes tell.
+func (c *causes) placement(req Request) placement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.of[req].home
+	return c.of[req].placement
 }
 
 // priority returns that with which req is queued again before anybody took its causes.

@@ -30,7 +30,7 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), func(ctx context.Context, head object.Head) ([]placed, error) {
+	return mapSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), func(ctx context.Context, head object.Head) ([]placedRequest, error) {
 		o, err := i.Open(head)
 		if err != nil {
 			return nil, err
@@ -40,8 +40,8 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 }
 
 // anywhere returns requests that may belong to any process.
-func anywhere(reqs []Request, err error) ([]placed, error) {
-	all := make([]placed, len(reqs))
+func anywhere(reqs []Request, err error) ([]placedRequest, error) {
+	all := make([]placedRequest, len(reqs))
 	for n, req := range reqs {
 		all[n].Request = req
 	}
@@ -49,7 +49,7 @@ func anywhere(reqs []Request, err error) ([]placed, error) {
 }
 
 // mapSource is a source that maps heads.
-func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placed, error), f filter) Source {
+func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placedRequest, error), f filter) Source {
 	s := informerSource(i, declared, nil, nil)
 	if i == nil {
 		return s
@@ -82,7 +82,7 @@ func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) 
 type mapping struct {
 	ctx      context.Context
 	in       *Inbox
-	requests func(context.Context, object.Head) ([]placed, error)
+	requests func(context.Context, object.Head) ([]placedRequest, error)
 	admits   func(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) bool
 	retries  *workqueue.Queue[object.Key]
 
@@ -184,7 +184,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 			}
 		}
 		for _, req := range reqs {
-			m.in.add(u.typ, key, req.Request, req.home)
+			m.in.add(u.typ, key, req.Request, req.placement)
 		}
 		u.states = u.states[1:]
 	}
@@ -192,7 +192,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 }
 
 // call turns a panic of the function into an error.
-func (m *mapping) call(o object.Head, exited func(error)) (reqs []placed, err error) {
+func (m *mapping) call(o object.Head, exited func(error)) (reqs []placedRequest, err error) {
 	guard := failure.Guard{In: "map function"}
 	defer guard.End(&err, exited)
 	reqs, err = m.requests(m.ctx, o)

@@ -37,7 +37,7 @@ func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predica
 }
 
 func ownersSource(i *sharedinformer.Informer[object.Object], declared string, owner Kind, which func(metav1.OwnerReference) bool, f filter) Source {
-	s := mapSource(i, declared, owners(owner, which, holdingOf(i)), f)
+	s := mapSource(i, declared, owners(owner, which, shardedCacheOf(i)), f)
 	s.role = owned
 	if absent(owner) {
 		return s.misused(errNoKind)
@@ -53,8 +53,8 @@ func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.C
 
 // owners maps an object to those of its owners that are of a kind, whatever the
 // version.
-func owners(kind Kind, which func(metav1.OwnerReference) bool, held *holding) func(context.Context, object.Head) ([]placed, error) {
-	return func(ctx context.Context, o object.Head) ([]placed, error) {
+func owners(kind Kind, which func(metav1.OwnerReference) bool, held *shardedCache) func(context.Context, object.Head) ([]placedRequest, error) {
+	return func(ctx context.Context, o object.Head) ([]placedRequest, error) {
 		if len(o.GetOwnerReferences()) == 0 {
 			return nil, nil
 		}
@@ -62,7 +62,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool, held *holding) fu
 		if err != nil {
 			return nil, fmt.Errorf("owner of %s: %w", object.FormatKey(object.KeyOf(o)), err)
 		}
-		var reqs []placed
+		var reqs []placedRequest
 		for _, r := range o.GetOwnerReferences() {
 			gv, err := schema.ParseGroupVersion(r.APIVersion)
 			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
@@ -72,7 +72,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool, held *holding) fu
 			if mapping.Namespaced {
 				req.Namespace = o.GetNamespace()
 			}
-			reqs = append(reqs, placed{req, held.ownerHome(o, r)})
+			reqs = append(reqs, placedRequest{req, held.ownerPlacement(o, r)})
 		}
 		return reqs, nil
 	}

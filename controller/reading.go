@@ -72,11 +72,11 @@ func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
 		return Terminal(sharedinformer.ErrNotWatched)
 	}
-	w := workOf(ctx)
-	if w == nil || c.informer.Scope().Share != w.Share {
+	a := attemptOf(ctx)
+	if a == nil || a.slot == nil || c.informer.Scope().Share != a.slot.Share {
 		return nil
 	}
-	return w.lacks(c.informer, key)
+	return a.slot.lacks(c.informer, key)
 }
 
 // read is Client.Read from a cache that may be taken as it is.

@@ -107,7 +107,7 @@ func (s *session) awaitSources() bool {
 }
 
 // ask queues a request and notes why, where it belongs, and whether it is urgent.
-func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, at home, urgent bool, opts workqueue.AddOptions) {
+func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, at placement, urgent bool, opts workqueue.AddOptions) {
 	s.causes.add(req, typ, source, about, at, urgent)
 	s.asked(req, typ, source, about, opts.After)
 	opts.Priority = reasons{urgent: urgent}.priority()

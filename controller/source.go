@@ -28,7 +28,7 @@ type Source struct {
 	misuse   error                       // why it can never work
 	place    string                      // file:line of the caller; empty is that of Watch
 	role     role
-	holding  *holding // nil where its informer, if it has one, holds everything
+	sharded  *shardedCache // nil where its informer, if it has one, holds everything
 }
 
 // role is what the objects of a source are to the reconciler.
@@ -162,12 +162,12 @@ type Inbox struct {
 // Add asks for reconciles because of something that happened to an object.
 func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
 	for _, req := range reqs {
-		in.add(typ, about, req, home{})
+		in.add(typ, about, req, placement{})
 	}
 }
 
 // add is Add of a request that belongs somewhere.
-func (in *Inbox) add(typ CauseType, about object.Key, req Request, at home) {
+func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement) {
 	if in.ctx.Err() != nil {
 		return
 	}

@@ -24,10 +24,10 @@ func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 	if !movedAway(e) {
 		key := object.KeyOf(e.Object)
-		at := in.subscription.source.holding.home(e.Object)
-		at.fate = there
+		at := in.subscription.source.sharded.placement(e.Object)
+		at.existence = present
 		if e.Type == sharedinformer.Delete {
-			at.fate = deleted
+			at.existence = gone
 		}
 		in.add(causeOf(e), key, Request{Key: key}, at)
 	}
@@ -89,7 +89,7 @@ func informerSource(i *sharedinformer.Informer[object.Object], declared string, 
 		s.misuse = errUncached
 		return s
 	}
-	s := Source{name: i.Name, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, holding: holdingOf(i)}
+	s := Source{name: i.Name, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i)}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		synced := synced
 		if synced == nil {

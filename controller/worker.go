@@ -49,22 +49,25 @@ func (s *session) turn(req Request) {
 		return
 	}
 	c := s.controller
-	working, leave, err := s.enter(req)
-	switch {
-	case err != nil:
-		s.unentered(req, err)
-		return
-	case working == nil:
+	slot, entered, failed := s.enter(req)
+	if !entered && failed == nil {
 		return
 	}
-	defer leave()
 	a := &attempt{
-		Context: working, controller: c, request: req, id: rand.Uint64(),
+		Context: s.ctx, controller: c, request: req, id: rand.Uint64(), slot: slot,
 		number: s.streaks.next(req), reasons: s.causes.take(req),
 	}
 	began := time.Now()
 	s.taken(a, began)
 	c.count.active.Add(1)
+	if failed != nil {
+		s.settle(a, Result{}, failed, time.Since(began))
+		return
+	}
+	if slot != nil {
+		a.Context = slot.Context
+		defer s.leave(slot)
+	}
 	defer s.attended(a, s.attend(a), began)
 	result, err := c.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
 	s.settle(a, result, err, time.Since(began))
@@ -110,18 +113,18 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		c.failed(a, err)
 		s.streaks.failed(req, a.number)
 		again = retry(err)
-		s.ask(req, Failed, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
+		s.ask(req, Failed, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.RequeueAfter > 0:
 		c.count.delays.Add(1)
 		s.streaks.end(req)
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
-		s.ask(req, Requeued, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
+		s.ask(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.Requeue, result.RequeueAfter < 0:
 		c.count.requeues.Add(1)
 		s.streaks.end(req)
 		again.RateLimited = true
-		s.ask(req, Requeued, nil, req.Key, a.reasons.home, a.reasons.urgent, again)
+		s.ask(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	default:
 		c.count.successes.Add(1)
 		s.streaks.end(req)
