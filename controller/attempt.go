@@ -12,14 +12,14 @@ import (
 // attempt is one call of the reconciler, and the context that it gets.
 type attempt struct {
 	context.Context
-	controller *Controller
-	request    Request
-	id         uint64
-	number     int
-	reasons    reasons
-	slow       atomic.Bool // the log has named it
-	slot       *slotWork   // nil if the controller works on everything
-	writes     ownwrites.Writes
+	core    *core
+	request Request
+	id      uint64
+	number  int
+	reasons reasons
+	slow    atomic.Bool // the log has named it
+	slot    *slotWork   // nil if the controller works on everything
+	writes  ownwrites.Writes
 }
 
 type attemptKey struct{}
@@ -80,6 +80,6 @@ func Logger(ctx context.Context) *slog.Logger {
 }
 
 func (a *attempt) logger() *slog.Logger {
-	return a.controller.opts.Logger.With("controller", a.controller.name, "request", a.request.String(),
+	return a.core.opts.Logger.With("controller", a.core.name, "request", a.request.String(),
 		"reconcile", strconv.FormatUint(a.id, 16), "attempt", a.number)
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -78,10 +79,10 @@ type causes struct {
 // reasons are the causes of one request. Most requests have one, and most of
 // these are about the object that the request names.
 type reasons struct {
-	typ       CauseType
-	source    *subscription
+	source    fmt.Stringer
 	others    *[]Cause // the first too, where it is about another object
 	placement placement
+	typ       CauseType
 	urgent    bool // one of them goes before what only initial lists ask for
 }
 
@@ -95,7 +96,7 @@ func (r reasons) priority() int {
 
 // add notes a cause of req, and where req belongs, if the cause tells. What a reconcile
 // asks for again may be another one by now: where that belongs, others have said.
-func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at placement, urgent bool) {
+func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.of[req]
@@ -179,10 +180,10 @@ func (r reasons) list(req Request) []Cause {
 	return all
 }
 
-func newCause(typ CauseType, source *subscription, about object.Key) Cause {
+func newCause(typ CauseType, source fmt.Stringer, about object.Key) Cause {
 	c := Cause{Type: typ, Object: about}
 	if source != nil {
-		c.Source = source.source.String()
+		c.Source = source.String()
 	}
 	return c
 }

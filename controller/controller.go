@@ -5,43 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
-	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/internal/printable"
-)
-
-// Errors of the making and the life of a controller.
-var (
-	// ErrRunning: Run was called while it runs, of a controller or of Events.
-	ErrRunning = errors.New("it runs already")
-	// ErrNoSource: Run was called before Watch: nothing would ever ask for a
-	// reconcile. One whose sources all come later begins with a Channel.
-	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")
-	// ErrWaiting: the controller reconciles nothing, because a source is not
-	// synced. The error that wraps it says which and why.
-	ErrWaiting = errors.New("waiting")
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Controller calls a Reconciler for what its sources ask for. Make it with New.
 type Controller struct {
-	name       string
-	reconciler Reconciler
-	opts       Options
-	count      counters
-	metrics    *guardedMetrics // nil if there are none
-	track      *flight.Track
+	core
+	sources sourceList
 
-	mu      sync.Mutex // guards all below; the locks of the queue and of causes may be taken under it
-	sources []*subscription
-	session *session // nil while not running
+	mu      sync.Mutex // guards all below; the locks of the queue, of causes and of sources may be taken under it
+	session *session   // nil while not running
 	state   State
 	since   time.Time // of state
 }
@@ -61,7 +42,11 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("controller %s: %w", name, err)
 	}
-	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
+	c := &Controller{
+		core:    core{name: name, reconciler: r, opts: opts},
+		sources: sourceList{changed: make(chan struct{}, 1)},
+		since:   time.Now(),
+	}
 	c.track = opts.Flight.Or().Track(flight.Label{Role: flight.Controller, Name: name})
 	if opts.Metrics != nil {
 		var r Metrics
@@ -88,11 +73,11 @@ func (c *Controller) Name() string { return c.name }
 // when all that belonged to the source has ended. It may be called more than
 // once, also from inside the source.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
-	s := &subscription{source: source, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
+	s := &subscription{source: source, poke: c.sources.poke, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
 	close(s.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sources = append(c.sources, s)
+	c.sources.add(s)
 	if c.session != nil {
 		c.session.begin(s)
 	}
@@ -102,13 +87,11 @@ func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})
 func (c *Controller) remove(s *subscription) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sources = slices.DeleteFunc(c.sources, func(other *subscription) bool { return other == s })
+	c.sources.remove(s)
 	if s.cancel != nil {
 		s.cancel()
 	}
-	if c.session != nil {
-		c.session.poke() // it may have been what all waits for
-	}
+	c.sources.poke() // it may have been the one that all waits for
 	return s.ended
 }
 
@@ -147,12 +130,12 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	if c.session != nil {
 		return nil, fmt.Errorf("controller %s: %w", c.name, ErrRunning)
 	}
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	c.session = newSession(ctx, c)
+	c.session = newSession(ctx, &c.core, &c.sources)
 	c.state, c.since = Waiting, time.Now()
-	for _, s := range c.sources {
+	for _, s := range c.sources.all() {
 		c.session.begin(s)
 	}
 	return c.session, nil
@@ -161,19 +144,13 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 // Err says why the controller can never run with the sources that it has, or with none:
 // Run fails with it. It is nil if the controller may run.
 func (c *Controller) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err()
-}
-
-// err is Err, under mu.
-func (c *Controller) err() error {
-	if len(c.sources) == 0 {
+	all := c.sources.all()
+	if len(all) == 0 {
 		return fmt.Errorf("controller %s: %w", c.name, ErrNoSource)
 	}
 	var misuse []error
-	for _, s := range c.sources {
-		if err := c.misuse(s); err != nil {
+	for _, s := range all {
+		if err := c.sources.misuse(s); err != nil {
 			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
 		}
 	}
@@ -202,28 +179,12 @@ func (c *Controller) enter(state State) {
 // ErrWaiting and names each source that is waited for, with its reason.
 func (c *Controller) Ready() error {
 	c.mu.Lock()
-	state, sources := c.state, slices.Clone(c.sources)
+	state := c.state
 	c.mu.Unlock()
 	if state == Running {
 		return nil
 	}
-	var why []error
-	for _, s := range sources {
-		if err := s.waiting(); err != nil {
-			why = append(why, err)
-		}
-	}
-	if state != Waiting || len(why) == 0 {
-		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)
-	}
-	return fmt.Errorf("controller %s: %w for %w", c.name, ErrWaiting, errors.Join(why...))
-}
-
-// unsynced reports whether a source is to be waited for.
-func (c *Controller) unsynced() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.sources, func(s *subscription) bool { return !s.synced.Load() })
+	return c.notReady(state, c.sources.waiting())
 }
 
 // Status returns the controller as it is now. The parts are read one after the
@@ -231,13 +192,13 @@ func (c *Controller) unsynced() bool {
 func (c *Controller) Status() Status {
 	c.mu.Lock()
 	s := Status{Name: c.name, State: c.state, Since: c.since}
-	session, sources := c.session, append([]*subscription(nil), c.sources...)
+	session := c.session
 	c.mu.Unlock()
 	if session != nil {
 		s.Queue = session.queue.Status()
 		s.Parked = session.barrier.Parked()
 	}
-	for _, source := range sources {
+	for _, source := range c.sources.all() {
 		s.Sources = append(s.Sources, source.status())
 	}
 	n := &c.count
@@ -266,13 +227,38 @@ func (c *Controller) Contents(n int) (contents Contents) {
 	return contents
 }
 
-// counters are what a controller counts over all its runs.
-type counters struct {
-	successes, requeues, delays atomic.Uint64 // by what the reconciler asked for
-	errors, terminals           atomic.Uint64 // terminals count as errors too
-	panics, timeouts            atomic.Uint64 // both count as errors too
-	ownWrites                   ownwrites.Counts
-	elsewhere, held             atomic.Uint64
-	active                      atomic.Int64
-	failure                     atomic.Pointer[Failure]
+// mostUnfinished is how many requests Unfinished names.
+const mostUnfinished = 10
+
+// Unfinished names the reconciles that have not returned for SlowReconcile or longer, the
+// longest first, at most ten. While the controller is stopping it names all that keep Run from
+// returning: every reconcile, and every source that has not ended.
+func (c *Controller) Unfinished() []string {
+	var all []string
+	c.mu.Lock()
+	session, stopping := c.session, c.state == Stopping
+	for _, sub := range c.sources.all() {
+		select {
+		case <-sub.ended:
+		default:
+			if stopping {
+				all = append(all, fmt.Sprintf("source %s (%s)", sub.source, sub.place))
+			}
+		}
+	}
+	c.mu.Unlock()
+	if session == nil {
+		return nil
+	}
+	now := time.Now()
+	for _, held := range session.queue.Contents(mostUnfinished).Running {
+		if took := now.Sub(held.Since); stopping || took >= SlowReconcile {
+			all = append(all, fmt.Sprintf("reconcile of %s for %s", held.Key, took.Round(time.Second)))
+		}
+	}
+	return all
 }
+
+// Share returns the share of the work that is this controller's: what the informer holds
+// that For was given. It is nil where the controller works on everything.
+func (c *Controller) Share() shard.Share { return shareOf(c.sources.all()) }

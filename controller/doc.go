@@ -60,7 +60,7 @@
 // Controller.mu and the lock of a queue, of causes, of the barrier of own writes, of a mapping and
 // of an attempt, Controller.mu is taken first and the others under none but it
 // and that of a mapping; under that of the barrier, those of queues, of causes and of caches
-// are. No lock is held while a reconciler or a predicate runs; a map function runs under the lock of its mapping, which orders its calls.
+// are. The lock of the list of sources may be taken under any of them, and none under it. No lock is held while a reconciler or a predicate runs; a map function runs under the lock of its mapping, which orders its calls.
 //
 // # Failure
 //

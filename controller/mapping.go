@@ -58,7 +58,7 @@ func mapSource(i *sharedinformer.Informer[object.Object], declared string, reque
 		m := &mapping{
 			ctx: ctx, in: in, requests: requests, admits: f.admits,
 			unmapped: make(map[object.Key]*unmapped),
-			retries:  workqueue.New(workqueue.Options[object.Key]{Name: in.session.controller.name + ": " + in.subscription.source.String()}),
+			retries:  workqueue.New(workqueue.Options[object.Key]{Name: in.core.name + ": " + in.subscription.source.String()}),
 		}
 		defer m.retries.ShutDown()
 		var retrying sync.WaitGroup

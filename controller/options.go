@@ -21,6 +21,10 @@ const (
 // that has waited longest, whatever its priority (L30).
 const InitialPriority = -100
 
+// SlowReconcile is how long a reconcile may take before the log and Controller.Unfinished
+// name it. Options.Timeout ends one that honours its context.
+const SlowReconcile = 5 * time.Second
+
 // Options configure a Controller. The zero value works.
 type Options struct {
 	// Concurrency is how many requests are reconciled at the same time. Default

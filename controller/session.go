@@ -8,8 +8,6 @@ import (
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/internal/throttle"
-	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // How long a controller waits for its sources before it says so, and between two
@@ -21,28 +19,20 @@ const (
 
 // session is one run of a controller: its queue and everything that it started.
 type session struct {
-	controller *Controller
+	*core
+	*requests
+	sources    *sourceList
 	ctx        context.Context
-	queue      *workqueue.Queue[Request]
-	causes     causes
 	barrier    *ownwrites.Barrier
-	early      early
-	streaks    streaks
+	namespaces namespaces
 	slow       throttle.Log //  reconciles that have not returned
 	waits      sharding.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
-	changed    chan struct{}  // a token: look again whether all sources are synced
 }
 
-func newSession(ctx context.Context, c *Controller) *session {
-	s := &session{
-		controller: c,
-		ctx:        ctx,
-		queue: workqueue.New(workqueue.Options[Request]{
-			Name: c.name, RateLimiter: c.opts.RateLimiter, FairEvery: c.opts.FairEvery, Metrics: c.opts.QueueMetrics, Timestamps: true,
-		}),
-		changed: make(chan struct{}, 1),
-	}
+func newSession(ctx context.Context, c *core, all *sourceList) *session {
+	s := &session{core: c, requests: newRequests(c), sources: all, ctx: ctx}
+	s.namespaces = namespaces{core: c, requests: s.requests, sources: all}
 	s.barrier = ownwrites.New(ctx, ownwrites.Options{
 		Controller: c.name, Patience: c.opts.Patience, Counts: &c.count.ownWrites, Logger: c.opts.Logger,
 		Again: func(req ownwrites.Request) { s.again(Request(req)) },
@@ -58,23 +48,15 @@ func (s *session) begin(sub *subscription) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan struct{})
-	sub.cancel, sub.ended, sub.misuse = cancel, ended, s.controller.misuse(sub)
+	sub.cancel, sub.ended, sub.misuse = cancel, ended, s.sources.misuse(sub)
 	sub.synced.Store(false)
 	sub.finished.Store(false)
-	in := &Inbox{subscription: sub, session: s, ctx: ctx}
+	in := &Inbox{core: s.core, requests: s.requests, subscription: sub, ctx: ctx}
 	s.tasks.Go(func() {
 		defer close(ended)
 		defer cancel()
 		sub.serve(ctx, in)
 	})
-}
-
-// poke lets awaitSources look again.
-func (s *session) poke() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
 }
 
 // awaitSources waits until every source is synced, and returns false if the
@@ -87,16 +69,17 @@ func (s *session) awaitSources() bool {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	began := time.Now()
-	for s.controller.unsynced() {
+	for s.sources.unsynced() {
 		select {
-		case <-s.changed:
+		case <-s.sources.changed:
 		case <-look.C:
-			if time.Since(began) >= firstTold && s.mayBegin() {
-				s.beginEarly()
+			if time.Since(began) >= firstTold && s.namespaces.mayBegin() {
+				s.namespaces.begin()
+				s.tasks.Go(func() { s.namespaces.run(s.ctx) })
 				return true
 			}
 		case <-timer.C:
-			s.controller.opts.Logger.Warn("the controller reconciles nothing yet", "controller", s.controller.name, "err", s.controller.Ready())
+			s.opts.Logger.Warn("the controller reconciles nothing yet", "controller", s.name, "err", s.notReady(Waiting, s.sources.waiting()))
 			patience = min(2*patience, lastTold)
 			timer.Reset(patience)
 		case <-s.ctx.Done():
@@ -104,17 +87,4 @@ func (s *session) awaitSources() bool {
 		}
 	}
 	return s.ctx.Err() == nil
-}
-
-// ask queues a request and notes why, where it belongs, and whether it is urgent.
-func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, at placement, urgent bool, opts workqueue.AddOptions) {
-	s.causes.add(req, typ, source, about, at, urgent)
-	s.asked(req, typ, source, about, opts.After)
-	opts.Priority = reasons{urgent: urgent}.priority()
-	s.queue.AddWith(opts, req)
-}
-
-// again adds a request that was put aside, with the priority that it had.
-func (s *session) again(req Request) {
-	s.queue.AddWith(workqueue.AddOptions{Priority: s.causes.priority(req)}, req)
 }

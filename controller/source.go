@@ -154,8 +154,9 @@ func received[E any](ctx context.Context, ch <-chan E) iter.Seq[E] {
 // goroutine; after the source was removed or the controller has stopped they do
 // nothing.
 type Inbox struct {
+	core         *core
+	requests     *requests
 	subscription *subscription
-	session      *session
 	ctx          context.Context
 }
 
@@ -175,7 +176,7 @@ func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement)
 		req.Cluster = in.subscription.source.cluster
 	}
 	in.subscription.added.Add(1)
-	in.session.ask(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
+	in.requests.ask(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
 }
 
 // Synced says that the source has added the requests for all that was there when
@@ -185,7 +186,7 @@ func (in *Inbox) Synced() {
 		return
 	}
 	in.subscription.synced.Store(true)
-	in.session.poke()
+	in.subscription.poke()
 }
 
 // Failed reports an error: it is counted and shown in the status. The first of a
@@ -198,8 +199,7 @@ func (in *Inbox) Failed(err error) {
 	sub := in.subscription
 	err = in.note(err)
 	sub.reports.Do(func(more int) {
-		c := in.session.controller
-		logger := c.opts.Logger.With("controller", c.name, "source", sub.source.String())
+		logger := in.core.opts.Logger.With("controller", in.core.name, "source", sub.source.String())
 		if more > 0 {
 			logger = logger.With("more", more)
 		}
@@ -219,7 +219,8 @@ func (in *Inbox) note(err error) error {
 // subscription is one source at one controller.
 type subscription struct {
 	source Source
-	place  string // file:line of Watch, or what Source.At says
+	place  string // file:line of Watch, or the place that Source.At gave
+	poke   func() // lets a controller that waits look again whether all are synced
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
 	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu
@@ -233,6 +234,9 @@ type subscription struct {
 
 	reports throttle.Log // of its failures
 }
+
+// String names the source.
+func (s *subscription) String() string { return s.source.String() }
 
 // serve runs the source until ctx is done or it has ended by itself.
 func (s *subscription) serve(ctx context.Context, in *Inbox) {

@@ -96,9 +96,9 @@ func informerSource(i *sharedinformer.Informer[object.Object], declared string, 
 			synced = in.Synced
 		}
 		registration := i.AddHeadHandler(handler(ctx, in), sharedinformer.HandlerOptions{
-			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
+			Name:   fmt.Sprintf("controller %s: %s", in.core.name, in.subscription.source),
 			Place:  in.subscription.place,
-			Resync: jitter.Around(in.session.controller.opts.Resync),
+			Resync: jitter.Around(in.core.opts.Resync),
 			OnSync: synced,
 		})
 		if in.subscription.source.optional {

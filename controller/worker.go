@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/internal/sharding"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -41,25 +42,24 @@ func (s *session) work() {
 //  4. Note what it wrote.
 //  5. Add the request again, if that was asked for.
 func (s *session) turn(req Request) {
-	if s.hold(req) {
+	if s.namespaces.hold(req) {
 		return
 	}
 	if s.barrier.Park(ownwrites.Request(req)) {
 		s.parked(req)
 		return
 	}
-	c := s.controller
 	slot, entered, failed := s.enter(req)
 	if !entered && failed == nil {
 		return
 	}
 	a := &attempt{
-		Context: s.ctx, controller: c, request: req, id: rand.Uint64(), slot: slot,
-		number: s.streaks.next(req), reasons: s.causes.take(req),
+		Context: s.ctx, core: s.core, request: req, id: rand.Uint64(), slot: slot,
+		number: s.failures.next(req), reasons: s.causes.take(req),
 	}
 	began := time.Now()
-	s.taken(a, began)
-	c.count.active.Add(1)
+	s.taken(req, a.number, began)
+	s.count.active.Add(1)
 	if failed != nil {
 		s.settle(a, Result{}, failed, time.Since(began))
 		return
@@ -69,13 +69,13 @@ func (s *session) turn(req Request) {
 		defer s.leave(slot)
 	}
 	defer s.attended(a, s.attend(a), began)
-	result, err := c.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
+	result, err := s.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
 	s.settle(a, result, err, time.Since(began))
 }
 
 // call calls the reconciler and turns its panic into an error. Where the
 // reconciler ends the goroutine, exited is called with the reason.
-func (c *Controller) call(a *attempt, exited func(error)) (result Result, err error) {
+func (c *core) call(a *attempt, exited func(error)) (result Result, err error) {
 	ctx := context.Context(a)
 	if c.opts.Timeout > 0 {
 		limited, cancel := context.WithTimeoutCause(a.Context, c.opts.Timeout, ErrTimeout)
@@ -92,11 +92,11 @@ func (c *Controller) call(a *attempt, exited func(error)) (result Result, err er
 // settle counts what a reconcile came to and adds the request again, if that was
 // asked for.
 func (s *session) settle(a *attempt, result Result, err error, took time.Duration) {
-	c, req := s.controller, a.request
-	c.count.active.Add(-1)
-	c.metrics.reconcileTime(took)
+	req := a.request
+	s.count.active.Add(-1)
+	s.metrics.reconcileTime(took)
 	s.done(a, result, err, took)
-	if c.opts.Patience > 0 {
+	if s.opts.Patience > 0 {
 		s.barrier.Wrote(ownwrites.Request(req), &a.writes)
 	}
 	var again workqueue.AddOptions
@@ -104,31 +104,52 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	case err != nil && s.ended(err):
 		return // it is nothing of the request's
 	case err != nil && sharding.Over(a.Context):
-		s.drop(req) // who has it now begins anew
+		s.elsewhere(req) // who has it now begins anew
 	case IsTerminal(err):
-		c.failed(a, err)
+		s.failed(a, err)
 		s.queue.Forget(req)
-		s.streaks.end(req)
+		s.failures.end(req)
 	case err != nil:
-		c.failed(a, err)
-		s.streaks.failed(req, a.number)
+		s.failed(a, err)
+		s.failures.add(req, a.number)
 		again = retry(err)
 		s.ask(req, Failed, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.RequeueAfter > 0:
-		c.count.delays.Add(1)
-		s.streaks.end(req)
+		s.count.delays.Add(1)
+		s.failures.end(req)
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
 		s.ask(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.Requeue, result.RequeueAfter < 0:
-		c.count.requeues.Add(1)
-		s.streaks.end(req)
+		s.count.requeues.Add(1)
+		s.failures.end(req)
 		again.RateLimited = true
 		s.ask(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	default:
-		c.count.successes.Add(1)
-		s.streaks.end(req)
+		s.count.successes.Add(1)
+		s.failures.end(req)
 		s.queue.Forget(req)
+	}
+}
+
+// attend lets the log name a reconcile that has not returned after SlowReconcile.
+func (s *session) attend(a *attempt) *time.Timer {
+	s.tasks.Add(1) // for the timer
+	return time.AfterFunc(SlowReconcile, func() {
+		defer s.tasks.Done()
+		s.slow.Do(func(more int) {
+			a.slow.Store(true)
+			a.logger().Warn("a reconcile has not returned", "for", SlowReconcile.String(), "causes", a.reasons.list(a.request), "more", more)
+		})
+	})
+}
+
+// attended is called when the reconcile has returned. If the log has named it, it does so again.
+func (s *session) attended(a *attempt, timer *time.Timer, began time.Time) {
+	if timer.Stop() {
+		s.tasks.Done()
+	} else if a.slow.Load() {
+		a.logger().Info("a slow reconcile has returned", "after", time.Since(began).Round(time.Millisecond).String())
 	}
 }
 
@@ -142,7 +163,7 @@ func (s *session) ended(err error) bool {
 const fewConflicts = 3
 
 // failed counts and reports the error of a reconcile.
-func (c *Controller) failed(a *attempt, err error) {
+func (c *core) failed(a *attempt, err error) {
 	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
 		c.count.timeouts.Add(1)
 		if !errors.Is(err, ErrTimeout) { // a call that was cut short knows only of a deadline
@@ -170,4 +191,22 @@ func (c *Controller) failed(a *attempt, err error) {
 		c.opts.Flight.Or().Crashing()
 		panic(fmt.Sprintf("controller %s: %s\n%s", c.name, f.Error(), p.Stack))
 	}
+}
+
+// done records how a reconcile ended.
+func (s *session) done(a *attempt, result Result, err error, took time.Duration) {
+	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
+	switch {
+	case err != nil && (s.ended(err) || sharding.Over(a.Context)):
+		e.Outcome = "cancelled"
+	case IsTerminal(err):
+		e.Outcome, e.Text = "terminal error", fmt.Sprint(err)
+	case err != nil:
+		e.Outcome, e.Text = "error", fmt.Sprint(err)
+	case result.RequeueAfter > 0:
+		e.Outcome = "again later"
+	case result.Requeue, result.RequeueAfter < 0:
+		e.Outcome = "again"
+	}
+	s.record(a.request, &e)
 }

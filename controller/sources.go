@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// sourceList has the sources of one controller.
+type sourceList struct {
+	changed chan struct{} // a token: look again whether all are synced
+
+	mu   sync.Mutex      // guards list; nothing is called while it is held
+	list []*subscription // what a caller of all has is not changed
+}
+
+func (l *sourceList) add(s *subscription) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, s)
+}
+
+func (l *sourceList) remove(s *subscription) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *subscription) bool { return other == s })
+}
+
+// all returns the sources that there are now. The caller must not change the slice.
+func (l *sourceList) all() []*subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.list
+}
+
+// unsynced reports whether a source is to be waited for.
+func (l *sourceList) unsynced() bool {
+	return slices.ContainsFunc(l.all(), func(s *subscription) bool { return !s.synced.Load() })
+}
+
+// waiting returns why the controller has to wait, by source.
+func (l *sourceList) waiting() (why []error) {
+	for _, s := range l.all() {
+		if err := s.waiting(); err != nil {
+			why = append(why, err)
+		}
+	}
+	return why
+}
+
+// poke lets a controller that waits look again.
+func (l *sourceList) poke() {
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+func shareOf(sources []*subscription) shard.Share {
+	for _, s := range sources {
+		if s.source.role == reconciled && s.source.sharded != nil {
+			return s.source.sharded.scope.Share
+		}
+	}
+	return nil
+}
+
+// misuse says why a source can never work beside the others.
+func (l *sourceList) misuse(s *subscription) error {
+	if err := s.source.Err(); err != nil {
+		return err
+	}
+	others, h := l.all(), s.source.sharded
+	share := shareOf(others)
+	if h != nil && h.scope.Err() != nil {
+		return h.scope.Err()
+	}
+	switch {
+	case (shard.Scope{Share: share}).Err() != nil: // the other source is told so
+		return nil
+	case s.source.role == other && (h == nil || share == nil), h == nil && share == nil:
+		return nil
+	case h == nil:
+		return errors.New("its informer holds everything, and that of the kind to reconcile a share: give it the same one (sharedinformer.Options.Shard)")
+	case h.scope.Share != share:
+		return errors.New("its informer does not hold the same share as that of the kind to reconcile: give both the same one (sharedinformer.Options.Shard)")
+	case s.source.role != owned:
+		return nil
+	}
+	for _, own := range others {
+		if of := own.source.sharded; own.source.role == reconciled && of != nil {
+			if err := h.scope.Key.Follows(of.scope.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
