@@ -104,7 +104,7 @@ func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about obje
 	if !at.known || again && r.placement.known {
 		at = r.placement
 	}
-	if at.existence == untold {
+	if at.existence == noEvent {
 		at.existence = r.placement.existence
 	}
 	urgent = urgent || r.urgent

@@ -43,11 +43,11 @@ func retry(err error) workqueue.AddOptions {
 
 // isConflict reports whether err is a conflict, and nothing else is joined to it.
 func isConflict(err error) bool {
-	if joined, ok := errors.AsType[interface {
+	if several, ok := errors.AsType[interface {
 		error
 		Unwrap() []error
 	}](err); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(one error) bool { return !isConflict(one) })
+		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !isConflict(one) })
 	}
 	return apierrors.IsConflict(err)
 }

@@ -38,7 +38,7 @@ func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predica
 
 func ownersSource(i *sharedinformer.Informer[object.Object], declared string, owner Kind, which func(metav1.OwnerReference) bool, f filter) Source {
 	s := mapSource(i, declared, owners(owner, which, shardedCacheOf(i)), f)
-	s.role = owned
+	s.role = roleOwned
 	if absent(owner) {
 		return s.misused(errNoKind)
 	}

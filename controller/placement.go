@@ -45,9 +45,9 @@ type placement struct {
 type existence uint8
 
 const (
-	untold existence = iota // there was no such event
-	present
-	gone
+	noEvent existence = iota // there was no such event
+	objectPresent
+	objectGone
 )
 
 // placement is that of a request for o, or for what o is with because its key follows.

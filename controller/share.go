@@ -57,7 +57,7 @@ func (s *session) enterShare(req Request, share shard.Share, sources []*subscrip
 	}
 	w := &slotWork{Work: in, key: req.Key}
 	for _, sub := range sources {
-		if of := sub.source.sharded; of != nil && sub.source.role == reconciled && sub.source.cluster == req.Cluster {
+		if of := sub.source.sharded; of != nil && sub.source.role == roleReconciled && sub.source.cluster == req.Cluster {
 			if _, has := of.find(req.Key); has {
 				w.had = append(w.had, of.informer)
 			}
@@ -74,7 +74,7 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 	var cached placement
 	for _, sub := range sources {
 		of := sub.source.sharded
-		if of == nil || sub.source.role != reconciled || sub.source.cluster != req.Cluster {
+		if of == nil || sub.source.role != roleReconciled || sub.source.cluster != req.Cluster {
 			continue
 		}
 		if hash, has := of.find(req.Key); has && (!cached.known || hash == told.hash) {
@@ -85,7 +85,7 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 	switch {
 	case cached.known:
 		return cached
-	case !fixed && told.existence != gone: // it may have moved away, and a reconcile would take it for gone
+	case !fixed && told.existence != objectGone: // it may have moved away, and a reconcile would take it for gone
 		return placement{}
 	}
 	return told

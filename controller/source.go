@@ -35,9 +35,9 @@ type Source struct {
 type role uint8
 
 const (
-	other      role = iota
-	reconciled      // what it is called for
-	owned           // what belongs to that
+	roleOther      role = iota
+	roleReconciled      // the kind it is called for
+	roleOwned           // what belongs to it
 )
 
 // Err says why the source can never work, such as one of a kind that bypasses the

@@ -60,7 +60,7 @@ func (l *sourceList) poke() {
 
 func shareOf(sources []*subscription) shard.Share {
 	for _, s := range sources {
-		if s.source.role == reconciled && s.source.sharded != nil {
+		if s.source.role == roleReconciled && s.source.sharded != nil {
 			return s.source.sharded.scope.Share
 		}
 	}
@@ -80,17 +80,17 @@ func (l *sourceList) misuse(s *subscription) error {
 	switch {
 	case (shard.Scope{Share: share}).Err() != nil: // the other source is told so
 		return nil
-	case s.source.role == other && (h == nil || share == nil), h == nil && share == nil:
+	case s.source.role == roleOther && (h == nil || share == nil), h == nil && share == nil:
 		return nil
 	case h == nil:
 		return errors.New("its informer holds everything, and that of the kind to reconcile a share: give it the same one (sharedinformer.Options.Shard)")
 	case h.scope.Share != share:
 		return errors.New("its informer does not hold the same share as that of the kind to reconcile: give both the same one (sharedinformer.Options.Shard)")
-	case s.source.role != owned:
+	case s.source.role != roleOwned:
 		return nil
 	}
 	for _, own := range others {
-		if of := own.source.sharded; own.source.role == reconciled && of != nil {
+		if of := own.source.sharded; own.source.role == roleReconciled && of != nil {
 			if err := h.scope.Key.Follows(of.scope.Key); err != nil {
 				return err
 			}

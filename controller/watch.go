@@ -17,7 +17,7 @@ import (
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
 	s := handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), addItself, newFilter(i, predicates))
-	s.role = reconciled
+	s.role = roleReconciled
 	return s
 }
 
@@ -25,9 +25,9 @@ func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox
 	if !movedAway(e) {
 		key := object.KeyOf(e.Object)
 		at := in.subscription.source.sharded.placement(e.Object)
-		at.existence = present
+		at.existence = objectPresent
 		if e.Type == sharedinformer.Delete {
-			at.existence = gone
+			at.existence = objectGone
 		}
 		in.add(causeOf(e), key, Request{Key: key}, at)
 	}
