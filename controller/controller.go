@@ -114,7 +114,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.enter(Running)
 		c.opts.Logger.Info("reconciling", "controller", c.name, "workers", c.opts.Concurrency)
 		for range c.opts.Concurrency {
-			s.tasks.Go(s.work)
+			s.tasks.Go(s.runWorker)
 		}
 	}
 	<-s.ctx.Done()

@@ -95,7 +95,7 @@ func (n *namespaces) release(all bool) {
 		}
 		delete(n.held, namespace)
 		for req := range requests {
-			n.requests.again(req)
+			n.requests.requeue(req)
 		}
 	}
 	if all {

@@ -25,16 +25,16 @@ func newRequests(c *core) *requests {
 	})}
 }
 
-// ask queues a request and notes why, where it belongs, and whether it is urgent.
-func (r *requests) ask(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool, opts workqueue.AddOptions) {
+// enqueue queues a request and notes why, where it belongs, and whether it is urgent.
+func (r *requests) enqueue(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool, opts workqueue.AddOptions) {
 	r.causes.add(req, typ, source, about, at, urgent)
-	r.asked(req, typ, source, about, opts.After)
+	r.recordEnqueued(req, typ, source, about, opts.After)
 	opts.Priority = reasons{urgent: urgent}.priority()
 	r.queue.AddWith(opts, req)
 }
 
-// again adds a request that was put aside, with the priority that it had.
-func (r *requests) again(req Request) {
+// requeue adds a request that was put aside, with the priority that it had.
+func (r *requests) requeue(req Request) {
 	r.queue.AddWith(workqueue.AddOptions{Priority: r.causes.priority(req)}, req)
 }
 
@@ -50,8 +50,8 @@ func (r *requests) record(req Request, e *flight.Event) {
 	r.track.Record(e)
 }
 
-// asked records why a request is queued, and in how long it may be taken.
-func (r *requests) asked(req Request, typ CauseType, source fmt.Stringer, about object.Key, in time.Duration) {
+// recordEnqueued records why a request is queued, and in how long it may be taken.
+func (r *requests) recordEnqueued(req Request, typ CauseType, source fmt.Stringer, about object.Key, in time.Duration) {
 	e := flight.Event{Kind: flight.Asked, Change: typ.String(), Took: in}
 	if about != req.Key {
 		e.About = about
@@ -62,9 +62,9 @@ func (r *requests) asked(req Request, typ CauseType, source fmt.Stringer, about 
 	r.record(req, &e)
 }
 
-func (r *requests) parked(req Request) { r.record(req, &flight.Event{Kind: flight.Parked}) }
+func (r *requests) recordParked(req Request) { r.record(req, &flight.Event{Kind: flight.Parked}) }
 
-func (r *requests) taken(req Request, number int, now time.Time) {
+func (r *requests) recordTaken(req Request, number int, now time.Time) {
 	r.record(req, &flight.Event{At: now, Kind: flight.Taken, Attempt: number, Took: r.queue.Waited(req)})
 }
 

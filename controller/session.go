@@ -35,7 +35,7 @@ func newSession(ctx context.Context, c *core, all *sourceList) *session {
 	s.namespaces = namespaces{core: c, requests: s.requests, sources: all}
 	s.barrier = ownwrites.New(ctx, ownwrites.Options{
 		Controller: c.name, Patience: c.opts.Patience, Counts: &c.count.ownWrites, Logger: c.opts.Logger,
-		Again: func(req ownwrites.Request) { s.again(Request(req)) },
+		Again: func(req ownwrites.Request) { s.requeue(Request(req)) },
 	})
 	return s
 }

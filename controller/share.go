@@ -6,31 +6,31 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// enter enters the share for a request, and returns the work of its slot, nil if the controller
+// enterShare enters the share for a request, and returns the work of its slot, nil if the controller
 // works on everything. It is not entered if the request is not to be
 // reconciled now: it belongs to another process, or the caches do not hold yet what came
 // with its slot. It fails if the share or its key does, which may be a user's.
-func (s *session) enter(req Request) (slot *slotWork, entered bool, err error) {
+func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
 	sources := s.sources.all()
 	share := shareOf(sources)
 	if share == nil {
 		return nil, true, nil
 	}
 	err = failure.Apart("the share", func() (err error) {
-		slot, err = s.enterShare(req, share, sources)
+		slot, err = s.enterSlot(req, share, sources)
 		return err
 	})
 	return slot, err == nil && slot != nil, err
 }
 
-// leave ends the work of a slot.
-func (s *session) leave(slot *slotWork) {
+// leaveSlot ends the work of a slot.
+func (s *session) leaveSlot(slot *slotWork) {
 	if err := slot.Leave(); err != nil {
 		report(s.opts.Logger, "share", err)
 	}
 }
 
-func (s *session) enterShare(req Request, share shard.Share, sources []*subscription) (*slotWork, error) {
+func (s *session) enterSlot(req Request, share shard.Share, sources []*subscription) (*slotWork, error) {
 	h := s.placement(req, sources)
 	if !h.known { // it does not exist, or not here
 		s.elsewhere(req)

@@ -176,7 +176,7 @@ func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement)
 		req.Cluster = in.subscription.source.cluster
 	}
 	in.subscription.added.Add(1)
-	in.requests.ask(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
+	in.requests.enqueue(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
 }
 
 // Synced says that the source has added the requests for all that was there when

@@ -19,21 +19,21 @@ import (
 // than Options.Timeout.
 var ErrTimeout = errors.New("the reconcile took longer than the controller's timeout")
 
-// work reconciles what the queue hands out until it is shut down.
-func (s *session) work() {
+// runWorker reconciles the requests that the queue hands out until it is shut down.
+func (s *session) runWorker() {
 	exited := true
 	defer func() {
 		if exited { // by the reconciler; the queue's own deferred Done has been called
-			s.tasks.Go(s.work)
+			s.tasks.Go(s.runWorker)
 		}
 	}()
 	for req := range s.queue.Work(s.ctx) {
-		s.turn(req)
+		s.process(req)
 	}
 	exited = false
 }
 
-// turn is what is done with one request that was handed out:
+// process handles one request that the queue handed out:
 //
 //  1. If a source does not have its namespace yet, or the cache has not seen what the last
 //     reconcile wrote, put it aside.
@@ -41,15 +41,15 @@ func (s *session) work() {
 //  3. Call the reconciler.
 //  4. Note what it wrote.
 //  5. Add the request again, if that was asked for.
-func (s *session) turn(req Request) {
+func (s *session) process(req Request) {
 	if s.namespaces.hold(req) {
 		return
 	}
 	if s.barrier.Park(ownwrites.Request(req)) {
-		s.parked(req)
+		s.recordParked(req)
 		return
 	}
-	slot, entered, failed := s.enter(req)
+	slot, entered, failed := s.enterShare(req)
 	if !entered && failed == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (s *session) turn(req Request) {
 		number: s.failures.next(req), reasons: s.causes.take(req),
 	}
 	began := time.Now()
-	s.taken(req, a.number, began)
+	s.recordTaken(req, a.number, began)
 	s.count.active.Add(1)
 	if failed != nil {
 		s.settle(a, Result{}, failed, time.Since(began))
@@ -66,16 +66,16 @@ func (s *session) turn(req Request) {
 	}
 	if slot != nil {
 		a.Context = slot.Context
-		defer s.leave(slot)
+		defer s.leaveSlot(slot)
 	}
-	defer s.attended(a, s.attend(a), began)
-	result, err := s.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
+	defer s.noteReturned(a, s.noteSlow(a), began)
+	result, err := s.reconcile(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
 	s.settle(a, result, err, time.Since(began))
 }
 
-// call calls the reconciler and turns its panic into an error. Where the
+// reconcile calls the reconciler and turns its panic into an error. Where the
 // reconciler ends the goroutine, exited is called with the reason.
-func (c *core) call(a *attempt, exited func(error)) (result Result, err error) {
+func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err error) {
 	ctx := context.Context(a)
 	if c.opts.Timeout > 0 {
 		limited, cancel := context.WithTimeoutCause(a.Context, c.opts.Timeout, ErrTimeout)
@@ -95,7 +95,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	req := a.request
 	s.count.active.Add(-1)
 	s.metrics.reconcileTime(took)
-	s.done(a, result, err, took)
+	s.recordDone(a, result, err, took)
 	if s.opts.Patience > 0 {
 		s.barrier.Wrote(ownwrites.Request(req), &a.writes)
 	}
@@ -113,18 +113,18 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		s.failed(a, err)
 		s.failures.add(req, a.number)
 		again = retry(err)
-		s.ask(req, Failed, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
+		s.enqueue(req, Failed, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.RequeueAfter > 0:
 		s.count.delays.Add(1)
 		s.failures.end(req)
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
-		s.ask(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
+		s.enqueue(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.Requeue, result.RequeueAfter < 0:
 		s.count.requeues.Add(1)
 		s.failures.end(req)
 		again.RateLimited = true
-		s.ask(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
+		s.enqueue(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	default:
 		s.count.successes.Add(1)
 		s.failures.end(req)
@@ -132,8 +132,8 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	}
 }
 
-// attend lets the log name a reconcile that has not returned after SlowReconcile.
-func (s *session) attend(a *attempt) *time.Timer {
+// noteSlow lets the log name a reconcile that has not returned after SlowReconcile.
+func (s *session) noteSlow(a *attempt) *time.Timer {
 	s.tasks.Add(1) // for the timer
 	return time.AfterFunc(SlowReconcile, func() {
 		defer s.tasks.Done()
@@ -144,8 +144,8 @@ func (s *session) attend(a *attempt) *time.Timer {
 	})
 }
 
-// attended is called when the reconcile has returned. If the log has named it, it does so again.
-func (s *session) attended(a *attempt, timer *time.Timer, began time.Time) {
+// noteReturned is called when the reconcile has returned. If the log has named it, it does so again.
+func (s *session) noteReturned(a *attempt, timer *time.Timer, began time.Time) {
 	if timer.Stop() {
 		s.tasks.Done()
 	} else if a.slow.Load() {
@@ -193,8 +193,8 @@ func (c *core) failed(a *attempt, err error) {
 	}
 }
 
-// done records how a reconcile ended.
-func (s *session) done(a *attempt, result Result, err error, took time.Duration) {
+// recordDone records how a reconcile ended.
+func (s *session) recordDone(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
 	switch {
 	case err != nil && (s.ended(err) || sharding.Over(a.Context)):
