@@ -65,10 +65,7 @@ func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[
 	if i != nil && !i.Kept().IsZero() {
 		r = r.Keep(i.Kept()) // so that it does not write parts back either
 	}
-	return clientOf(i, r, &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()})
-}
-
-func clientOf[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T], plain *client) *Client[T] {
+	plain := &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()}
 	return &Client[T]{of: plain, informer: i, resource: r}
 }
 
@@ -101,7 +98,7 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 //
 // owner is not changed. It may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
-	return clientOf(c.informer, c.resource, c.of.ownedBy(owner))
+	return &Client[T]{of: c.of.ownedBy(owner), informer: c.informer, resource: c.resource}
 }
 
 func (c *client) ownedBy(owner object.Object) *client {
@@ -125,7 +122,8 @@ func (c *client) ownedBy(owner object.Object) *client {
 // binding the answer says no more than that it is done, so that the cache may have it later.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	r := rest.SubresourceFor[S](c.resource, name)
-	return clientOf(nil, r, &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)})
+	plain := &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)}
+	return &Client[S]{of: plain, resource: r}
 }
 
 // writesBy returns client.parentWrites of a subresource of c, nil if the kind bypasses the cache.
