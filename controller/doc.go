@@ -56,11 +56,16 @@
 //
 // Everything may be called from any goroutine. A controller owns its workers, two
 // goroutines for each source, one more for a source with a map function, and one
-// for each cache that requests are parked for. Handlers run in goroutines of their informers. Of
-// Controller.mu and the lock of a queue, of causes, of the barrier of own writes, of a mapping and
-// of an attempt, Controller.mu is taken first and the others under none but it
-// and that of a mapping; under that of the barrier, those of queues, of causes and of caches
-// are. The lock of the list of sources may be taken under any of them, and none under it. No lock is held while a reconciler or a predicate runs; a map function runs under the lock of its mapping, which orders its calls.
+// for each cache that requests are parked for. Handlers run in goroutines of their informers.
+//
+// Controller.mu is taken before any other lock. The locks of a queue, of causes, of the
+// barrier of own writes, of held namespaces, of a mapping and of an attempt are taken under
+// none but it and that of a mapping, except that those of queues, causes and caches are
+// taken under those of the barrier and of held namespaces. Under the lock of the list of
+// sources no other is taken.
+//
+// No lock is held while a reconciler or a predicate runs; a map function runs under the lock
+// of its mapping, which orders its calls.
 //
 // # Failure
 //

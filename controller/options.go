@@ -135,7 +135,7 @@ type counters struct {
 
 // Errors of the making and the life of a controller.
 var (
-	// ErrRunning: Run was called while it runs, of a controller or of Events.
+	// ErrRunning: Run was called while the controller runs.
 	ErrRunning = errors.New("it runs already")
 	// ErrNoSource: Run was called before Watch: nothing would ever ask for a
 	// reconcile. One whose sources all come later begins with a Channel.
