@@ -43,7 +43,8 @@ func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, cha
 	return did[T](c.of.createOrUpdate(ctx, o, onObjects(change)))
 }
 
-// mustChange is called by what the user calls.
+// mustChange panics if change is nil. The functions that users call call it themselves, since the
+// panic names the line of their caller.
 func mustChange[T object.Object](change func(T) error) {
 	if change == nil {
 		panic(failure.Place(2) + ": the function that is to change the object is nil")

@@ -103,7 +103,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// core is the part of a controller that stays the same while runs come and go.
+// core is the part of a controller that all of its runs share.
 type core struct {
 	name       string
 	reconciler Reconciler
@@ -113,8 +113,8 @@ type core struct {
 	track      *flight.Track
 }
 
-// notReady returns the error of a controller in a state other than Running, where why has
-// the reasons of the sources that are waited for.
+// notReady returns the error of a controller that is in a state other than Running and waits
+// for sources for the given reasons.
 func (c *core) notReady(state State, why []error) error {
 	if state != Waiting || len(why) == 0 {
 		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)

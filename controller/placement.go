@@ -34,14 +34,14 @@ func (c *shardedCache) find(key object.Key) (hash uint64, has bool) {
 	return c.scope.Key.Hash(head), true
 }
 
-// placement is where a request belongs: the hash of what it names, if that is known.
+// placement says which share a request belongs to: the hash of the object that it names, if known.
 type placement struct {
 	hash      uint64
 	known     bool
 	existence existence
 }
 
-// existence is what the last event of a request's own object said of it.
+// existence is whether the last event of a request's own object was a deletion.
 type existence uint8
 
 const (
@@ -50,7 +50,7 @@ const (
 	objectGone
 )
 
-// placement is that of a request for o, or for what o is with because its key follows.
+// placement is that of a request for o, or for an object whose key o's key follows.
 func (c *shardedCache) placement(o object.Head) placement {
 	if c == nil {
 		return placement{}

@@ -7,9 +7,9 @@ import (
 )
 
 // enterShare enters the share for a request, and returns the work of its slot, nil if the controller
-// works on everything. It is not entered if the request is not to be
-// reconciled now: it belongs to another process, or the caches do not hold yet what came
-// with its slot. It fails if the share or its key does, which may be a user's.
+// works on everything. entered is false if the request must not be reconciled now: it belongs
+// to another process, or the caches do not have all objects of its slot yet. It fails if the
+// share or its key does, which may be a user's.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
 	sources := s.sources.all()
 	share := shareOf(sources)

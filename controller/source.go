@@ -49,7 +49,7 @@ func (s Source) Err() error {
 	return s.misuse
 }
 
-// misused returns the source with what is wrong with its predicates.
+// misused returns the source with an error of its predicates, nil for none.
 func (s Source) misused(wrong error) Source {
 	s.misuse = cmp.Or(s.misuse, wrong)
 	return s

@@ -31,14 +31,14 @@ func (r Request) String() string {
 }
 
 // Barrier keeps requests that must not be reconciled yet, because a cache has not
-// seen what was written in their name.
+// seen the writes of their last reconcile.
 //
-// What a reconcile wrote is noted under its request. When the request is handed
-// out again, and the caches have all of it by then, which is the rule, the note is
-// dropped. Otherwise the request is parked: the worker goes on with another, and
+// The writes of a reconcile are noted under its request. If the caches have all of them
+// when the queue hands the request out again, as they nearly always do, the note is
+// dropped. Otherwise the request is parked: the worker takes another, and
 // the note waits in the list of the first cache that lags. When that cache has
-// caught up, the note moves on to the next one that lags, and after the last the
-// request is added again. A request that is handed out while it is parked stays so.
+// caught up, the note moves to the next one that lags, and after the last the
+// request is added again. A parked request that is handed out stays parked.
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
@@ -84,7 +84,7 @@ const MostNotes = 1000
 // errImpatient: Options.Patience is over.
 var errImpatient = errors.New("the controller's patience is over")
 
-// note is what was written in the name of one request. What follows writes is
+// note has the writes of the last reconcile of one request. The fields from writes on are
 // guarded by Barrier.mu.
 type note struct {
 	req    Request
@@ -98,7 +98,7 @@ type note struct {
 	index  int         // there
 }
 
-// lagging returns the first of the writes that its cache has not seen, nil where
+// lagging returns the first of the writes that its cache has not seen, nil if
 // there is none. Those before it are forgotten.
 func (n *note) lagging() *Write {
 	for len(n.writes) > 0 {
@@ -110,15 +110,15 @@ func (n *note) lagging() *Write {
 	return nil
 }
 
-// Wrote keeps what a reconcile of req wrote, and drops what nobody asked for
-// in time and the caches have by now. What they have not is kept, since whoever asks for
-// it later gets it too early: it is looked at again when as much time has passed.
+// Wrote notes the writes of a reconcile of req. It also drops the notes whose requests did
+// not come again in time, if the caches have their writes by now. Other such notes are kept,
+// because their requests would be reconciled too early, and are checked again after the same
+// time.
 //
-// A cache may lag for ever, as one does whose kind is forbidden, and there may be ever
-// new names. So there are at most MostNotes notes beside those of one patience: of more,
-// those that are looked at again are dropped, the oldest first. Nothing that is promised is
-// lost: their patience is over, so their requests would be reconciled at once anyway. They
-// are only not counted as stale any more.
+// A cache may lag for ever, such as one of a forbidden kind, and there may always be new
+// names. So there are at most MostNotes notes beside those of one patience; of more, the
+// oldest whose patience is over are dropped. No promise is broken: their requests would be
+// reconciled at once anyway. They are only not counted as stale any more.
 func (b *Barrier) Wrote(req Request, all *Writes) {
 	writes := all.list()
 	if len(writes) == 0 {
@@ -169,8 +169,8 @@ func (b *Barrier) Parked() int {
 	return b.count
 }
 
-// Park reports whether req was handed out too early, and sees to it that it is
-// added again in time.
+// Park reports whether req was handed out too early. If so, it is parked, and added again
+// when the caches have caught up or the patience is over.
 func (b *Barrier) Park(req Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +203,7 @@ func (b *Barrier) Park(req Request) bool {
 }
 
 // await lets a note wait for the first cache that lags, or adds its request again
-// where none does. It is called under mu.
+// if none does. It is called under mu.
 func (b *Barrier) await(n *note) {
 	for {
 		w := n.lagging()
@@ -223,7 +223,7 @@ func (b *Barrier) await(n *note) {
 			return
 		}
 		if !w.seen() {
-			return // the goroutine is woken by whatever changes from now on
+			return // each later change of the cache wakes the goroutine
 		}
 		l.remove(n)
 	}
@@ -270,8 +270,8 @@ func (b *Barrier) giveUp(n *note, why error) {
 	})
 }
 
-// Close stops the timers of what is parked, and waits for the goroutines. It is called
-// when the context that New was given is done.
+// Close stops the timers of parked requests and waits for the goroutines. Call it when the
+// context given to New is done.
 func (b *Barrier) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -288,10 +288,10 @@ func (b *Barrier) Close() {
 type Parked struct {
 	Request Request
 	Until   time.Time // when it is reconciled all the same
-	Write   string    // what has not been seen
+	Write   string    // the first write that its cache has not seen
 }
 
-// Contents returns the first n that are parked, those that are given up first at the beginning.
+// Contents returns at most n parked requests, ordered by when they are given up.
 func (b *Barrier) Contents(n int) (all []Parked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
