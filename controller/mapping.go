@@ -50,11 +50,7 @@ func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 
 // mapSource is a source that maps heads.
 func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placedRequest, error), f filter) Source {
-	s := informerSource(i, declared, nil, nil)
-	if i == nil {
-		return s
-	}
-	s.run = func(ctx context.Context, in *Inbox) error {
+	return informerSource(i, declared, func(ctx context.Context, in *Inbox) error {
 		m := &mapping{
 			ctx: ctx, in: in, requests: requests, admits: f.admits,
 			unmapped: make(map[object.Key]*unmapped),
@@ -64,10 +60,8 @@ func mapSource(i *sharedinformer.Informer[object.Object], declared string, reque
 		var retrying sync.WaitGroup
 		defer retrying.Wait()
 		retrying.Go(func() { m.retry(&retrying) })
-		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head] { return m.handle }
-		return informerSource(i, declared, handler, m.synced).run(ctx, in)
-	}
-	return s.misused(f.misuse)
+		return runHandler(ctx, i, in, m.handle, m.synced)
+	}).misused(f.misuse)
 }
 
 // MapFunc is Map for a function that needs nothing but the object and cannot fail.

@@ -55,8 +55,8 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 
 // handleSource is a source that is told of heads.
 func handleSource(i *sharedinformer.Informer[object.Object], declared string, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, f filter) Source {
-	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[object.Head] {
-		return func(_ context.Context, e sharedinformer.Event[object.Head]) error {
+	return informerSource(i, declared, func(ctx context.Context, in *Inbox) error {
+		return runHandler(ctx, i, in, func(_ context.Context, e sharedinformer.Event[object.Head]) error {
 			otherwise := func() {
 				if err := handle(ctx, e, in); err != nil {
 					in.Failed(err)
@@ -73,41 +73,38 @@ func handleSource(i *sharedinformer.Informer[object.Object], declared string, ha
 			}()
 			err = handle(ctx, e, in)
 			return err
-		}
-	}
-	return informerSource(i, declared, handler, nil).misused(f.misuse)
+		}, in.Synced)
+	}).misused(f.misuse)
 }
 
 // errUnreturned: the informer, which knows more, reports a panic and a runtime.Goexit of a handler.
 var errUnreturned = errors.New("its function panicked or called runtime.Goexit: the status of the informer's handler says which")
 
-// informerSource is a source whose handler is added while it runs. synced is
-// called when the handler is; nil means Inbox.Synced. Declared is what the program calls the objects.
-func informerSource(i *sharedinformer.Informer[object.Object], declared string, handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head], synced func()) Source {
+// informerSource is a source that run makes of the events of an informer. Declared is the type
+// of the objects, as the program writes it.
+func informerSource(i *sharedinformer.Informer[object.Object], declared string, run func(ctx context.Context, in *Inbox) error) Source {
 	if i == nil {
 		s := SourceFunc(declared, func(context.Context, *Inbox) error { return errUncached })
 		s.misuse = errUncached
 		return s
 	}
-	s := Source{name: i.Name, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i)}
-	s.run = func(ctx context.Context, in *Inbox) error {
-		synced := synced
-		if synced == nil {
-			synced = in.Synced
-		}
-		registration := i.AddHeadHandler(handler(ctx, in), sharedinformer.HandlerOptions{
-			Name:   fmt.Sprintf("controller %s: %s", in.core.name, in.subscription.source),
-			Place:  in.subscription.place,
-			Resync: jitter.Around(in.core.opts.Resync),
-			OnSync: synced,
-		})
-		if in.subscription.source.optional {
-			awaitServed(ctx, i, in)
-		}
-		<-ctx.Done()
-		return registration.CloseAndWait(context.WithoutCancel(ctx))
+	return Source{name: i.Name, run: run, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i)}
+}
+
+// runHandler has the informer call a handler until ctx is done. synced is called when the
+// handler has received the objects that were there.
+func runHandler(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox, handler sharedinformer.HandlerFunc[object.Head], synced func()) error {
+	registration := i.AddHeadHandler(handler, sharedinformer.HandlerOptions{
+		Name:   fmt.Sprintf("controller %s: %s", in.core.name, in.subscription.source),
+		Place:  in.subscription.place,
+		Resync: jitter.Around(in.core.opts.Resync),
+		OnSync: synced,
+	})
+	if in.subscription.source.optional {
+		awaitServed(ctx, i, in)
 	}
-	return s
+	<-ctx.Done()
+	return registration.CloseAndWait(context.WithoutCancel(ctx))
 }
 
 // errUncached: an informer is needed, and the client of the kind has none.
