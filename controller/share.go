@@ -16,11 +16,12 @@ func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err err
 	if share == nil {
 		return nil, true, nil
 	}
+	var w *slotWork // not slot, which would be on the heap for controllers without a share too
 	err = failure.Apart("the share", func() (err error) {
-		slot, err = s.enterSlot(req, share, sources)
+		w, err = s.enterSlot(req, share, sources)
 		return err
 	})
-	return slot, err == nil && slot != nil, err
+	return w, err == nil && w != nil, err
 }
 
 // leaveSlot ends the work of a slot.
