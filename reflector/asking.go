@@ -11,20 +11,20 @@ import (
 // lateAnswer is after how long the log says what a request waits for.
 const lateAnswer = 10 * time.Second
 
-// ask returns a context for a request. What the request waits for shows in Status, and
-// after a while in the log, until answered is called. So does a transform, as long as the
-// request lasts.
-func (r *Reflector) ask(ctx context.Context) (asking context.Context, answered func()) {
+// trackRequest returns a context for a request. Until answered is called, Status says what the
+// request waits for, and the log does if that takes long. The same holds for a transform, as long
+// as the request lasts.
+func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
 	p := new(source.Progress)
-	r.asking.Store(p)
+	r.inFlight.Store(p)
 	late := time.AfterFunc(lateAnswer, func() {
-		if stuck := p.Waiting(nil); stuck != nil && r.asking.Load() == p && !r.calls.running() {
+		if stuck := p.Waiting(nil); stuck != nil && r.inFlight.Load() == p && !r.calls.running() {
 			r.opts.Logger.Warn("reflector request is late", "resource", r.Name(), "cause", stuck.Error())
 		}
 	})
-	return withCalls(jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), &r.calls), func() {
+	return withCallMonitor(jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), &r.calls), func() {
 		late.Stop()
-		r.asking.CompareAndSwap(p, nil)
+		r.inFlight.CompareAndSwap(p, nil)
 	}
 }
 
@@ -33,7 +33,7 @@ func (r *Reflector) ask(ctx context.Context) (asking context.Context, answered f
 func (r *Reflector) waiting() string {
 	stuck := r.calls.waiting()
 	if stuck == nil {
-		stuck = r.asking.Load().Waiting(nil)
+		stuck = r.inFlight.Load().Waiting(nil)
 	}
 	if stuck != nil && stuck.For >= time.Second {
 		return stuck.Error()

@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// calls knows in which call of a transform or a hook a reflector is, if it is in one, and has
+// callMonitor notes the call of a transform or a hook that the reflector is in, if it is in one, and has
 // the log name one that lasts. The context of a request leads to it. A nil one notes nothing.
-type calls struct {
+type callMonitor struct {
 	log  *slog.Logger
 	name func() string // of the resource
 
@@ -21,8 +21,8 @@ type calls struct {
 	since time.Time     // zero while it is in none
 	spent time.Duration // in calls that have returned
 	slow  time.Time     // when one last returned that had taken a second or more
-	late  *time.Timer   // that looks after slowCall; nil before the first call
-	looks bool          // late is under way
+	late  *time.Timer   // logs a call that lasts for slowCall; nil before the first call
+	armed bool          // late is running
 }
 
 // call is one of a transform, by its place and the object that it is called on, or of a hook.
@@ -31,25 +31,25 @@ type call struct {
 	key        object.Key
 }
 
-type callsKey struct{}
+type callMonitorKey struct{}
 
-// withCalls returns a context whose requests note the calls of transforms in c.
-func withCalls(ctx context.Context, c *calls) context.Context {
-	return context.WithValue(ctx, callsKey{}, c)
+// withCallMonitor returns a context whose requests note the calls of transforms in c.
+func withCallMonitor(ctx context.Context, c *callMonitor) context.Context {
+	return context.WithValue(ctx, callMonitorKey{}, c)
 }
 
-// callsOf returns what withCalls put into ctx, nil if nothing.
-func callsOf(ctx context.Context) *calls {
-	c, _ := ctx.Value(callsKey{}).(*calls)
+// callMonitorOf returns the monitor that withCallMonitor put into ctx, nil if there is none.
+func callMonitorOf(ctx context.Context) *callMonitor {
+	c, _ := ctx.Value(callMonitorKey{}).(*callMonitor)
 	return c
 }
 
 // slowCall is after how long a call that has not returned is named in the log.
 const slowCall = 10 * time.Second
 
-// begin notes a call. One timer looks after many, so that a short one costs no more than two
-// looks at the clock.
-func (c *calls) begin(to call) {
+// begin notes a call. One timer serves many, so that a short one costs no more than two
+// readings of the clock.
+func (c *callMonitor) begin(to call) {
 	if c == nil {
 		return
 	}
@@ -58,28 +58,28 @@ func (c *calls) begin(to call) {
 	defer c.mu.Unlock()
 	c.call, c.since = to, now
 	switch {
-	case c.looks:
+	case c.armed:
 		return
 	case c.late == nil:
-		c.late = time.AfterFunc(slowCall, c.look)
+		c.late = time.AfterFunc(slowCall, c.logSlow)
 	default:
 		c.late.Reset(slowCall)
 	}
-	c.looks = true
+	c.armed = true
 }
 
 // end notes that the call has returned.
-func (c *calls) end() {
+func (c *callMonitor) end() {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended()
+	c.endLocked()
 }
 
-// ended is end under mu.
-func (c *calls) ended() {
+// endLocked is end for callers that hold mu.
+func (c *callMonitor) endLocked() {
 	if !c.since.IsZero() {
 		now := time.Now()
 		took := now.Sub(c.since)
@@ -90,28 +90,28 @@ func (c *calls) ended() {
 	c.since = time.Time{}
 }
 
-// stop ends the looking, behind the last call of an attempt.
-func (c *calls) stop() {
+// stop disarms the timer, after the last call of an attempt.
+func (c *callMonitor) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.late != nil {
 		c.late.Stop()
 	}
-	c.ended()
-	c.looks = false
+	c.endLocked()
+	c.armed = false
 }
 
 // total is how long calls have taken so far that have returned.
-func (c *calls) total() time.Duration {
+func (c *callMonitor) total() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.spent
 }
 
-// look names a call that has lasted for slowCall, once.
-func (c *calls) look() {
+// logSlow logs a call that has lasted for slowCall, once.
+func (c *callMonitor) logSlow() {
 	c.mu.Lock()
-	if c.looks = !c.since.IsZero(); !c.looks {
+	if c.armed = !c.since.IsZero(); !c.armed {
 		c.mu.Unlock()
 		return
 	}
@@ -120,7 +120,7 @@ func (c *calls) look() {
 		c.mu.Unlock()
 		return
 	}
-	c.looks = false // until the next call
+	c.armed = false // until the next call
 	to := c.call
 	c.mu.Unlock()
 	attrs := []any{"resource", c.name(), to.kind, to.name}
@@ -131,7 +131,7 @@ func (c *calls) look() {
 }
 
 // running reports whether the reflector is in a call.
-func (c *calls) running() bool {
+func (c *callMonitor) running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero()
@@ -139,14 +139,14 @@ func (c *calls) running() bool {
 
 // busy reports whether the reflector is in a call, or was until so shortly ago that the server may
 // not have had its time since.
-func (c *calls) busy() bool {
+func (c *callMonitor) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero() || time.Since(c.slow) < busyGrace
 }
 
 // waiting says for which call the reflector waits, and since when; nil if it is in none.
-func (c *calls) waiting() *source.StuckError {
+func (c *callMonitor) waiting() *source.StuckError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.since.IsZero() {

@@ -148,7 +148,7 @@ func TestAServerIsNotBlamedForASlowTransform(t *testing.T) {
 				from := Transformed(answering{items}, func(o partial) (partial, error) { time.Sleep(takes); return o, nil })
 				r := New(from, deltafifo.New(deltafifo.Options{}), Options{})
 				if name == "probe" {
-					r.Resume(Earlier{Items: items, RV: "10"})
+					r.Resume(SavedState{Items: items, RV: "10"})
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)

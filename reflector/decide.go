@@ -23,12 +23,12 @@ const streamTries = 2
 // mended or deleted long since.
 const readTries = 3
 
-// first is the state in which a run begins, and in which most attempts are followed by another.
-func (r *Reflector) first() State {
+// firstState is the state in which a run begins, and in which most attempts are followed by another.
+func (r *Reflector) firstState() State {
 	switch {
-	case r.current():
+	case r.canWatch():
 		return Watching
-	case r.rv == "" && r.earlier != nil && !r.earlier.spent:
+	case r.rv == "" && r.resuming != nil && !r.resuming.abandoned:
 		return Resuming
 	case r.opts.Initial == List || r.noStream || r.opts.PageSize > 0:
 		return Listing
@@ -36,46 +36,46 @@ func (r *Reflector) first() State {
 	return InitialWatch
 }
 
-// decide says where to go on after an attempt in a state. A failure that it returns means: there, but not
+// nextState returns the state that follows an attempt. A failure that it returns means: there, but not
 // at once.
-func (r *Reflector) decide(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
-	if did == Watching && r.watched != r.from() {
+func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
+	if did == Watching && r.watched != r.resumeRV() {
 		r.unreadable = 0
 	}
 	if fail == nil {
-		return r.first(), nil
+		return r.firstState(), nil
 	}
-	streaming := did == InitialWatch && !r.current() // its set is not queued
-	r.learn(did, fail)
+	streaming := did == InitialWatch && !r.canWatch() // its set is not queued
+	r.noteHistory(did, fail)
 	switch {
-	case did == Listing && !r.current() && !broken:
+	case did == Listing && !r.canWatch() && !broken:
 		return Listing, fail
-	case streaming && !errors.Is(fail.Err, errBack):
-		return r.afterStream(fail)
-	case did == Watching && r.looksPast(fail):
+	case streaming && !errors.Is(fail.Err, errRolledBack):
+		return r.afterStreamFailed(fail)
+	case did == Watching && r.listPastUnreadable(fail):
 		return Listing, fail
 	}
-	return r.first(), fail
+	return r.firstState(), fail
 }
 
-// learn notes what a failure says of the history.
-func (r *Reflector) learn(did State, fail *failure.Failure) {
+// noteHistory notes whether a failure shows that the history has expired or went back.
+func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	switch {
 	case fail == nil:
-	case errors.Is(fail.Err, errBack):
-		r.backs++
-		r.expired, r.anew = true, true
+	case errors.Is(fail.Err, errRolledBack):
+		r.rollbacks++
+		r.expired, r.noReuse = true, true
 	case did == Listing && expired(fail.Err):
 		r.unpaged = r.expired || r.opts.consistent() || r.opts.PageSize > 0
 		r.expired = true
-	case did == Listing, did == Resuming && !r.current():
+	case did == Listing, did == Resuming && !r.canWatch():
 	case expiredWatch(fail):
 		r.expired = true
 	}
 }
 
-// afterStream says where to go on after a streaming list that failed before its end.
-func (r *Reflector) afterStream(fail *failure.Failure) (State, *failure.Failure) {
+// afterStreamFailed says where to go on after a streaming list that failed before its end.
+func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Failure) {
 	if refusesStream(fail) && r.opts.Initial == Auto {
 		// Rights may be granted and kinds installed later.
 		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
@@ -118,9 +118,9 @@ func expiredWatch(f *failure.Failure) bool {
 	return f.Phase != failure.PhaseTransform && expired(f.Err)
 }
 
-// looksPast counts a watch that has failed, if it broke at a change that cannot be read, and reports
+// listPastUnreadable counts a watch that has failed, if it broke at a change that cannot be read, and reports
 // whether a list is to look past that.
-func (r *Reflector) looksPast(f *failure.Failure) bool {
+func (r *Reflector) listPastUnreadable(f *failure.Failure) bool {
 	if !unreadable(f) {
 		return false
 	}

@@ -35,7 +35,7 @@ func TestAStateIsRefusedForGood(t *testing.T) {
 			anew := answer{block: true, events: events{change(watch.Added, "n", 15), endOfInitial(20)}}
 			s := &script{lists: []answer{{rv: "12", items: []object.Head{obj("a", 5)}}}, watches: []answer{c.first, anew, anew}}
 			refused := 0
-			_, r := playFrom(t, s, Options{}, &Earlier{Items: []object.Head{obj("a", 5)}, RV: "10", Refuse: func(error) { refused++; c.end() }})
+			_, r := playFrom(t, s, Options{}, &SavedState{Items: []object.Head{obj("a", 5)}, RV: "10", Refuse: func(error) { refused++; c.end() }})
 			require.Equal(t, 1, refused)
 			require.False(t, r.Status().Resumed)
 			require.Equal(t, []string{`list rv="" limit=1`, `watch rv="10"`, `watch rv="" initial`}, s.asked)
@@ -64,7 +64,7 @@ func TestAnUnknownEventWhileAStateIsConfirmed(t *testing.T) {
 		{block: true, events: []wire.Event[object.Head]{change("WEIRD", "a", 5), change(watch.Bookmark, "", 12)}},
 		{block: true, events: []wire.Event[object.Head]{change(watch.Bookmark, "", 12)}},
 	}}
-	playFrom(t, s, Options{}, &Earlier{Items: []object.Head{obj("a", 5)}, RV: "10"})
+	playFrom(t, s, Options{}, &SavedState{Items: []object.Head{obj("a", 5)}, RV: "10"})
 	require.Equal(t, `watch rv="10"`, s.asked[2], "the state is asked for again after the failure")
 }
 

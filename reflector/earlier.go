@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Earlier is what a reflector of the same objects knew in an earlier process. Nobody
+// SavedState is what a reflector of the same objects knew in an earlier process. Nobody
 // believes it: it is queued when the server has confirmed or corrected it.
-type Earlier struct {
+type SavedState struct {
 	Items []object.Head // each key once; they are not changed
 	RV    string        // every change up to here is in Items
 
@@ -50,29 +50,29 @@ const (
 	confirmTries = 2
 )
 
-// earlier is a state that is being confirmed.
-type earlier struct {
-	Earlier
-	set      confirming // Items and what changed since
-	began    time.Time  // when the first request was made; zero before
-	failures int
-	spent    bool                       // a list takes its place; it serves to know objects by
-	byKey    map[object.Key]object.Head // of Items; made where it serves for that
+// resumption is a state that is being confirmed.
+type resumption struct {
+	SavedState
+	set       catchUpSet // Items and what changed since
+	began     time.Time  // when the first request was made; zero before
+	failures  int
+	abandoned bool                       // a list takes its place; it serves to know objects by
+	byKey     map[object.Key]object.Head // of Items; made where it serves for that
 }
 
-// miss counts a failure. After some a list takes the place of the earlier state.
-func (e *earlier) miss() {
+// countFailure counts a failure. After some a list takes the place of the earlier state.
+func (e *resumption) countFailure() {
 	e.failures++
-	e.spent = e.spent || e.failures >= confirmTries
+	e.abandoned = e.abandoned || e.failures >= confirmTries
 }
 
 // Resume has the next run begin with an earlier state, if the reflector has none of its
 // own. A watch from there brings it up to date; where the server does not have the history
 // any more, or contradicts the state, it is listed, and a source takes back what has
 // not changed. It must be called before Run.
-func (r *Reflector) Resume(e Earlier) {
+func (r *Reflector) Resume(e SavedState) {
 	if r.rv == "" {
-		r.earlier = &earlier{Earlier: e}
+		r.resuming = &resumption{SavedState: e}
 	}
 }
 
@@ -84,7 +84,7 @@ func (r *Reflector) Resume(e Earlier) {
 //  3. A watch from the state on tells what has happened. The state is complete when a
 //     change or a bookmark is at that version or above it.
 func (r *Reflector) resume(ctx context.Context) *failure.Failure {
-	e := r.earlier
+	e := r.resuming
 	began := time.Now()
 	if e.began.IsZero() {
 		e.began = began
@@ -95,50 +95,50 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 			return failed(ctx, failure.PhaseList, err)
 		}
 		if err := e.check(rv, first, count); err != nil {
-			return r.giveUp(err)
+			return r.abandonResume(err)
 		}
 		if e.Confirm != nil {
 			if err := e.Confirm(ctx); errors.Is(err, ErrForeign) {
-				return r.giveUp(err)
+				return r.abandonResume(err)
 			} else if err != nil {
-				e.miss()
+				e.countFailure()
 				return failed(ctx, failure.PhaseList, err)
 			}
 		}
 		if rv == e.RV {
 			return r.replace(e.Items, rv, began, failure.PhaseList)
 		}
-		e.set = confirming{streamed: streamed{items: e.Items, lent: true}, until: rv, rv: e.RV, count: count}
+		e.set = catchUpSet{streamedSet: streamedSet{items: e.Items, readOnly: true}, until: rv, rv: e.RV, count: count}
 	}
 	opts := r.opts.selectors()
 	opts.ResourceVersion = e.set.rv
-	fail := r.follow(ctx, opts, confirmWatch, &e.set)
-	if r.current() {
-		return r.unlessBack(ctx, fail)
+	fail := r.runWatch(ctx, opts, confirmWatch, &e.set)
+	if r.canWatch() {
+		return r.checkRollback(ctx, fail)
 	}
 	late := time.Since(e.began) >= r.opts.Timing.StreamIdle
 	switch {
 	case expired(fail.Err):
-		return r.giveUp(fail.Err)
+		return r.abandonResume(fail.Err)
 	case errors.Is(fail.Err, ErrNoEnd), late && errors.Is(fail.Err, ErrCutShort):
-		return r.giveUp(errNotCaughtUp)
+		return r.abandonResume(errNotCaughtUp)
 	case errors.Is(fail.Err, errContradicted), errors.Is(fail.Err, ErrWentBack):
-		return r.giveUp(fail.Err)
+		return r.abandonResume(fail.Err)
 	case errors.Is(fail.Err, ErrCutShort) && time.Since(began) >= shortWatch:
 		return nil
 	}
-	e.miss()
+	e.countFailure()
 	return fail
 }
 
-// giveUp has a list take the place of an earlier state, at once. It serves to know objects
+// abandonResume has a list take the place of an earlier state, at once. It serves to know objects
 // by, unless the server's versions mean something else than they did then.
-func (r *Reflector) giveUp(why error) *failure.Failure {
-	level, refuse := slog.LevelWarn, r.earlier.Refuse
-	if r.earlier.spent = expired(why) || errors.Is(why, errNotCaughtUp); r.earlier.spent {
+func (r *Reflector) abandonResume(why error) *failure.Failure {
+	level, refuse := slog.LevelWarn, r.resuming.Refuse
+	if r.resuming.abandoned = expired(why) || errors.Is(why, errNotCaughtUp); r.resuming.abandoned {
 		level = slog.LevelInfo
 	} else {
-		r.earlier = nil
+		r.resuming = nil
 	}
 	r.opts.Logger.Log(context.Background(), level, "the earlier state is not resumed, listing", "resource", r.Name(), "cause", failure.Reason(why))
 	if refuse != nil {
@@ -149,7 +149,7 @@ func (r *Reflector) giveUp(why error) *failure.Failure {
 
 // check compares an earlier state with the version that the server has, with the first of
 // its items, nil if it has none, and with how many it has, negative where nobody knows.
-func (e *earlier) check(rv string, first object.Head, count int) error {
+func (e *resumption) check(rv string, first object.Head, count int) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
 	case err != nil:
@@ -172,17 +172,17 @@ func (e *earlier) check(rv string, first object.Head, count int) error {
 	return errContradicted
 }
 
-// confirming gathers an earlier state and its changes since, up to a version.
-type confirming struct {
-	streamed
+// catchUpSet gathers an earlier state and its changes since, up to a version.
+type catchUpSet struct {
+	streamedSet
 	until string // the version at which the set is whole
 	rv    string // the version up to which the items are complete
 	count int    // how many items the server has at until; negative where nobody knows
 }
 
-// add implements gathering. An event at or below the version of the set is an old one, sent again, and
+// add implements setCollector. An event at or below the version of the set is an old one, sent again, and
 // must tell what the set has.
-func (s *confirming) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
+func (s *catchUpSet) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
 	v := e.Passed
 	if v == nil {
 		of := object.VersionOf(e.Object)
@@ -200,33 +200,33 @@ func (s *confirming) add(e wire.Event[object.Head]) (whole string, fail *failure
 	case e.Type == watch.Bookmark:
 	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
 		return "", unknownEvent(e.Type)
-	case order <= 0 && !s.tells(e):
+	case order <= 0 && !s.agrees(e):
 		return "", contradicted
 	case order <= 0:
 		return "", nil
-	case v.RV != s.until && object.ReachedRV(v.RV, s.until) && s.miscounts():
+	case v.RV != s.until && object.ReachedRV(v.RV, s.until) && s.countDiffers():
 		return "", contradicted
 	default:
 		s.index()
-		if _, fail := s.streamed.add(e); fail != nil {
+		if _, fail := s.streamedSet.add(e); fail != nil {
 			return "", fail
 		}
 	}
 	if s.rv = v.RV; !object.ReachedRV(s.rv, s.until) {
 		return "", nil
 	}
-	if (s.rv == s.until || e.Type == watch.Bookmark) && s.miscounts() {
+	if (s.rv == s.until || e.Type == watch.Bookmark) && s.countDiffers() {
 		return "", contradicted
 	}
 	return s.rv, nil
 }
 
-// miscounts reports whether a set that is complete up to the version at which the server
+// countDiffers reports whether a set that is complete up to the version at which the server
 // counted its objects has another number of them.
-func (s *confirming) miscounts() bool { return s.count >= 0 && s.len() != s.count }
+func (s *catchUpSet) countDiffers() bool { return s.count >= 0 && s.len() != s.count }
 
-// tells reports whether an event says what the set has.
-func (s *confirming) tells(e wire.Event[object.Head]) bool {
+// agrees reports whether an event says the same as the set.
+func (s *catchUpSet) agrees(e wire.Event[object.Head]) bool {
 	s.index()
 	if e.Passed != nil {
 		_, ok := s.at[e.Passed.Key]
@@ -244,14 +244,14 @@ func sameVersion(a, b object.Head) bool {
 }
 
 // known returns what an earlier state has under key. It is safe for concurrent use once
-// knows has been called.
-func (e *earlier) known(key object.Key) (object.Head, bool) {
+// indexKnown has been called.
+func (e *resumption) known(key object.Key) (object.Head, bool) {
 	have, ok := e.byKey[key]
 	return have, ok
 }
 
-// knows makes known ready.
-func (e *earlier) knows() wire.Cached {
+// indexKnown returns known and makes it ready.
+func (e *resumption) indexKnown() wire.Cached {
 	if e.byKey == nil {
 		e.byKey = make(map[object.Key]object.Head, len(e.Items))
 		for _, item := range e.Items {
@@ -267,7 +267,7 @@ func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, co
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 	dog.excuse(r.calls.busy)
-	ctx, answered := r.ask(ctx)
+	ctx, answered := r.trackRequest(ctx)
 	defer answered()
 	defer r.calls.stop()
 	opts := r.opts.selectors()

@@ -164,7 +164,7 @@ func TestAnEarlierState(t *testing.T) {
 			items := []object.Head{obj("a", 5), obj("b", 7), obj("c", 9)}
 			s := &script{lists: c.lists, watches: c.watches}
 			refused := 0
-			queued, r := playFrom(t, s, Options{}, &Earlier{Items: items, RV: "10", Refuse: func(why error) {
+			queued, r := playFrom(t, s, Options{}, &SavedState{Items: items, RV: "10", Refuse: func(why error) {
 				require.Error(t, why)
 				refused++
 			}})
@@ -198,7 +198,7 @@ func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
 			if c.queued == "replaced @20" {
 				s.watches = []answer{{block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}
 			}
-			queued, r := playFrom(t, s, Options{}, &Earlier{Items: []object.Head{obj("a", 5)}, RV: "10", Confirm: func(context.Context) error {
+			queued, r := playFrom(t, s, Options{}, &SavedState{Items: []object.Head{obj("a", 5)}, RV: "10", Confirm: func(context.Context) error {
 				err := c.errs[0]
 				c.errs = c.errs[1:]
 				return err
@@ -212,7 +212,7 @@ func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
 // Whatever happens to it, the reflector lists in the end.
 func TestAnEarlierStateThatPanics(t *testing.T) {
 	s := &script{lists: []answer{{rv: "10"}, {rv: "10"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
-	queued, r := playFrom(t, s, Options{}, &Earlier{RV: "10", Confirm: func(context.Context) error { panic("no") }})
+	queued, r := playFrom(t, s, Options{}, &SavedState{RV: "10", Confirm: func(context.Context) error { panic("no") }})
 	require.Equal(t, []string{"replaced @20"}, queued)
 	var p *failure.PanicError
 	require.ErrorAs(t, r.Status().Failure, &p)
@@ -245,7 +245,7 @@ func TestAStateThatIsQueuedSaysWhetherItResumed(t *testing.T) {
 				}
 				q := &asking{resumed: make(chan bool, 1)}
 				q.reflector = New(s, q, Options{})
-				q.reflector.Resume(Earlier{Items: []object.Head{obj("a", 5)}, RV: "10"})
+				q.reflector.Resume(SavedState{Items: []object.Head{obj("a", 5)}, RV: "10"})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- q.reflector.Run(ctx) }()

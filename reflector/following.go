@@ -24,18 +24,18 @@ const (
 // list, one each 60 to 90 seconds, where client-go lists at every attempt, each 30 to 60 seconds.
 const pollEvery = 30 * time.Second
 
-// following knows since when watches do not keep the state current. Lists that fail count as
+// watchFailures notes since when watches have not kept the state current. Lists that fail count as
 // lists: the next one is due as long after them.
-type following struct {
-	failing time.Time // the first failure in a row, or the last list since; zero while watches keep the state current
+type watchFailures struct {
+	since   time.Time // the first failure in a row, or the last list since; zero while watches keep the state current
 	refused time.Time // the same of refusals in a row; zero if the last failure was none
 	polled  bool      // refusals led to a list, and every failure since was a refusal
 	due     bool      // a list has to take the place of the next watch
 }
 
-// failed takes note of a watch that brought nothing and failed. A watch that was accepted and then
+// note takes note of a watch that brought nothing and failed. A watch that was accepted and then
 // cut counts as unanswered: a proxy may have accepted it and pass nothing on.
-func (f *following) failed(now time.Time, fail *failure.Failure) {
+func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
 		errors.Is(fail.Err, errRelist):
@@ -47,14 +47,14 @@ func (f *following) failed(now time.Time, fail *failure.Failure) {
 	default:
 		f.refused, f.polled = time.Time{}, false
 	}
-	if f.failing.IsZero() {
-		f.failing = now
+	if f.since.IsZero() {
+		f.since = now
 	}
 	patience := refusedPatience
 	if f.polled {
 		patience = pollEvery
 	}
-	f.due = !f.refused.IsZero() && now.Sub(f.refused) >= patience || now.Sub(f.failing) >= unansweredPatience
+	f.due = !f.refused.IsZero() && now.Sub(f.refused) >= patience || now.Sub(f.since) >= unansweredPatience
 }
 
 // refusal reports whether the server answered a watch with an error and did not ask for patience.
@@ -71,10 +71,10 @@ func refusal(fail *failure.Failure) bool {
 	return true
 }
 
-// listing takes note that a list begins.
-func (f *following) listing(now time.Time) {
-	if !f.failing.IsZero() {
-		f.failing = now
+// noteList takes note that a list begins.
+func (f *watchFailures) noteList(now time.Time) {
+	if !f.since.IsZero() {
+		f.since = now
 	}
 	if !f.refused.IsZero() {
 		f.refused = now
@@ -82,9 +82,9 @@ func (f *following) listing(now time.Time) {
 	f.polled, f.due = f.polled || f.due && !f.refused.IsZero(), false
 }
 
-// poll replaces the next watch by a list if watches have failed for too long.
-func (r *Reflector) poll(state State) State {
-	if state != Watching || !r.following.due {
+// listInsteadOfWatch replaces the next watch by a list if watches have failed for too long.
+func (r *Reflector) listInsteadOfWatch(state State) State {
+	if state != Watching || !r.failing.due {
 		return state
 	}
 	before := r.Status()
@@ -95,14 +95,14 @@ func (r *Reflector) poll(state State) State {
 	return Listing
 }
 
-// followed takes note of how an attempt ended in which watches brought a number of changes and
+// noteOutcome takes note of how an attempt ended in which watches brought a number of changes and
 // bookmarks.
-func (r *Reflector) followed(state State, brought uint64, fail *failure.Failure) {
+func (r *Reflector) noteOutcome(state State, brought uint64, fail *failure.Failure) {
 	switch {
 	case brought > 0, fail == nil && state != Listing:
-		r.following = following{}
+		r.failing = watchFailures{}
 		r.update(func(s *Status) { s.Polling = false })
 	case state == Watching && fail != nil:
-		r.following.failed(time.Now(), fail)
+		r.failing.note(time.Now(), fail)
 	}
 }

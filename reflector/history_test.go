@@ -268,7 +268,7 @@ func TestAServerWithoutOrderGoesBackThreeTimes(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		time.Sleep(10 * time.Minute)
-		require.EqualValues(t, 1+maxBacks, r.Status().Lists)
+		require.EqualValues(t, 1+maxRollbacks, r.Status().Lists)
 		require.Equal(t, `watch rv="20"`, s.asked[len(s.asked)-1])
 		cancel()
 		require.NoError(t, <-ended)

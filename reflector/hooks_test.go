@@ -283,7 +283,7 @@ func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
 						},
 					})
 					if resumed {
-						r.Resume(Earlier{RV: "80"})
+						r.Resume(SavedState{RV: "80"})
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					ended := make(chan error)

@@ -9,31 +9,31 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// gathering is a set of objects that a watch tells first.
-type gathering interface {
+// setCollector collects the set of objects that a watch sends first.
+type setCollector interface {
 	// add takes one event. It returns the version of the set once that is whole.
 	add(wire.Event[object.Head]) (whole string, fail *failure.Failure)
 	// take returns the objects and lets go of them: the watch goes on for minutes.
 	take() []object.Head
 }
 
-// streamed gathers a streaming list, which ends with a bookmark. As a rule every event is
+// streamedSet collects a streaming list, which ends with a bookmark. As a rule every event is
 // the addition of another object; changes that happen meanwhile may be mixed
 // in, and only then is it worth knowing where each object stands. A server may also
 // send an event twice.
-type streamed struct {
-	items []object.Head
-	lent  bool               // items are not the set's to change
-	gone  int                // entries of items that were deleted or replaced
-	at    map[object.Key]int // made at the first event that is no addition
+type streamedSet struct {
+	items    []object.Head
+	readOnly bool               // items are not the set's to change
+	removed  int                // entries of items that were deleted or replaced
+	at       map[object.Key]int // made at the first event that is no addition
 }
 
-func (s *streamed) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
+func (s *streamedSet) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
 	switch {
 	case e.Passed != nil:
 		s.pass(e)
 	case e.Type == watch.Bookmark:
-		if !endsInitial(e.Object) {
+		if !isInitialEnd(e.Object) {
 			return "", nil
 		}
 		if whole = e.Object.GetResourceVersion(); noRV(whole) {
@@ -48,7 +48,7 @@ func (s *streamed) add(e wire.Event[object.Head]) (whole string, fail *failure.F
 }
 
 // pass takes note that an object of the set is not wanted, or not any more.
-func (s *streamed) pass(e wire.Event[object.Head]) {
+func (s *streamedSet) pass(e wire.Event[object.Head]) {
 	if e.Type != watch.Added {
 		s.index()
 	}
@@ -57,7 +57,7 @@ func (s *streamed) pass(e wire.Event[object.Head]) {
 	}
 }
 
-func (s *streamed) apply(t watch.EventType, o object.Head) {
+func (s *streamedSet) apply(t watch.EventType, o object.Head) {
 	if t != watch.Added {
 		s.index()
 	}
@@ -73,12 +73,12 @@ func (s *streamed) apply(t watch.EventType, o object.Head) {
 }
 
 // index notes where each object stands.
-func (s *streamed) index() {
+func (s *streamedSet) index() {
 	if s.at != nil {
 		return
 	}
 	items := s.items
-	if s.items = items[:0]; s.lent {
+	if s.items = items[:0]; s.readOnly {
 		s.items = make([]object.Head, 0, len(items))
 	}
 	s.at = make(map[object.Key]int, len(items))
@@ -88,41 +88,41 @@ func (s *streamed) index() {
 }
 
 // put adds o, in the place of what has its key.
-func (s *streamed) put(o object.Head) {
+func (s *streamedSet) put(o object.Head) {
 	key := object.KeyOf(o)
 	s.remove(key)
 	s.at[key] = len(s.items)
 	s.items = append(s.items, o)
 }
 
-func (s *streamed) remove(key object.Key) {
+func (s *streamedSet) remove(key object.Key) {
 	if i, ok := s.at[key]; ok {
 		s.items[i] = nil
-		s.gone++
+		s.removed++
 		delete(s.at, key)
 	}
 }
 
 // len is how many objects the set has.
-func (s *streamed) len() int { return len(s.items) - s.gone }
+func (s *streamedSet) len() int { return len(s.items) - s.removed }
 
 // take returns the objects in the order of the last change of each.
-func (s *streamed) take() []object.Head {
+func (s *streamedSet) take() []object.Head {
 	items := s.items
-	if s.gone > 0 {
-		items = make([]object.Head, 0, len(s.items)-s.gone)
+	if s.removed > 0 {
+		items = make([]object.Head, 0, len(s.items)-s.removed)
 		for _, item := range s.items {
 			if item != nil {
 				items = append(items, item)
 			}
 		}
 	}
-	*s = streamed{}
+	*s = streamedSet{}
 	return items
 }
 
-// endsInitial reports whether o, a bookmark's object, ends a streaming list.
-func endsInitial(o object.Head) bool {
+// isInitialEnd reports whether o, a bookmark's object, ends a streaming list.
+func isInitialEnd(o object.Head) bool {
 	end, _ := object.Annotation(o, metav1.InitialEventsAnnotationKey)
 	return end == "true"
 }

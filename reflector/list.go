@@ -22,7 +22,7 @@ const relistPage = 500
 
 // list reads a whole list and queues it as one entry.
 func (r *Reflector) list(ctx context.Context) *failure.Failure {
-	r.countList()
+	r.beginList()
 	began := time.Now()
 	items, rv, fail := r.read(ctx)
 	if fail != nil {
@@ -37,7 +37,7 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 
 	dog.excuse(r.calls.busy)
 
-	ctx, answered := r.ask(ctx)
+	ctx, answered := r.trackRequest(ctx)
 	defer answered()
 	defer r.calls.stop()
 	list := r.source.List(ctx, r.request(r.listOptions(), true))
@@ -45,7 +45,7 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 		if err != nil {
 			return nil, "", failed(ctx, failure.PhaseList, err)
 		}
-		if fail := r.unfit(item); fail != nil {
+		if fail := r.checkObject(item); fail != nil {
 			return nil, "", fail
 		}
 		if len(items) == 0 {
@@ -63,9 +63,9 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	return items, list.Meta.ResourceVersion, nil
 }
 
-// unfit says why an object that the source yields is of no use; nil if it is. All objects of a source
+// checkObject says why an object that the source yields is of no use; nil if it is. All objects of a source
 // are of one Go type, as a rule.
-func (r *Reflector) unfit(o object.Head) *failure.Failure {
+func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	if source.IsNil(o) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
 	}
@@ -77,10 +77,10 @@ func (r *Reflector) unfit(o object.Head) *failure.Failure {
 		}
 		have = packed.Type()
 	}
-	if want != nil && have != r.fits && !have.AssignableTo(want) {
+	if want != nil && have != r.lastType && !have.AssignableTo(want) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(o), Err: &source.TypeError{Have: have, Want: want}}
 	}
-	r.fits = have
+	r.lastType = have
 	return nil
 }
 
@@ -121,11 +121,11 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	return &failure.Failure{Phase: phase, Err: err}
 }
 
-// countList is called before the list, so that a list that fails counts too. If one that is
+// beginList is called before the list, so that a list that fails counts too. If one that is
 // Anew waits, the cache still holds what was before it: the next list takes nothing back either.
-func (r *Reflector) countList() {
-	r.anew = r.anew || r.queue.AnewWaits("")
-	r.following.listing(time.Now())
+func (r *Reflector) beginList() {
+	r.noReuse = r.noReuse || r.queue.AnewWaits("")
+	r.failing.noteList(time.Now())
 	r.update(func(s *Status) {
 		s.Lists++
 		if s.RV != "" && r.owned.began == r.owned.listed {
@@ -137,21 +137,21 @@ func (r *Reflector) countList() {
 // replace queues a whole set that is complete up to rv. If that shows that the history
 // went back, the set is of no use where objects were taken back, and is read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
-	if !r.anew && r.wentBack(rv) {
-		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errBack)}
+	if !r.noReuse && r.rolledBack(rv) {
+		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errRolledBack)}
 	}
 	now := time.Now()
-	r.hears(now)
-	resumed := r.earlier != nil && !r.earlier.spent
+	r.noteHeard(now)
+	resumed := r.resuming != nil && !r.resuming.abandoned
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
-	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(), Received: began, Decoded: now, Queued: now})
-	r.earlier, r.owned.listed = nil, r.owned.began
+	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.noReuse, RV: rv, Part: r.deltaPart(), Received: began, Decoded: now, Queued: now})
+	r.resuming, r.owned.listed = nil, r.owned.began
 	if !resumed {
-		r.listed()
+		r.clearLost()
 	}
-	r.rv, r.last, r.anew, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
+	r.rv, r.last, r.noReuse, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
 	r.news++
 	r.update(func(s *Status) { s.RV = rv })
-	r.succeeded()
+	r.resetAttempts()
 	return nil
 }

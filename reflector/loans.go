@@ -11,44 +11,44 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// loans are the known objects that a source was given and may give back, more than once. What
-// comes back is in use elsewhere. To ask again what is known would not tell: it may have changed
-// meanwhile. They are held weakly, since of most that have changed nobody asks again, and a watch
-// lasts.
-type loans struct {
+// knownObjects notes the known objects that a source was given and may return, more than once. A
+// returned one has been transformed before and is in use elsewhere. A second look-up would not tell
+// it from others: the known object of its key may have changed. They are held weakly, because a watch
+// lasts and the source never returns most of them.
+type knownObjects struct {
 	known wire.Cached
 
-	mu  sync.Mutex                      // guards out; nothing is called while it is held
-	out map[uint64][]weak.Pointer[byte] // by the hash of the key, whose text would hold memory
+	mu    sync.Mutex                      // guards given; nothing is called while it is held
+	given map[uint64][]weak.Pointer[byte] // by the hash of the key, whose text would hold memory
 }
 
 // seed is that of the hashes.
 var seed = maphash.MakeSeed()
 
-// lend is the known function, with a note of what it gave.
-func (l *loans) lend(key object.Key) (object.Head, bool) {
+// lookup is the known function. It notes each object that it returns.
+func (l *knownObjects) lookup(key object.Key) (object.Head, bool) {
 	o, ok := l.known(key)
-	at := pointer(o)
-	if !ok || at == nil {
+	where := pointer(o)
+	if !ok || where == nil {
 		return nil, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.out == nil {
-		l.out = make(map[uint64][]weak.Pointer[byte])
+	if l.given == nil {
+		l.given = make(map[uint64][]weak.Pointer[byte])
 	}
-	hash, lent := maphash.Comparable(seed, object.KeyOf(o)), weak.Make(at)
-	if n := len(l.out[hash]); n >= 4 && n&(n-1) == 0 { // now and then, for those who ask of every event
-		l.out[hash] = slices.DeleteFunc(l.out[hash], func(lent weak.Pointer[byte]) bool { return lent.Value() == nil })
+	hash, at := maphash.Comparable(seed, object.KeyOf(o)), weak.Make(where)
+	if n := len(l.given[hash]); n >= 4 && n&(n-1) == 0 { // now and then, for those who ask of every event
+		l.given[hash] = slices.DeleteFunc(l.given[hash], func(given weak.Pointer[byte]) bool { return given.Value() == nil })
 	}
-	if !slices.Contains(l.out[hash], lent) {
-		l.out[hash] = append(l.out[hash], lent)
+	if !slices.Contains(l.given[hash], at) {
+		l.given[hash] = append(l.given[hash], at)
 	}
 	return o, true
 }
 
-// back reports whether o was lent.
-func (l *loans) back(o object.Head) bool {
+// gave reports whether lookup has returned o.
+func (l *knownObjects) gave(o object.Head) bool {
 	at := pointer(o)
 	if at == nil {
 		return false
@@ -56,7 +56,7 @@ func (l *loans) back(o object.Head) bool {
 	hash := maphash.Comparable(seed, object.KeyOf(o))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.out[hash], func(lent weak.Pointer[byte]) bool { return lent.Value() == at })
+	return slices.ContainsFunc(l.given[hash], func(given weak.Pointer[byte]) bool { return given.Value() == at })
 }
 
 // pointer is where an object lies, which tells it from all others. It is nil where the object is

@@ -86,14 +86,14 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 // changes. What is noted of states that are gone goes too: each look walks over all of it.
 func TestAWatchNotesNothingOfStatesThatAreGone(t *testing.T) {
 	const many = 20000
-	l := &loans{known: func(object.Key) (object.Head, bool) { return obj("a", 1), true }}
+	l := &knownObjects{known: func(object.Key) (object.Head, bool) { return obj("a", 1), true }}
 	for n := range many {
-		if l.lend(object.Key{Name: "a"}); n%1000 == 0 {
+		if l.lookup(object.Key{Name: "a"}); n%1000 == 0 {
 			runtime.GC()
 		}
 	}
 	noted := 0
-	for _, lent := range l.out {
+	for _, lent := range l.given {
 		noted += len(lent)
 	}
 	require.Less(t, noted, many/2, "of one object")

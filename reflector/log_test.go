@@ -41,7 +41,7 @@ func TestAKindThatIsNotServedIsLoggedOnce(t *testing.T) {
 	require.Equal(t, 2, fail(errors.New("connection refused")))
 	require.Equal(t, 3, fail(missing), "it is known again")
 	require.Equal(t, 3, fail(missing))
-	r.succeeded()
+	r.resetAttempts()
 	require.Equal(t, 4, fail(missing), "it was served meanwhile")
 	require.EqualValues(t, 7, r.Status().Failures)
 }

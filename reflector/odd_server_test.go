@@ -148,7 +148,7 @@ func TestL20_AWatchThatOutlivesItsTimeAndFallsSilentIsDead(t *testing.T) {
 // A step of the wall clock makes no state old.
 func TestAStepOfTheClockMakesNoStateOld(t *testing.T) {
 	r := New(&script{}, deltafifo.New(deltafifo.Options{}), Options{})
-	r.hears(time.Now())
+	r.noteHeard(time.Now())
 	require.Less(t, time.Since(r.Status().Heard), time.Minute)
 	require.Contains(t, r.Status().Heard.String(), "m=", "a monotonic clock reading: package time")
 }

@@ -200,8 +200,8 @@ func (o Options) watchTimeout() time.Duration {
 	return (o.Timing.WatchTimeout + jitter.Below(o.Timing.WatchTimeout)).Truncate(time.Second)
 }
 
-// recalled is the lifetime of a watch that a recording answers: the one that was drawn
+// replayedLifetime is the lifetime of a watch that a recording answers: the one that was drawn
 // then, within what may be drawn.
-func (o Options) recalled(r *jitter.Recall, drawn time.Duration) time.Duration {
+func (o Options) replayedLifetime(r *jitter.Recall, drawn time.Duration) time.Duration {
 	return min(max(r.Lifetime(drawn), min(o.Timing.WatchTimeout, drawn)), max(2*o.Timing.WatchTimeout, drawn))
 }

@@ -21,16 +21,16 @@ func (r *Reflector) Settle(taken bool) {
 	}
 }
 
-// ahead reports whether a version is not known to be one that was seen.
-func (r *Reflector) ahead(rv string) bool {
+// isNewer reports whether a version is not known to be one that was seen.
+func (r *Reflector) isNewer(rv string) bool {
 	order, err := object.CompareRV(rv, r.rv)
 	return err != nil || order > 0
 }
 
-// from is the resource version from which the next watch goes on: the highest, since a
+// resumeRV is the resource version from which the next watch goes on: the highest, since a
 // replayed event must not move the watch back, or that of the last event where versions
 // are not ordered, since only the server knows what comes after which.
-func (r *Reflector) from() string {
+func (r *Reflector) resumeRV() string {
 	if r.unordered.Load() {
 		return r.last
 	}

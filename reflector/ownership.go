@@ -46,10 +46,10 @@ func (r *Reflector) gains() uint64 {
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
-	case r.anew:
+	case r.noReuse:
 		req.Known = nil
-	case r.earlier != nil && r.earlier.spent:
-		req.Known = r.earlier.knows()
+	case r.resuming != nil && r.resuming.abandoned:
+		req.Known = r.resuming.indexKnown()
 	}
 	if r.opts.Ownership != nil {
 		r.owned.away = r.opts.Ownership.Select(&req, lists)
@@ -57,9 +57,9 @@ func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request 
 	return req
 }
 
-// part is what the consumer is to know of the list of the attempt in progress; nil where all
+// deltaPart is what the consumer is to know of the list of the attempt in progress; nil where all
 // objects are reflected.
-func (r *Reflector) part() *deltafifo.Part {
+func (r *Reflector) deltaPart() *deltafifo.Part {
 	if r.opts.Ownership == nil {
 		return nil
 	}
@@ -70,8 +70,8 @@ func (r *Reflector) part() *deltafifo.Part {
 	return p
 }
 
-// pass queues that an object has changed that is not wanted. Its RV counts as seen then.
-func (r *Reflector) pass(e wire.Event[object.Head]) *failure.Failure {
+// queuePassed queues that an object has changed that is not wanted. Its RV counts as seen then.
+func (r *Reflector) queuePassed(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {
 	case p.RV == "":
@@ -79,12 +79,12 @@ func (r *Reflector) pass(e wire.Event[object.Head]) *failure.Failure {
 	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
 		return unknownEvent(e.Type)
 	}
-	r.hear(p.RV, e.Received)
+	r.noteReceived(p.RV, e.Received)
 	d := deltafifo.Delta{
 		Type: deltafifo.Passed, Key: p.Key, Received: e.Received, Decoded: e.Decoded,
 		Part: &deltafifo.Part{Away: []object.Version{*p}, Gone: e.Type == watch.Deleted},
 	}
-	if d.Late = !r.ahead(p.RV); !d.Late {
+	if d.Late = !r.isNewer(p.RV); !d.Late {
 		d.RV, r.rv = p.RV, p.RV
 	}
 	r.queue.Add(d)

@@ -36,21 +36,21 @@ type Reflector struct {
 	// Run's own, kept between two runs.
 	history
 	watches
-	earlier *earlier // to begin with; nil where there is none, or none any more
-	owned   owned
-	fits    reflect.Type // the Go type of the last object
-	pace    pacer
-	relists *rate.Limiter    // of lists that follow gains
-	losing  *failure.Failure // what lost was when the list in progress began
+	resuming      *resumption // to begin with; nil where there is none, or none any more
+	owned         owned
+	lastType      reflect.Type // the Go type of the last object
+	pace          pacer
+	relistLimiter *rate.Limiter    // of lists that follow gains
+	lostAtStart   *failure.Failure // what lost was when the list in progress began
 
 	nudge    chan struct{}                   // holds a token when a back-off is to end
 	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
 	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that could be ended
 
-	made      time.Time                       // by New
-	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since made, which steps of the clock leave alone; or never
-	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
-	calls     calls                           // of transforms and hooks
+	created   time.Time                       // by New
+	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since created, which steps of the clock leave alone; or never
+	inFlight  atomic.Pointer[source.Progress] // of the request that has not been answered
+	calls     callMonitor                     // of transforms and hooks
 	unordered atomic.Bool                     // the consumer took a late change
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
@@ -60,16 +60,16 @@ type Reflector struct {
 // history is how far the reflector has come in the history of its source, and how the next list has to be
 // read.
 type history struct {
-	rv      string // all changes up to here are queued; empty before the first list
-	last    string // that of the last change or bookmark, which is below rv if versions are not ordered
-	expired bool   // rv is of no use to the server: list with a consistent read
-	unpaged bool   // a page's token expired: list in one response
-	anew    bool   // the history went back behind rv, or may have before the first list: a list takes back no known object
-	backs   int    // how often it did
+	rv        string // all changes up to here are queued; empty before the first list
+	last      string // that of the last change or bookmark, which is below rv if versions are not ordered
+	expired   bool   // rv is of no use to the server: list with a consistent read
+	unpaged   bool   // a page's token expired: list in one response
+	noReuse   bool   // the history went back behind rv, or may have before the first list: a list takes back no known object
+	rollbacks int    // how often it did
 }
 
-// current reports whether a watch can go on from here.
-func (h *history) current() bool { return h.rv != "" && !h.expired }
+// canWatch reports whether a watch can go on from here.
+func (h *history) canWatch() bool { return h.rv != "" && !h.expired }
 
 // Queue is told of the changes in the order in which they came. *deltafifo.DeltaFIFO
 // is one.
@@ -89,13 +89,13 @@ type Queue interface {
 func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
 	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
-	r.anew = opts.Consistent
+	r.noReuse = opts.Consistent
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
-	r.relists = rate.NewLimiter(2, 20)
-	r.made = time.Now()
+	r.relistLimiter = rate.NewLimiter(2, 20)
+	r.created = time.Now()
 	r.heardAt.Store(never)
-	r.status = Status{State: Idle, Since: r.made}
+	r.status = Status{State: Idle, Since: r.created}
 	if err != nil {
 		r.invalid = err
 		r.record(&failure.Failure{Phase: failure.PhaseOptions, Err: err})
@@ -131,9 +131,9 @@ func (r *Reflector) Status() Status {
 	s := r.status
 	s.Resource, s.Waiting = name, waiting
 	if at := r.heardAt.Load(); at != never {
-		s.Heard = r.made.Add(time.Duration(at))
+		s.Heard = r.created.Add(time.Duration(at))
 	}
-	if s.over(time.Now(), r.pace.served()) {
+	if s.recovered(time.Now(), r.pace.served()) {
 		s.Attempts = 0
 	}
 	return s
@@ -151,21 +151,21 @@ func (r *Reflector) Run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r.Name(), ErrRunning)
 	}
 	defer r.enter(Stopped)
-	if r.earlier != nil {
-		r.earlier = &earlier{Earlier: r.earlier.Earlier}
+	if r.resuming != nil {
+		r.resuming = &resumption{SavedState: r.resuming.SavedState}
 	}
-	state, _ := r.relist(ctx, r.first(), nil)
+	state, _ := r.relistInstead(ctx, r.firstState(), nil)
 	for ctx.Err() == nil {
-		state = r.poll(state)
-		heard := r.heard
+		state = r.listInsteadOfWatch(state)
+		received := r.received
 		fail, broken := r.step(ctx, state)
 		if ctx.Err() != nil {
-			r.learn(state, fail)
+			r.noteHistory(state, fail)
 			break
 		}
-		next, fail := r.decide(state, fail, broken)
-		r.followed(state, r.heard-heard, fail)
-		if next, fail = r.relist(ctx, next, fail); fail != nil {
+		next, fail := r.nextState(state, fail, broken)
+		r.noteOutcome(state, r.received-received, fail)
+		if next, fail = r.relistInstead(ctx, next, fail); fail != nil {
 			r.record(fail)
 			if r.verdict(ctx, fail) == failure.Stop {
 				return fail
@@ -187,7 +187,7 @@ func (r *Reflector) begin() bool {
 	// The failures of the run before say nothing about this one; how long to
 	// wait after the next one is still theirs to tell.
 	r.status.State, r.status.Since, r.status.Attempts = BackingOff, time.Now(), 0
-	r.following, r.status.Polling = following{}, false
+	r.failing, r.status.Polling = watchFailures{}, false
 	return true
 }
 
@@ -207,16 +207,16 @@ func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, 
 	}
 	phase := failure.PhaseList
 	switch {
-	case state == Watching, state == InitialWatch, state == Resuming && r.current(): // the set was, and a watch went on
+	case state == Watching, state == InitialWatch, state == Resuming && r.canWatch(): // the set was, and a watch went on
 		phase = failure.PhaseWatch
-	case state == Resuming && r.earlier != nil && !r.earlier.spent:
-		r.earlier.miss()
+	case state == Resuming && r.resuming != nil && !r.resuming.abandoned:
+		r.resuming.countFailure()
 	}
 	return failed(ctx, phase, err), true
 }
 
 func (r *Reflector) attempt(ctx context.Context, state State) *failure.Failure {
-	r.losing, r.owned.began = r.lost.Load(), r.gains()
+	r.lostAtStart, r.owned.began = r.lost.Load(), r.gains()
 	switch state {
 	case Listing:
 		r.enter(Listing)
@@ -249,7 +249,7 @@ func (r *Reflector) update(change func(*Status)) {
 func (r *Reflector) record(f *failure.Failure) {
 	now, name, expected := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
-		if s.over(now, r.pace.served()) {
+		if s.recovered(now, r.pace.served()) {
 			s.Attempts = 0
 		}
 		expected = s.Polling && f.Phase != failure.PhaseList || s.NotServed() && f.NotServed()
@@ -290,8 +290,8 @@ func (r *Reflector) log(f *failure.Failure, expected bool) {
 	r.opts.Logger.Log(context.Background(), level, "reflector failure", append(attrs, failure.Stack(f.Err)...)...)
 }
 
-// succeeded ends a series of failures.
-func (r *Reflector) succeeded() {
+// resetAttempts ends a series of failures.
+func (r *Reflector) resetAttempts() {
 	r.update(func(s *Status) { s.Attempts = 0 })
 }
 

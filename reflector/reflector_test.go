@@ -134,7 +134,7 @@ func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector)
 }
 
 // playFrom is play for a reflector that begins with an earlier state, if there is one.
-func playFrom(t *testing.T, s *script, opts Options, e *Earlier) (queued []string, r *Reflector) {
+func playFrom(t *testing.T, s *script, opts Options, e *SavedState) (queued []string, r *Reflector) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		queue := new(taken)

@@ -24,8 +24,8 @@ func (r *Reflector) Relist(f *failure.Failure) {
 	}
 }
 
-// watching lets others end the watch in progress by a function; nil when there is none.
-func (r *Reflector) watching(end func(error)) {
+// setEndWatch sets the function that ends the watch in progress; nil if there is none.
+func (r *Reflector) setEndWatch(end func(error)) {
 	if end == nil {
 		r.endWatch.Store(nil)
 		return
@@ -39,12 +39,12 @@ func (r *Reflector) watching(end func(error)) {
 // gained reports whether objects have come to be owned since the list that is queued began.
 func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 
-// listed notes that a list is queued which began when losing was what was known to be lost.
-// What was lost since then may be in it as it was.
-func (r *Reflector) listed() { r.lost.CompareAndSwap(r.losing, nil) }
+// clearLost notes that a list is queued which began when lostAtStart was known to be lost. It does not
+// make up for a later loss.
+func (r *Reflector) clearLost() { r.lost.CompareAndSwap(r.lostAtStart, nil) }
 
-// relist says where to go on instead, and why, if something is lost or was gained.
-func (r *Reflector) relist(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
+// relistInstead replaces the next watch by a list if something is lost or was gained, and says why.
+func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail != nil && errors.Is(fail.Err, errRelist) {
 		fail = nil
 	}
@@ -53,7 +53,7 @@ func (r *Reflector) relist(ctx context.Context, next State, fail *failure.Failur
 	case next != Watching || lost == nil && !r.gained():
 		return next, fail
 	case lost == nil:
-		_ = r.relists.Wait(ctx) // its error is that of ctx, which ends the run
+		_ = r.relistLimiter.Wait(ctx) // its error is that of ctx, which ends the run
 	case fail == nil:
 		again := *lost // what is recorded is completed
 		fail = &again

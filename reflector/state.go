@@ -140,10 +140,10 @@ func (s Status) Silence(now time.Time) time.Duration {
 // the kind.
 func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
 
-// over reports whether the streams that broke are past, since the one after them has
+// recovered reports whether the streams that broke are past, since the one after them has
 // served for long enough, though nothing may have come by it. Silence tells nothing where
 // silence was the failure.
-func (s *Status) over(now time.Time, served time.Duration) bool {
+func (s *Status) recovered(now time.Time, served time.Duration) bool {
 	return s.State == Watching && s.Attempts > 0 && s.Failure.Phase == failure.PhaseWatch &&
 		!errors.Is(s.Failure.Err, ErrStalled) && !errors.Is(s.Failure.Err, ErrDeaf) && now.Sub(s.Since) >= served
 }

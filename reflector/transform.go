@@ -100,23 +100,23 @@ func (t *transformed) Describe() source.Description {
 	return d
 }
 
-// lend notes what a request lends to the source.
-func lend(req *source.Request) *loans {
-	lent := &loans{known: req.Known}
+// trackKnown has the request note the known objects that the source is given.
+func trackKnown(req *source.Request) *knownObjects {
+	known := &knownObjects{known: req.Known}
 	if req.Known != nil {
-		req.Known = lent.lend
+		req.Known = known.lookup
 	}
-	return lent
+	return known
 }
 
 // List lists the source and transforms each item.
 func (t *transformed) List(ctx context.Context, req source.Request) source.List[object.Head] {
-	lent := lend(&req)
+	known := trackKnown(&req)
 	list := t.source.List(ctx, req)
-	items, calls := list.Items, callsOf(ctx)
+	items, calls := list.Items, callMonitorOf(ctx)
 	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
-			if err == nil && !lent.back(item) {
+			if err == nil && !known.gave(item) {
 				item, err = t.apply(calls, item)
 			}
 			if !yield(item, err) || err != nil {
@@ -129,15 +129,15 @@ func (t *transformed) List(ctx context.Context, req source.Request) source.List[
 
 // Watch watches the source and transforms the object of each change.
 func (t *transformed) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
-	lent := lend(&req)
+	known := trackKnown(&req)
 	events, err := t.source.Watch(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	calls := callsOf(ctx)
+	calls := callMonitorOf(ctx)
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
-			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !lent.back(e.Object) {
+			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !known.gave(e.Object) {
 				e.Object, err = t.apply(calls, e.Object)
 			}
 			if !yield(e, err) || err != nil {
@@ -147,7 +147,7 @@ func (t *transformed) Watch(ctx context.Context, req source.Request) (iter.Seq2[
 	}, nil
 }
 
-func (t *transformed) apply(calls *calls, head object.Head) (made object.Head, err error) {
+func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.Head, err error) {
 	o, ok := head.(object.Object)
 	if !ok || source.IsNil(o) {
 		return head, nil // what the source did wrong is not the transform's to say
@@ -182,7 +182,7 @@ func (t *transformed) apply(calls *calls, head object.Head) (made object.Head, e
 // call calls the transform. A Goexit cannot be returned from here: it ends the goroutine.
 // It becomes a panic, so that who called the source hears of the transform and not of
 // the source alone.
-func (t *transformed) call(calls *calls, key object.Key, o object.Object) (out object.Object, err error) {
+func (t *transformed) call(calls *callMonitor, key object.Key, o object.Object) (out object.Object, err error) {
 	calls.begin(call{"transform", t.place, key})
 	defer calls.end()
 	guard := failure.Guard{In: "transform"}

@@ -24,43 +24,43 @@ const (
 
 // watches is how the watches of a reflector have fared.
 type watches struct {
-	heard          uint64        // changes and bookmarks that they have brought
+	received       uint64        // changes and bookmarks that they have brought
 	news           uint64        // changes of a later version than all before, and whole sets
 	short          int           // watches in a row that lasted for less than shortWatch
 	base           string        // the version from which the history is read that the watch in progress brings
-	mute           time.Duration // for how long they have brought none
+	silent         time.Duration // for how long they have brought none
 	watched        string        // the version from which the last one was opened
 	unreadable     int           // from there, in a row, that broke at a change that cannot be read
-	following      following     // since when they do not keep the state current
+	failing        watchFailures // since when they do not keep the state current
 	noStream       bool          // streaming lists are not to be tried (again)
 	streamFailures int
 }
 
 // initialWatch reads the initial state from a watch and stays on it.
 func (r *Reflector) initialWatch(ctx context.Context) *failure.Failure {
-	r.countList()
+	r.beginList()
 	yes := true
 	opts := r.opts.selectors()
 	opts.SendInitialEvents = &yes
 	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	return r.unlessBack(ctx, r.follow(ctx, opts, r.opts.watchTimeout(), new(streamed)))
+	return r.checkRollback(ctx, r.runWatch(ctx, opts, r.opts.watchTimeout(), new(streamedSet)))
 }
 
 // watch follows the changes from the last resource version.
 func (r *Reflector) watch(ctx context.Context) *failure.Failure {
 	opts := r.opts.selectors()
-	r.watched = r.from()
+	r.watched = r.resumeRV()
 	r.base = r.watched
 	opts.ResourceVersion = r.watched
-	heard, opened := r.heard, time.Now()
-	fail := r.follow(ctx, opts, r.opts.watchTimeout(), nil)
-	if r.mute += time.Since(opened); r.heard != heard {
-		r.mute = 0
+	received, opened := r.received, time.Now()
+	fail := r.runWatch(ctx, opts, r.opts.watchTimeout(), nil)
+	if r.silent += time.Since(opened); r.received != received {
+		r.silent = 0
 	}
 	if fail == nil {
-		r.hears(time.Now())
+		r.noteHeard(time.Now())
 	}
-	return r.unlessBack(ctx, fail)
+	return r.checkRollback(ctx, fail)
 }
 
 // stream is a watch that the server has accepted.
@@ -79,30 +79,30 @@ func (s *stream) open() time.Duration {
 	return time.Since(s.opened) - (s.calls.total() - s.before)
 }
 
-// gathers has the watchdog wait for the next event of a set.
-func (s *stream) gathers() {
+// expectNext has the watchdog wait for the next event of a set.
+func (s *stream) expectNext() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
-// follows has the watchdog expect the end of the watch. Others may end it from now on. A watch
+// startFollowing has the watchdog expect the end of the watch. Others may end it from now on. A watch
 // that outlives its time and still brings something has not fallen silent.
-func (s *stream) follows() {
+func (s *stream) startFollowing() {
 	s.dog.expect(s.lifetime-s.open(), ErrStalled)
 	s.dog.excuse(func() bool { return s.calls.busy() || time.Since(s.Status().Heard) < s.opts.Timing.WatchMargin })
 	s.enter(Watching)
-	s.watching(s.dog.cancel)
+	s.setEndWatch(s.dog.cancel)
 }
 
-// broke returns the failure of a watch that broke.
-func (s *stream) broke(err error) *failure.Failure {
+// failureOf returns the failure of a watch that broke.
+func (s *stream) failureOf(err error) *failure.Failure {
 	if s.gathered && errors.Is(context.Cause(s.ctx), ErrNoEnd) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrLateEnd}
 	}
 	return failed(s.ctx, failure.PhaseWatch, err)
 }
 
-// follow opens a watch and reads it to its end. If there is a set, it gathers and queues that first.
-func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetime time.Duration, set gathering) *failure.Failure {
+// runWatch opens a watch and reads it to its end. If there is a set, it gathers and queues that first.
+func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifetime time.Duration, set setCollector) *failure.Failure {
 	asked := time.Now()
 	seconds := int64(lifetime.Seconds())
 	opts.TimeoutSeconds, opts.AllowWatchBookmarks = &seconds, true
@@ -112,14 +112,14 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 	}
 	ctx, dog := startWatchdog(ctx, min(patience, lifetime+r.opts.Timing.WatchMargin), ErrNoAnswer)
 	defer dog.stop()
-	defer r.watching(nil)
+	defer r.setEndWatch(nil)
 	dog.excuse(func() bool {
-		return r.calls.busy() || r.asking.Load().Resting() && time.Since(asked) < r.opts.Timing.StallTimeout
+		return r.calls.busy() || r.inFlight.Load().Resting() && time.Since(asked) < r.opts.Timing.StallTimeout
 	})
 	defer r.calls.stop()
 
 	r.update(func(s *Status) { s.Watches++ })
-	ctx, answered := r.ask(ctx)
+	ctx, answered := r.trackRequest(ctx)
 	defer answered() // also if the source panics
 	events, err := r.source.Watch(ctx, r.request(opts, opts.SendInitialEvents != nil))
 	answered()
@@ -127,29 +127,29 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 		return failed(ctx, failure.PhaseWatchOpen, err)
 	}
 	s := &stream{Reflector: r, ctx: ctx, dog: dog, opened: asked, before: r.calls.total()}
-	s.lifetime = r.opts.recalled(&r.pace.recall, lifetime) + r.opts.Timing.WatchMargin
+	s.lifetime = r.opts.replayedLifetime(&r.pace.recall, lifetime) + r.opts.Timing.WatchMargin
 	if set != nil {
 		s.opened = time.Now()
 		dog.expect(patience, ErrNoEnd)
 	} else {
-		r.accepted()
-		s.follows()
+		r.endOpenFailures()
+		s.startFollowing()
 	}
 	news := r.news
 	for e, err := range events {
 		if err != nil {
-			return s.broke(err)
+			return s.failureOf(err)
 		}
 		if e.Passed == nil {
-			if fail := r.unfit(e.Object); fail != nil {
+			if fail := r.checkObject(e.Object); fail != nil {
 				return fail
 			}
 		}
 		if set == nil {
 			if err := r.waitForRoom(ctx, dog); err != nil {
-				return s.broke(err)
+				return s.failureOf(err)
 			}
-			if fail := r.apply(e); fail != nil {
+			if fail := r.queueEvent(e); fail != nil {
 				return fail
 			}
 			continue
@@ -159,7 +159,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 		case fail != nil:
 			return fail
 		case whole == "":
-			s.gathers()
+			s.expectNext()
 		default:
 			items := set.take()
 			set, s.gathered = nil, true
@@ -167,12 +167,12 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 				return fail
 			}
 			r.base = whole
-			s.follows()
+			s.startFollowing()
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return s.broke(ctx.Err())
+		return s.failureOf(ctx.Err())
 	case set != nil:
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrCutShort}
 	case time.Since(s.opened) >= shortWatch:
@@ -183,7 +183,7 @@ func (r *Reflector) follow(ctx context.Context, opts metav1.ListOptions, lifetim
 			return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
 		}
 	}
-	r.succeeded()
+	r.resetAttempts()
 	return nil
 }
 
@@ -195,24 +195,24 @@ func (r *Reflector) waitForRoom(ctx context.Context, dog *watchdog) error {
 	return r.queue.WaitForRoom(ctx)
 }
 
-// hear notes that a watch has brought a change or a bookmark.
-func (r *Reflector) hear(rv string, at time.Time) {
-	r.heard++
+// noteReceived notes that a watch has brought a change or a bookmark.
+func (r *Reflector) noteReceived(rv string, at time.Time) {
+	r.received++
 	r.last = rv
-	r.hears(at)
+	r.noteHeard(at)
 }
 
-// hears notes when the server told of the state. A source of other than the wire may not say.
-func (r *Reflector) hears(at time.Time) {
+// noteHeard notes when the server last told of the state. A source other than the wire may not say.
+func (r *Reflector) noteHeard(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	r.heardAt.Store(int64(at.Sub(r.made)))
+	r.heardAt.Store(int64(at.Sub(r.created)))
 }
 
-// accepted ends a series of failures to come this far. One of reading or
+// endOpenFailures ends a series of failures to come this far. One of reading or
 // decoding ends only with a change that was read.
-func (r *Reflector) accepted() {
+func (r *Reflector) endOpenFailures() {
 	r.update(func(s *Status) {
 		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {
 			s.Attempts = 0
@@ -220,14 +220,14 @@ func (r *Reflector) accepted() {
 	})
 }
 
-// apply queues one change. Its RV counts as seen only then.
-func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
+// queueEvent queues one change. Its RV counts as seen only then.
+func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	if e.Passed != nil {
-		return r.pass(e)
+		return r.queuePassed(e)
 	}
 	rv := e.Object.GetResourceVersion()
 	if e.Type == watch.Bookmark {
-		return r.bookmark(rv, e)
+		return r.queueBookmark(rv, e)
 	}
 	if rv == "" {
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
@@ -243,8 +243,8 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 	default:
 		return unknownEvent(e.Type)
 	}
-	r.hear(rv, e.Received)
-	if d.Late = !r.ahead(rv); d.Late {
+	r.noteReceived(rv, e.Received)
+	if d.Late = !r.isNewer(rv); d.Late {
 		r.queue.Add(d)
 		return nil
 	}
@@ -259,24 +259,24 @@ func (r *Reflector) apply(e wire.Event[object.Head]) *failure.Failure {
 	return nil
 }
 
-// bookmark queues one. A quiet server repeats its last one. The reflector ignores a bookmark that is
+// queueBookmark queues one. A quiet server repeats its last one. The reflector ignores a bookmark that is
 // older than an event of its watch, and one without a version, which some aggregated servers send.
-func (r *Reflector) bookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
+func (r *Reflector) queueBookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	switch {
 	case rv == "":
 		return nil
-	case !r.wentBack(rv):
+	case !r.rolledBack(rv):
 	case !older(rv, r.base):
-		r.hears(e.Received)
+		r.noteHeard(e.Received)
 		return nil
 	default:
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, errBack)}
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, errRolledBack)}
 	}
-	if r.ahead(rv) {
+	if r.isNewer(rv) {
 		r.queue.Add(deltafifo.Delta{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})
 		r.rv = rv
 	}
-	r.hear(rv, e.Received)
+	r.noteReceived(rv, e.Received)
 	r.update(func(s *Status) {
 		s.RV, s.Attempts = rv, 0
 		s.Bookmarks++

@@ -142,7 +142,7 @@ func (s *snapshots) restore(f *feed) {
 	s.saved[f] = file.RV
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
-	f.reflector.Resume(reflector.Earlier{Items: items, RV: file.RV, Refuse: func(why error) { s.refuse(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
+	f.reflector.Resume(reflector.SavedState{Items: items, RV: file.RV, Refuse: func(why error) { s.refuse(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
 		switch now, err := s.cluster(ctx, askTime); {
 		case err != nil:
 			return err
