@@ -28,10 +28,10 @@
 //
 // # Decisions
 //
-// The function of a state runs it to its end and returns why it failed, if it did. Run asks decide.go for
-// the next state, which says when a list follows and when a streaming list gives way to one. Three
-// things have a list take the place of the next watch besides: something that was queued is lost, or
-// objects came to be owned (relist.go), and watches fail for too long (following.go).
+// The function of a state runs it to its end and returns why it failed, if it did. relist.go then
+// chooses the next state: it says when a list follows and when a streaming list gives way to one, and
+// has a list replace the next watch if something that was queued is lost or if objects came to be owned.
+// polling.go does so if watches fail for too long.
 //
 // # Guarantees
 //

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 )
@@ -157,4 +159,66 @@ func (c *callMonitor) waiting() *source.StuckError {
 		what += ", called on " + object.FormatKey(c.call.key) + ","
 	}
 	return &source.StuckError{What: what, For: time.Since(c.since)}
+}
+
+// lateAnswer is after how long the log says what a request waits for.
+const lateAnswer = 10 * time.Second
+
+// trackRequest returns a context for a request. Until answered is called, Status says what the
+// request waits for, and the log does if that takes long. The same holds for a transform, as long
+// as the request lasts.
+func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
+	p := new(source.Progress)
+	r.inFlight.Store(p)
+	late := time.AfterFunc(lateAnswer, func() {
+		if stuck := p.Waiting(nil); stuck != nil && r.inFlight.Load() == p && !r.calls.running() {
+			r.opts.Logger.Warn("reflector request is late", "resource", r.Name(), "cause", stuck.Error())
+		}
+	})
+	return withCallMonitor(jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), &r.calls), func() {
+		late.Stop()
+		r.inFlight.CompareAndSwap(p, nil)
+	}
+}
+
+// waiting says what the request under way waits for, or for which transform; empty if it has
+// been answered, and where that has taken less than a second.
+func (r *Reflector) waiting() string {
+	stuck := r.calls.waiting()
+	if stuck == nil {
+		stuck = r.inFlight.Load().Waiting(nil)
+	}
+	if stuck != nil && stuck.For >= time.Second {
+		return stuck.Error()
+	}
+	return ""
+}
+
+// callHook calls a hook of the user's. Whatever it does, the reflector goes on; as
+// long as it blocks, the reflector waits, which the status and the log say.
+func (r *Reflector) callHook(name string, hook func()) {
+	r.calls.begin(call{kind: "hook", name: name})
+	defer r.calls.stop()
+	err := failure.Apart(name, func() error { hook(); return nil })
+	if err != nil {
+		r.opts.Logger.Error("reflector hook", append([]any{"resource", r.Name(), "err", err}, failure.Stack(err)...)...)
+	}
+}
+
+// verdict asks OnError what to do. One that fails has said nothing.
+func (r *Reflector) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
+	v := failure.Retry
+	if r.opts.OnError != nil {
+		r.callHook("OnError", func() { v = r.opts.OnError(ctx, f) })
+	}
+	return v
+}
+
+// announce tells OnState where the reflector is.
+func (r *Reflector) announce() {
+	status := r.Status()
+	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)
+	if r.opts.OnState != nil {
+		r.callHook("OnState", func() { r.opts.OnState(status) })
+	}
 }
