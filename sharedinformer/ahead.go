@@ -8,19 +8,19 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ahead is a set of objects that a handler hears of before anything else: those that
-// were there when it joined, or those of a resync.
-type ahead struct {
+// replay is a set of cached objects that a handler is told of before anything else: those that
+// were cached when it joined, or those of a resync.
+type replay struct {
 	objects indexer.View
 	as      EventType
 	since   time.Time
-	heard   atomic.Int64 // calls that have returned; more are only made by the handler's goroutine
-	told    event        // is used again for each event; of the handler's goroutine
+	acked   atomic.Int64 // calls that have returned; more are only made by the handler's goroutine
+	scratch event        // is reused for each event; of the handler's goroutine
 }
 
-// object returns the next object, which the handler may hear of already; nil if it has heard all.
-func (a *ahead) object() object.Head {
-	n := int(a.heard.Load())
+// current returns the next object, about which a call may be in progress; nil if there is none left.
+func (a *replay) current() object.Head {
+	n := int(a.acked.Load())
 	if n == a.objects.Len() {
 		return nil
 	}
@@ -29,14 +29,14 @@ func (a *ahead) object() object.Head {
 
 // next returns the next event, and nil if the handler has heard all. It is the handler's goroutine that
 // calls it.
-func (a *ahead) next() *event {
-	o := a.object()
+func (a *replay) next() *event {
+	o := a.current()
 	if o == nil {
 		return nil
 	}
-	a.told = event{Type: a.as, Object: o, Initial: a.as == Add}
-	return &a.told
+	a.scratch = event{Type: a.as, Object: o, Initial: a.as == Add}
+	return &a.scratch
 }
 
-// left is how many objects the handler has not heard to the end.
-func (a *ahead) left() int { return a.objects.Len() - int(a.heard.Load()) }
+// remaining is how many objects the handler has not heard to the end.
+func (a *replay) remaining() int { return a.objects.Len() - int(a.acked.Load()) }

@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// keep puts the object that the cache has, or will have by the deltas before, in the place of each
-// that is equal in all, if a server's history went back and the version does not tell. Within one
+// reuseEqual replaces each listed object by the equal one that the cache has, or will have by the deltas
+// before, if a server's history went back and the version does not tell whether it changed. Within one
 // list the version does: an item that comes again is the same. It is called while no lock is held.
-func (a *applier) keep(deltas []deltafifo.Delta) {
+func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.Anew }) {
 		return
 	}
@@ -34,7 +34,7 @@ func (a *applier) keep(deltas []deltafifo.Delta) {
 		d := &deltas[n]
 		switch {
 		case d.Anew:
-			maps.Copy(coming, a.keepItems(d.Items, known))
+			maps.Copy(coming, a.reuseEqualItems(d.Items, known))
 		case d.Type == deltafifo.Replaced:
 			for _, item := range d.Items {
 				note(item)
@@ -45,8 +45,8 @@ func (a *applier) keep(deltas []deltafifo.Delta) {
 	}
 }
 
-// keepItems is keep for one list. It returns the list by key.
-func (a *applier) keepItems(items []object.Head, known func(object.Key) (object.Head, bool)) map[object.Key]object.Head {
+// reuseEqualItems is reuseEqual for one list. It returns the list by key.
+func (a *applier) reuseEqualItems(items []object.Head, known func(object.Key) (object.Head, bool)) map[object.Key]object.Head {
 	listed := make(map[object.Key]object.Head, len(items))
 	for at, item := range items {
 		key := object.KeyOf(item)

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// archive writes what is cached: packed objects as they are, and whole ones packed. Files are the same. It
+// writeObjects writes what is cached: packed objects as they are, and whole ones packed. Files are the same. It
 // ends early if ctx is done.
-func archive(ctx context.Context, objects indexer.View, to io.Writer) error {
+func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error {
 	var a wire.Archive
 	var room []byte
 	by := wire.NewPacker(nil)
@@ -40,11 +40,11 @@ func archive(ctx context.Context, objects indexer.View, to io.Writer) error {
 	return nil
 }
 
-// extract reads n objects of a Go type that archive has written, in the form in which they are cached.
-func (i *core) extract(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
+// readObjects reads n objects of a Go type that writeObjects has written, in the form in which they are cached.
+func (i *core) readObjects(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
 	by := wire.NewPacker(i.from.Pool)
 	if i.packing != nil {
-		by = i.packing.by
+		by = i.packing.packer
 	}
 	packed, err := by.Extract(content, n, goType)
 	if err != nil {

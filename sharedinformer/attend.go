@@ -13,29 +13,29 @@ const (
 	slowCall = 5 * time.Second
 	// farBehind is how far behind a handler is that is named in the log.
 	farBehind = 30 * time.Second
-	// lookEvery is how often it is looked for such.
-	lookEvery = slowCall / 2
-	// stopLooks is how often it is looked for such while the run ends.
-	stopLooks = int(time.Minute / lookEvery)
+	// slowCheckEvery is how often slowHandlers looks.
+	slowCheckEvery = slowCall / 2
+	// slowChecksAtStop is how many times it looks while the run ends.
+	slowChecksAtStop = int(time.Minute / slowCheckEvery)
 )
 
-// attendance names in the log each handler that is in one call for long, once for that
+// slowHandlers names in the log each handler that is in one call for long, once for that
 // call, and each that is far behind, once until it has heard all. It also says when one
 // batch of changes takes long. It belongs to one goroutine.
-type attendance struct {
-	inCall  map[*delivery]uint64 // the number of the call that was named
-	behind  map[*delivery]bool
-	batches uint64 // Informer.batches at the last look
-	same    int    // looks in a row at which it was that
+type slowHandlers struct {
+	inCall    map[*delivery]uint64 // the number of the call that was named
+	behind    map[*delivery]bool
+	batches   uint64 // core.batches at the last check
+	unchanged int    // checks in a row at which it was that
 }
 
-func newAttendance() *attendance {
-	return &attendance{inCall: make(map[*delivery]uint64), behind: make(map[*delivery]bool)}
+func newSlowHandlers() *slowHandlers {
+	return &slowHandlers{inCall: make(map[*delivery]uint64), behind: make(map[*delivery]bool)}
 }
 
-// look is called every lookEvery.
-func (a *attendance) look(i *core) {
-	a.lookAtCache(i)
+// check is called every slowCheckEvery.
+func (a *slowHandlers) check(i *core) {
+	a.checkCache(i)
 	handlers := *i.handlers.Load()
 	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some have left
 		clear(a.inCall)
@@ -59,15 +59,15 @@ func (a *attendance) look(i *core) {
 	}
 }
 
-// lookAtCache says once of a batch that it has been applied for slowCall: what the
+// checkCache logs once that a batch has been applied for slowCall: a function that the
 // cache calls then has not returned.
-func (a *attendance) lookAtCache(i *core) {
+func (a *slowHandlers) checkCache(i *core) {
 	n := i.batches.Load()
 	if n != a.batches {
-		a.batches, a.same = n, 0
+		a.batches, a.unchanged = n, 0
 		return
 	}
-	if a.same++; n%2 == 1 && a.same == int(slowCall/lookEvery) {
+	if a.unchanged++; n%2 == 1 && a.unchanged == int(slowCall/slowCheckEvery) {
 		i.logger.Warn("the cache blocks: an index function must return soon, or the process has no time",
 			"resource", i.Name(), "for", slowCall.String(), "queued", i.queue.Len(), "by", i.blocked())
 	}
@@ -102,7 +102,7 @@ func (i *core) warn(what string, d *delivery, s HandlerStatus) {
 
 // key is that of the object of the call in progress; empty where there is none.
 func (d *delivery) key() string {
-	if o, _, ok := d.telling(); ok {
+	if o, _, ok := d.current(); ok {
 		return object.FormatKey(object.KeyOf(o))
 	}
 	return ""
@@ -129,8 +129,8 @@ type hookCall struct {
 	goroutine uint64 // its number
 }
 
-// within returns hook as one that the handler's goroutine waits for.
-func (d *delivery) within(name string, hook func()) func() {
+// trackHook returns hook, noted while it runs as one that the handler's goroutine waits for.
+func (d *delivery) trackHook(name string, hook func()) func() {
 	return func() {
 		d.hook.Store(&hookCall{name, time.Now(), goroutineID()})
 		defer d.hook.Store(nil)
@@ -144,8 +144,8 @@ func (d *delivery) within(name string, hook func()) func() {
 func (i *core) callHook(name string, d *delivery, hook func()) error {
 	handler := ""
 	if d != nil {
-		d.told(d.watch.stop())
-		handler, hook = d.opts.label(), d.within(name, hook)
+		d.recordCalls(d.watch.stop())
+		handler, hook = d.opts.label(), d.trackHook(name, hook)
 	}
 	slow := time.AfterFunc(slowCall, func() {
 		i.logger.Warn("a hook blocks: it must return soon", "resource", i.Name(), "hook", name, "handler", handler, "for", slowCall.String())

@@ -20,14 +20,14 @@ import (
 //	Delete-Add + Delete  = Delete, as it was; a deletion, if that was none
 //	Resync     + any     = any
 type coalescer struct {
-	mu        sync.Mutex // guards all below; nothing is called while it is held
-	order     list.List  // of *pending
-	byKey     map[object.Key]*list.Element
-	waiting   int     // events to be told
-	hand      []event // one more, which is being told
-	delivered uint64  // events that have been told
-	merged    uint64  // events that need not be told any more
-	closed    bool
+	mu         sync.Mutex // guards all below; nothing is called while it is held
+	order      list.List  // of *pending
+	byKey      map[object.Key]*list.Element
+	waiting    int     // events to be told
+	delivering []event // one more, which is being told
+	delivered  uint64  // events that have been told
+	merged     uint64  // events that need not be told any more
+	closed     bool
 }
 
 // pending is one entry. Either first, or first and then, is to be told; of an entry
@@ -129,45 +129,45 @@ func (c *coalescer) next() (events []event, mark *segment) {
 		return nil, p.mark
 	}
 	c.waiting--
-	c.hand = []event{p.first}
+	c.delivering = []event{p.first}
 	if p.both {
 		p.first, p.then, p.both = p.then, event{}, false
-		return c.hand, nil
+		return c.delivering, nil
 	}
 	c.order.Remove(front)
 	delete(c.byKey, p.key)
-	return c.hand, nil
+	return c.delivering, nil
 }
 
-func (c *coalescer) heard() {
+func (c *coalescer) ack() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hand = nil
+	c.delivering = nil
 	c.delivered++
 }
 
-func (c *coalescer) telling() *event {
+func (c *coalescer) current() *event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hand == nil {
+	if c.delivering == nil {
 		return nil
 	}
-	return &c.hand[0]
+	return &c.delivering[0]
 }
 
 // claimResync is always granted: a resync merges with the one before it.
 func (c *coalescer) claimResync() bool { return true }
 
-func (c *coalescer) resynced() {}
+func (c *coalescer) endResync() {}
 
 // position is not known: what is heard stands for changes at several places.
 func (c *coalescer) position() uint64 { return 0 }
 
-func (c *coalescer) load() load {
+func (c *coalescer) stats() mailboxStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held := load{pending: c.waiting, delivered: c.delivered, merged: c.merged}
-	if c.hand != nil {
+	held := mailboxStats{pending: c.waiting, delivered: c.delivered, merged: c.merged}
+	if c.delivering != nil {
 		held.pending++
 	}
 	return held
@@ -177,7 +177,7 @@ func (c *coalescer) clear(running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !running {
-		c.hand = nil
+		c.delivering = nil
 	}
 	c.order.Init()
 	clear(c.byKey)

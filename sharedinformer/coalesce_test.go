@@ -62,7 +62,7 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			box := newCoalescer()
 			box.offer(&segment{events: c.in})
-			require.Equal(t, load{pending: len(c.want), merged: c.merged}, box.load())
+			require.Equal(t, mailboxStats{pending: len(c.want), merged: c.merged}, box.stats())
 			var got []string
 			for events, _ := box.next(); events != nil; events, _ = box.next() {
 				got = append(got, show(events[0]))
@@ -114,7 +114,7 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 				return false
 			}
 			e := events[0]
-			box.heard()
+			box.ack()
 			before := told[e.Object.GetName()]
 			switch e.Type {
 			case Add:
@@ -153,7 +153,7 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 			offered++
 			box.offer(&segment{events: []event{e}})
 			require.LessOrEqual(t, box.order.Len(), 4, "seed %d", seed)
-			held := box.load()
+			held := box.stats()
 			require.Equal(t, offered, held.delivered+uint64(held.pending)+held.merged, "seed %d: the count", seed)
 		}
 		for take() {

@@ -44,24 +44,24 @@ type core struct {
 	labels    labels.Selector    // nil for everything
 	fields    fields.Selector
 	feeds     feeds
-	owned     *sharding.Ownership // nil where all objects are wanted
+	ownership *sharding.Ownership // nil where all objects are wanted
 
-	changed broadcaster // something that a caller may be waiting for has changed
-	synced  atomic.Bool
-	stopped atomic.Bool                     // the last Run has returned
-	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
-	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
-	last    atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
-	unheard atomic.Int32                    // feeds of a synced cache whose server has told nothing in this run
-	reports meters                          // of index functions
-	taken   atomic.Pointer[taken]           // the batch that is being applied; nil if none is
-	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
-	tuned   chan struct{}                   // a token: the resync loop has to look again
-	syncing atomic.Bool                     // a Sync is queued
+	changed       broadcaster // something that a caller may be waiting for has changed
+	synced        atomic.Bool
+	stopped       atomic.Bool                     // the last Run has returned
+	failure       atomic.Pointer[failure.Failure] // the last one of an index or of the cache
+	broken        atomic.Pointer[failure.Failure] // why it cannot run any more
+	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
+	unconfirmed   atomic.Int32                    // feeds of a synced cache whose server has told nothing in this run
+	reports       reportLimiters                  // of index functions
+	applying      atomic.Pointer[batchInProgress] // the batch that is being applied; nil if none is
+	batches       atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
+	resyncChanged chan struct{}                   // a token: the resync loop has to look again
+	syncing       atomic.Bool                     // a Sync is queued
 
-	gone     departed                    // guarded by join
-	join     sync.Mutex                  // orders what the cache holds and what the log says of it
-	handlers atomic.Pointer[[]*delivery] // replaced under mu; one that joins, under join too
+	tombstones tombstones                  // guarded by join
+	join       sync.Mutex                  // orders what the cache holds and what the log says of it
+	handlers   atomic.Pointer[[]*delivery] // replaced under mu; one that joins, under join too
 
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
 	current *run       // nil while not running
@@ -97,19 +97,19 @@ var (
 )
 
 // newCore returns a *core that is not running, of objects of a Go type.
-func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain {
+func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) informerCore {
 	described := source.Describe(from)
 	i := &core{
-		goType:   goType,
-		queue:    deltafifo.New(deltafifo.Options{Compact: opts.Compact}),
-		log:      newLog(),
-		logger:   opts.Logger,
-		onError:  opts.OnError,
-		patience: opts.SyncPatience,
-		tuned:    make(chan struct{}, 1),
-		from:     described,
-		labels:   opts.LabelSelector,
-		fields:   opts.FieldSelector,
+		goType:        goType,
+		queue:         deltafifo.New(deltafifo.Options{Compact: opts.Compact}),
+		log:           newLog(),
+		logger:        opts.Logger,
+		onError:       opts.OnError,
+		patience:      opts.SyncPatience,
+		resyncChanged: make(chan struct{}, 1),
+		from:          described,
+		labels:        opts.LabelSelector,
+		fields:        opts.FieldSelector,
 	}
 	i.objects = &Informer[object.Object]{core: i}
 	i.handlers.Store(new([]*delivery))
@@ -124,7 +124,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 	onState := opts.OnState
 	opts.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
-		i.turned(s)
+		i.recordState(s)
 		i.feeds.retryUnserved(s)
 		if onState != nil {
 			onState(s)
@@ -134,14 +134,14 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // which never waits for the cache
 	if opts.Store == Packed {
 		i.packing = newPacking(described.Pool, opts.Annotations)
-		i.packing.by.OnDamage(i.lose)
-		i.feeds.opts.Packer = i.packing.by
+		i.packing.packer.OnDamage(i.objectDamaged)
+		i.feeds.opts.Packer = i.packing.packer
 	}
-	i.own(opts.Shard)
-	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
+	i.followShard(opts.Shard)
+	i.feeds.allNamespaces = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
 	each := i.newFeeds(i.feeds.wanted, false)
-	i.feeds.each.Store(&each)
+	i.feeds.current.Store(&each)
 	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
 	if len(each) == 0 { // nothing will come that could make the informer synced
 		i.feeds.trims = 1
@@ -157,7 +157,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) plain
 // equal compares two entries of the cache by content.
 func (i *core) equal(a, b object.Head) bool {
 	if i.packing != nil {
-		return i.packing.by.Equal(packedOf(a), packedOf(b))
+		return i.packing.packer.Equal(packedOf(a), packedOf(b))
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -171,31 +171,31 @@ func (i *core) Reconnect(why error) {
 }
 
 func (i *core) ReconnectIn(namespace string, why error) {
-	if f := feedOf(i.feeds.all(), namespace); f != nil {
+	if f := feedCovering(i.feeds.all(), namespace); f != nil {
 		f.reflector.Reconnect(why)
 	}
 }
 
 func (i *core) Run(ctx context.Context) error {
-	r, err := i.begin(ctx)
+	r, err := i.beginRun(ctx)
 	if err != nil {
 		return err
 	}
-	return i.live(r)
+	return i.runUntilDone(r)
 }
 
 func (i *core) Start(ctx context.Context) (wait func() error, err error) {
-	r, err := i.begin(ctx)
+	r, err := i.beginRun(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- i.live(r) }()
+	go func() { ended <- i.runUntilDone(r) }()
 	return sync.OnceValue(func() error { return <-ended }), nil
 }
 
-// live is a run from its begin to its end.
-func (i *core) live(r *run) error {
+// runUntilDone is a run from its begin to its end.
+func (i *core) runUntilDone(r *run) error {
 	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Add(1)
 	context.AfterFunc(r.ctx, func() {
@@ -208,14 +208,14 @@ func (i *core) live(r *run) error {
 	})
 	over, looked := make(chan struct{}), make(chan struct{})
 	go func() { defer close(looked); i.resync(r.ctx, over) }()
-	if i.owned != nil {
-		r.tasks.Go(func() { i.owned.Follow(r.ctx) })
+	if i.ownership != nil {
+		r.tasks.Go(func() { i.ownership.Follow(r.ctx) })
 	}
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
 	if i.snapshots != nil {
-		defer i.snapshots.in.Use()()
+		defer i.snapshots.directory.Use()()
 		r.tasks.Go(func() { i.snapshots.run(r.ctx) })
 	}
 	processed := make(chan struct{})
@@ -225,7 +225,7 @@ func (i *core) live(r *run) error {
 	close(over)
 	<-looked
 	if i.snapshots != nil {
-		i.snapshots.last(r.ctx)
+		i.snapshots.saveLast(r.ctx)
 	}
 	r.cancel(nil)
 	i.last.Store(r.stop.Load())
@@ -240,8 +240,8 @@ func (i *core) live(r *run) error {
 	return nil
 }
 
-// begin claims the informer for one run and starts its handlers.
-func (i *core) begin(ctx context.Context) (*run, error) {
+// beginRun claims the informer for one run and starts its handlers.
+func (i *core) beginRun(ctx context.Context) (*run, error) {
 	name, invalid := i.Name(), i.feeds.invalid() // which asks the source, and so under no lock
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -259,41 +259,41 @@ func (i *core) begin(ctx context.Context) (*run, error) {
 	i.current = r
 	i.stopped.Store(false)
 	for _, h := range *i.handlers.Load() {
-		r.tasks.Go(func() { h.work(r.ctx) })
+		r.tasks.Go(func() { h.run(r.ctx) })
 	}
 	feeds, again := i.feeds.all(), i.HasSynced()
-	i.unheard.Store(0)
+	i.unconfirmed.Store(0)
 	for _, f := range feeds {
-		if f.unheard.Store(again); again {
-			i.unheard.Add(1)
+		if f.unconfirmed.Store(again); again {
+			i.unconfirmed.Add(1)
 		}
 	}
 	for _, f := range feeds {
-		i.start(r, f)
+		i.startFeed(r, f)
 	}
 	return r, nil
 }
 
 func (i *core) cached() *indexer.Indexer { return i.cache }
 
-func (i *core) packs() bool { return i.packing != nil }
+func (i *core) packed() bool { return i.packing != nil }
 
-func (i *core) untyped() any { return i.objects }
+func (i *core) asObjects() any { return i.objects }
 
-// tell has a hearer hear of every change. One of heads is not given opened objects.
-func (i *core) tell(h hearer, opts HandlerOptions, heads bool) *Registration {
+// tell adds a handler. One of heads is not given opened objects.
+func (i *core) tell(h untypedHandler, opts HandlerOptions, heads bool) *Registration {
 	switch {
 	case i.packing != nil && !heads:
-		h = &opening{next: h, withoutOld: opts.WithoutOld}
+		h = &opener{next: h, withoutOld: opts.WithoutOld}
 	case opts.WithoutOld:
-		h = &forgetting{next: h}
+		h = &oldDropper{next: h}
 	}
-	return &Registration{of: i.addHandler(h, opts)}
+	return &Registration{of: i.addDelivery(h, opts)}
 }
 
-// addHandler makes a new delivery one of the handlers at one point of the log, with the
+// addDelivery makes a new delivery one of the handlers at one point of the log, with the
 // cache as it is at that point.
-func (i *core) addHandler(h hearer, opts HandlerOptions) *delivery {
+func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	d := newDelivery(i, h, opts)
 	i.join.Lock()
 	defer i.join.Unlock()
@@ -305,29 +305,29 @@ func (i *core) addHandler(h hearer, opts HandlerOptions) *delivery {
 	i.handlers.Store(&handlers)
 	if opts.Resync > 0 {
 		d.nextResync = time.Now().Add(opts.Resync)
-		i.tune()
+		i.wakeResync()
 	}
-	i.employ(d)
+	i.startDelivery(d)
 	return d
 }
 
-// employ starts a goroutine for d. It is called under mu.
-func (i *core) employ(d *delivery) {
+// startDelivery starts a goroutine for d. It is called under mu.
+func (i *core) startDelivery(d *delivery) {
 	if current := i.current; current != nil && !current.ending {
-		current.tasks.Go(func() { d.work(current.ctx) })
+		current.tasks.Go(func() { d.run(current.ctx) })
 	}
 }
 
-// again is employ for a delivery whose goroutine its handler has ended.
-func (i *core) again(d *delivery) {
+// restartDelivery is startDelivery for a delivery whose goroutine its handler has ended.
+func (i *core) restartDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.employ(d)
+	i.startDelivery(d)
 }
 
-// remove takes d off the list. It does not wait for join, under which an index function may
+// removeDelivery takes d off the list. It does not wait for join, under which an index function may
 // block: what is offered to d meanwhile is dropped.
-func (i *core) remove(d *delivery) {
+func (i *core) removeDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery) bool { return h == d })
@@ -338,35 +338,35 @@ func (i *core) remove(d *delivery) {
 // lock is held.
 func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
-		f := i.note(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
-		if told := i.reports.pass(e.Index, f); told != nil {
+		f := i.completeFailure(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
+		if told := i.reports.allow(e.Index, f); told != nil {
 			i.report(context.Background(), told)
 		}
 	}
 }
 
-// reportRest reports the failures that were too many in their second, those of each function by the last.
-func (i *core) reportRest() {
-	for _, f := range i.reports.rest() {
+// reportSuppressed reports the failures that were too many in their second, those of each function by the last.
+func (i *core) reportSuppressed() {
+	for _, f := range i.reports.flush() {
 		i.report(context.Background(), f)
 	}
 	for _, d := range *i.handlers.Load() {
-		if f := d.reports.rest(); f != nil {
+		if f := d.reports.flush(); f != nil {
 			i.report(context.Background(), f)
 		}
 	}
 }
 
-// note completes a failure that is not the reflector's, and shows it in the status.
-func (i *core) note(f *failure.Failure) *failure.Failure {
+// completeFailure completes a failure that is not the reflector's, and shows it in the status.
+func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
 	i.failure.Store(f)
 	return f
 }
 
-// reportNow notes and reports a failure.
-func (i *core) reportNow(f *failure.Failure) { i.report(context.Background(), i.note(f)) }
+// reportNow completes and reports a failure.
+func (i *core) reportNow(f *failure.Failure) { i.report(context.Background(), i.completeFailure(f)) }
 
 // report logs a failure that is not the reflector's own and asks the error
 // handler what to do about it.
@@ -384,7 +384,7 @@ func (i *core) reportOf(ctx context.Context, d *delivery, f *failure.Failure) {
 		attrs = append(attrs, "stack", string(e.Stack))
 	}
 	i.logger.Error("informer failure", attrs...)
-	i.failed(d, f)
+	i.recordFailure(d, f)
 	if i.verdict(ctx, d, f) != failure.Stop {
 		return
 	}

@@ -9,19 +9,19 @@ import (
 type cursor struct {
 	log *eventLog
 
-	hand      atomic.Pointer[batch] // what next returned last; nil while there is nothing
-	after     atomic.Pointer[joint] // what follows them; nil once cleared
-	joined    uint64                // how many events the log had before
-	passed    atomic.Uint64         // those, and the events that have been heard
-	resyncing atomic.Bool           // a resync is in the log, or is being told
+	delivering atomic.Pointer[batch] // what next returned last; nil while there is nothing
+	after      atomic.Pointer[link]  // what follows them; nil once cleared
+	start      uint64                // how many events the log had before
+	acked      atomic.Uint64         // those, and the events that have been heard
+	resyncing  atomic.Bool           // a resync is in the log, or is being told
 }
 
 // newCursor returns a cursor at the end of the log. It is called under
 // core.join.
 func newCursor(log *eventLog) *cursor {
-	c := &cursor{log: log, joined: log.total.Load()}
+	c := &cursor{log: log, start: log.total.Load()}
 	c.after.Store(log.end)
-	c.passed.Store(c.joined)
+	c.acked.Store(c.start)
 	return c
 }
 
@@ -29,8 +29,8 @@ func newCursor(log *eventLog) *cursor {
 func (c *cursor) offer(*segment) {}
 
 func (c *cursor) next() (events []event, mark *segment) {
-	if c.hand.Load() != nil {
-		c.hand.Store(nil)
+	if c.delivering.Load() != nil {
+		c.delivering.Store(nil)
 	}
 	for {
 		after := c.after.Load()
@@ -45,21 +45,21 @@ func (c *cursor) next() (events []event, mark *segment) {
 			return nil, s
 		}
 		if s.batch != nil {
-			c.hand.Store(s.batch)
+			c.delivering.Store(s.batch)
 			return s.events, nil
 		}
 	}
 }
 
-func (c *cursor) heard() { c.passed.Add(1) }
+func (c *cursor) ack() { c.acked.Add(1) }
 
-// telling finds the event by what has been heard, so that nobody need note it.
-func (c *cursor) telling() *event {
-	b := c.hand.Load()
+// current finds the event by the number of acknowledged ones, so that no code need note it.
+func (c *cursor) current() *event {
+	b := c.delivering.Load()
 	if b == nil {
 		return nil
 	}
-	if n := c.passed.Load() - b.first; n < uint64(len(b.events)) {
+	if n := c.acked.Load() - b.first; n < uint64(len(b.events)) {
 		return &b.events[n]
 	}
 	return nil
@@ -67,13 +67,13 @@ func (c *cursor) telling() *event {
 
 func (c *cursor) claimResync() bool { return c.resyncing.CompareAndSwap(false, true) }
 
-func (c *cursor) resynced() { c.resyncing.Store(false) }
+func (c *cursor) endResync() { c.resyncing.Store(false) }
 
-func (c *cursor) position() uint64 { return c.passed.Load() }
+func (c *cursor) position() uint64 { return c.acked.Load() }
 
-func (c *cursor) load() load {
-	passed := c.passed.Load() // before total, which it never passes
-	held := load{delivered: passed - c.joined}
+func (c *cursor) stats() mailboxStats {
+	passed := c.acked.Load() // before total, which it never passes
+	held := mailboxStats{delivered: passed - c.start}
 	if c.after.Load() != nil {
 		held.pending = int(c.log.total.Load() - passed)
 	}
@@ -84,6 +84,6 @@ func (c *cursor) load() load {
 func (c *cursor) clear(running bool) {
 	c.after.Store(nil)
 	if !running {
-		c.hand.Store(nil)
+		c.delivering.Store(nil)
 	}
 }

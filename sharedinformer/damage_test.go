@@ -61,7 +61,7 @@ func (f few) List(_ context.Context, req source.Request) source.List[object.Head
 func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.Packed) {
 	t.Helper()
 	for i := range 100 { // others take the place of those that stay in use
-		packed, err := w.core.(*core).packing.by.Pack(podOf(i, 1))
+		packed, err := w.core.(*core).packing.packer.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
 		require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestL03_PairingOfDamagedObjects(t *testing.T) {
 		return o
 	}
 	var heard []string
-	h := &opening{next: hearerOf[*corev1.Pod](HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+	h := &opener{next: untypedHandlerOf[*corev1.Pod](HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
 		heard = append(heard, fmt.Sprint(e.Type, " ", e.Object.Labels["app"], " ", e.Object.Spec.NodeName, " ", e.Old != nil))
 		return nil
 	}))}
@@ -236,7 +236,7 @@ func TestL03_PairingOfDamagedObjects(t *testing.T) {
 		t.Helper()
 		heard = nil
 		for _, e := range events {
-			if err := h.hear(t.Context(), &e); err != nil {
+			if err := h.handle(t.Context(), &e); err != nil {
 				require.ErrorIs(t, err, wire.ErrDamaged)
 				heard = append(heard, "error")
 			}
@@ -253,5 +253,5 @@ func TestL03_PairingOfDamagedObjects(t *testing.T) {
 	told("[error add web node false]",
 		event{Type: Add, Object: packed(2, false)}, event{Type: Delete, Object: packed(2, false)}, event{Type: Add, Object: packed(7, true)})
 	require.True(t, slices.Contains(heard, "error"))
-	require.Empty(t, h.untold)
+	require.Empty(t, h.skippedAdds)
 }

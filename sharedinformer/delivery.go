@@ -21,19 +21,19 @@ import (
 // each run of the informer starts anew.
 type delivery struct {
 	informer *core
-	handler  hearer
+	handler  untypedHandler
 	opts     HandlerOptions
 	mailbox  mailbox
 	wake     chan struct{} // holds one token while there may be something to tell
 
-	// The goroutine's own, but for reads of ahead.
-	events []event               // of the mailbox, that are still to be told
-	ahead  atomic.Pointer[ahead] // comes before the mailbox; nil for none
-	ends   bool                  // the handler is synced after ahead
-	exited bool                  // the handler has ended the goroutine
-	synced bool                  // OnSync was called
-	watch  stopwatch
-	track  *flight.Track
+	// The goroutine's own, but for reads of replay.
+	events           []event                // of the mailbox, that are still to be told
+	replay           atomic.Pointer[replay] // comes before the mailbox; nil for none
+	syncsAfterReplay bool                   // the handler is synced after replay
+	handlerExited    bool                   // the handler has ended the goroutine
+	onSyncCalled     bool                   // OnSync was called
+	watch            stopwatch
+	track            *flight.Track
 
 	last     flight.Event // what the recorder will want to know of the last call
 	received time.Time    // its event
@@ -49,23 +49,23 @@ type delivery struct {
 	resyncDue  atomic.Bool
 	nextResync time.Time // guarded by core.mu
 
-	awaiting atomic.Int32             // marks of a whole list that it has to pass before it is synced
-	hook     atomic.Pointer[hookCall] // that it waits for, nil for none
-	others   atomic.Uint64            // calls about anything that was ahead
-	panics   atomic.Uint64
-	errors   atomic.Uint64
-	failure  atomic.Pointer[failure.Failure]
-	reports  meter
+	pendingSyncs atomic.Int32             // marks of a whole list that it has to pass before it is synced
+	hook         atomic.Pointer[hookCall] // that it waits for, nil for none
+	replayed     atomic.Uint64            // calls about replayed objects
+	panics       atomic.Uint64
+	errors       atomic.Uint64
+	failure      atomic.Pointer[failure.Failure]
+	reports      reportLimiter
 }
 
 // newDelivery returns a delivery that begins with what join is told.
-func newDelivery(i *core, h hearer, opts HandlerOptions) *delivery {
+func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	d := &delivery{
 		informer: i, handler: h, opts: opts,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	d.watch.made = time.Now()
-	d.awaiting.Store(1)
+	d.pendingSyncs.Store(1)
 	d.track = i.flight.Track(flight.Label{Role: flight.Handler, Name: opts.name(), Of: i.track})
 	return d
 }
@@ -80,8 +80,8 @@ func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 		d.mailbox = newCursor(log)
 	}
 	d.last.After = d.mailbox.position()
-	d.put(objects, Add)
-	d.ends = synced
+	d.startReplay(objects, Add)
+	d.syncsAfterReplay = synced
 }
 
 // offer hands over what has been appended to the log. It is called under
@@ -94,18 +94,18 @@ func (d *delivery) offer(s *segment) {
 	}
 }
 
-// work tells the handler of everything until ctx is done or it is closed. The
+// run calls the handler for every event until ctx is done or it is closed. The
 // informer's Run starts it and waits for it.
-func (d *delivery) work(ctx context.Context) {
+func (d *delivery) run(ctx context.Context) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("informer", d.informer.Name(), "handler", d.opts.name())))
 	if !d.begin() {
 		return
 	}
 	defer func() {
 		d.end()
-		if d.exited {
-			d.exited = false
-			d.informer.again(d)
+		if d.handlerExited {
+			d.handlerExited = false
+			d.informer.restartDelivery(d)
 		}
 	}()
 	for ctx.Err() == nil && !d.closed.Load() {
@@ -126,19 +126,19 @@ func (d *delivery) begin() bool {
 }
 
 func (d *delivery) end() {
-	d.told(d.watch.stop())
+	d.recordCalls(d.watch.stop())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running = false
 	if d.closed.Load() {
-		d.forget()
+		d.release()
 		close(d.ended)
 	}
 }
 
-// inside reports whether it is called by a call of the handler, or by a hook that the
+// calledByHandler reports whether it is called by a call of the handler, or by a hook that the
 // handler's goroutine waits for.
-func (d *delivery) inside() bool {
+func (d *delivery) calledByHandler() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id := goroutineID()
@@ -155,26 +155,26 @@ func (d *delivery) close() (first bool) {
 	}
 	d.closed.Store(true)
 	close(d.closing)
-	d.forget()
+	d.release()
 	if !d.running {
 		close(d.ended)
 	}
 	return true
 }
 
-// forget lets go of all that is held for a closed delivery, but for what a call in
+// release drops all that is held for a closed delivery, except for the events that a call in
 // progress is about: that call may never return. It is called under mu.
-func (d *delivery) forget() {
+func (d *delivery) release() {
 	if !d.running {
 		d.events = nil
 	}
-	d.ahead.Store(nil)
+	d.replay.Store(nil)
 	d.mailbox.clear(d.running)
 }
 
 // idle waits until there may be something to tell.
 func (d *delivery) idle(ctx context.Context) {
-	d.told(d.watch.stop())
+	d.recordCalls(d.watch.stop())
 	select {
 	case <-d.wake:
 	case <-d.closing:
@@ -186,41 +186,41 @@ func (d *delivery) idle(ctx context.Context) {
 // nothing to do.
 func (d *delivery) step(ctx context.Context) bool {
 	if len(d.events) > 0 { // still, or since the run before
-		d.deliver(ctx, d.take())
+		d.deliver(ctx, d.nextEvent())
 		return true
 	}
-	if a := d.ahead.Load(); a != nil {
+	if a := d.replay.Load(); a != nil {
 		if e := a.next(); e != nil {
 			d.deliver(ctx, e)
 			return true
 		}
 	}
-	if d.closed.Load() { // which may be why there was nothing ahead
+	if d.closed.Load() { // which may be why there was nothing to replay
 		return false
 	}
-	if d.ends {
-		d.ends = false
-		d.sync()
+	if d.syncsAfterReplay {
+		d.syncsAfterReplay = false
+		d.passSync()
 		return true
 	}
 	events, mark := d.mailbox.next()
 	switch {
 	case events != nil:
 		d.events = events
-		d.deliver(ctx, d.take())
+		d.deliver(ctx, d.nextEvent())
 	case mark == nil:
 		return false
 	case mark.synced:
-		d.sync()
+		d.passSync()
 	default:
-		d.put(mark.resync.objects, Resync)
+		d.startReplay(mark.resync.objects, Resync)
 	}
 	return true
 }
 
-// take returns the next event of what the mailbox gave out. The last one is taken
+// nextEvent returns the next event of what the mailbox gave out. The last one is taken
 // without holding the others.
-func (d *delivery) take() *event {
+func (d *delivery) nextEvent() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
 		d.events = nil
@@ -228,40 +228,40 @@ func (d *delivery) take() *event {
 	return e
 }
 
-// put lets objects be told before everything else.
-func (d *delivery) put(objects indexer.View, as EventType) {
+// startReplay tells the handler of objects before everything else.
+func (d *delivery) startReplay(objects indexer.View, as EventType) {
 	if objects.Len() > 0 {
-		d.ahead.Store(&ahead{objects: objects, as: as, since: time.Now()})
+		d.replay.Store(&replay{objects: objects, as: as, since: time.Now()})
 	} else if as == Resync {
-		d.mailbox.resynced()
+		d.mailbox.endResync()
 	}
 }
 
-// heard counts the call that has returned.
-func (d *delivery) heard() {
-	a := d.ahead.Load()
+// ack counts a call that has returned.
+func (d *delivery) ack() {
+	a := d.replay.Load()
 	if a == nil {
-		d.mailbox.heard()
+		d.mailbox.ack()
 		return
 	}
-	d.others.Add(1)
-	if a.heard.Add(1); a.left() > 0 {
+	d.replayed.Add(1)
+	if a.acked.Add(1); a.remaining() > 0 {
 		return
 	}
-	d.ahead.Store(nil)
+	d.replay.Store(nil)
 	if a.as == Resync {
-		d.mailbox.resynced()
+		d.mailbox.endResync()
 	}
 }
 
-// sync passes the end of an initial list.
-func (d *delivery) sync() {
-	d.awaiting.Add(-1)
+// passSync passes the end of an initial list, and calls OnSync if it is the first.
+func (d *delivery) passSync() {
+	d.pendingSyncs.Add(-1)
 	d.informer.changed.broadcast()
-	if !d.synced && d.opts.OnSync != nil {
-		d.synced = true
+	if !d.onSyncCalled && d.opts.OnSync != nil {
+		d.onSyncCalled = true
 		if err := d.informer.callHook("OnSync", d, d.opts.OnSync); err != nil {
-			f := d.informer.note(&failure.Failure{Phase: failure.PhaseHook, Handler: d.opts.label(), Err: err})
+			f := d.informer.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Handler: d.opts.label(), Err: err})
 			d.informer.reportOf(context.Background(), d, f)
 		}
 	}
@@ -272,15 +272,15 @@ func (d *delivery) deliver(ctx context.Context, e *event) {
 	d.watch.start()
 	mutations := d.informer.mutations
 	if mutations != nil {
-		mutations.look(e.Object, "")
+		mutations.check(e.Object, "")
 	}
 	panicked, err := d.call(ctx, e)
 	if mutations != nil {
-		mutations.look(e.Object, d.opts.label())
+		mutations.check(e.Object, d.opts.label())
 	}
-	d.heard()
-	d.recall(e)
-	d.told(d.watch.lap())
+	d.ack()
+	d.noteCall(e)
+	d.recordCalls(d.watch.lap())
 	if err != nil {
 		d.failed(ctx, e, panicked, err)
 	}
@@ -291,23 +291,23 @@ func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error
 	returned := false
 	defer func() {
 		if !returned {
-			panicked, err = d.broke(ctx, e, recover())
+			panicked, err = d.aborted(ctx, e, recover())
 		}
 	}()
-	err = d.handler.hear(ctx, e)
+	err = d.handler.handle(ctx, e)
 	returned = true
 	return false, failure.Sound("handler", err)
 }
 
-// broke is what call does where the handler has not returned, but panicked or called
-// runtime.Goexit. After that nothing but the deferred calls of work follows.
-func (d *delivery) broke(ctx context.Context, e *event, panicked any) (bool, error) {
+// aborted is what call does where the handler has not returned, but panicked or called
+// runtime.Goexit. After that nothing but the deferred calls of run follows.
+func (d *delivery) aborted(ctx context.Context, e *event, panicked any) (bool, error) {
 	if panicked != nil {
 		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}
 	}
-	d.heard()
+	d.ack()
 	d.failed(ctx, e, false, fmt.Errorf("%w; the next change is told in another goroutine", &failure.GoexitError{In: "handler"}))
-	d.exited = true
+	d.handlerExited = true
 	return false, nil
 }
 
@@ -323,7 +323,7 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	} else {
 		d.errors.Add(1)
 	}
-	if told := d.reports.pass(f); told != nil {
+	if told := d.reports.allow(f); told != nil {
 		d.informer.reportOf(ctx, d, told)
 	}
 	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
@@ -332,17 +332,17 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	}
 }
 
-// telling returns the object that the call in progress is about, and since when it has
-// been waiting to be told; zero where that is not known.
-func (d *delivery) telling() (o object.Head, since time.Time, ok bool) {
+// current returns the object that the call in progress is about, and since when the event has
+// waited for the handler; zero if that is not known.
+func (d *delivery) current() (o object.Head, since time.Time, ok bool) {
 	if !d.watch.on() {
 		return o, since, false
 	}
-	if a := d.ahead.Load(); a != nil {
-		o := a.object()
+	if a := d.replay.Load(); a != nil {
+		o := a.current()
 		return o, a.since, o != nil
 	}
-	if e := d.mailbox.telling(); e != nil {
+	if e := d.mailbox.current(); e != nil {
 		return e.Object, e.Received, true
 	}
 	return o, since, false

@@ -122,8 +122,8 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 	return nil
 }
 
-// hears reports whether there is a function for events of type t; moved is Event.Moved.
-func (h HandlerFuncs[T]) hears(t EventType, moved bool) bool {
+// handles reports whether there is a function for events of type t; moved is Event.Moved.
+func (h HandlerFuncs[T]) handles(t EventType, moved bool) bool {
 	switch {
 	case t == Add:
 		return h.Add != nil
@@ -137,40 +137,40 @@ func (h HandlerFuncs[T]) hears(t EventType, moved bool) bool {
 	return h.Resync != nil || h.Update != nil
 }
 
-// hearer is a handler as the informer has it. It must not change the event, which others hear of too.
-type hearer interface {
-	hear(ctx context.Context, e *event) error
+// untypedHandler is a handler without its type parameter. It must not change the event, which others get too.
+type untypedHandler interface {
+	handle(ctx context.Context, e *event) error
 }
 
-// headsAlone tells a handler of heads.
-type headsAlone struct{ next Handler[object.Head] }
+// headHandler calls a handler of heads.
+type headHandler struct{ next Handler[object.Head] }
 
-func (h headsAlone) hear(ctx context.Context, e *event) error { return h.next.Handle(ctx, *e) }
+func (h headHandler) handle(ctx context.Context, e *event) error { return h.next.Handle(ctx, *e) }
 
-// typed tells a handler of objects of one type.
-type typed[T object.Object] struct{ next Handler[T] }
+// typedHandler calls a handler of objects of one type.
+type typedHandler[T object.Object] struct{ next Handler[T] }
 
-func (t typed[T]) hear(ctx context.Context, e *event) error {
-	return t.next.Handle(ctx, eventOf[T](e))
+func (t typedHandler[T]) handle(ctx context.Context, e *event) error {
+	return t.next.Handle(ctx, typedEvent[T](e))
 }
 
-// typedFuncs is typed for HandlerFuncs.
+// typedFuncs is typedHandler for HandlerFuncs.
 type typedFuncs[T object.Object] struct{ HandlerFuncs[T] }
 
-func (t typedFuncs[T]) hear(ctx context.Context, e *event) error {
-	return t.HandlerFuncs.Handle(ctx, eventOf[T](e))
+func (t typedFuncs[T]) handle(ctx context.Context, e *event) error {
+	return t.HandlerFuncs.Handle(ctx, typedEvent[T](e))
 }
 
-// hearerOf returns the hearer that tells h.
-func hearerOf[T object.Object](h Handler[T]) hearer {
+// untypedHandlerOf returns the untypedHandler that calls h.
+func untypedHandlerOf[T object.Object](h Handler[T]) untypedHandler {
 	if funcs, ok := h.(HandlerFuncs[T]); ok {
 		return typedFuncs[T]{funcs}
 	}
-	return typed[T]{h}
+	return typedHandler[T]{h}
 }
 
-// eventOf returns an event with its objects as those of one type.
-func eventOf[T object.Object](e *event) (told Event[T]) {
+// typedEvent returns an event with its objects as those of one type.
+func typedEvent[T object.Object](e *event) (told Event[T]) {
 	told.Type, told.Initial, told.FinalStateUnknown, told.Moved = e.Type, e.Initial, e.FinalStateUnknown, e.Moved
 	told.Received, told.DecodedAfter, told.QueuedAfter, told.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
 	told.Object, _ = e.Object.(T)
@@ -178,25 +178,25 @@ func eventOf[T object.Object](e *event) (told Event[T]) {
 	return told
 }
 
-// recast returns what e says, without its objects.
-func recast[T, S object.Head](e Event[S]) Event[T] {
+// eventWithoutObjects returns e without its objects.
+func eventWithoutObjects[T, S object.Head](e Event[S]) Event[T] {
 	return Event[T]{
 		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown, Moved: e.Moved,
 		Received: e.Received, DecodedAfter: e.DecodedAfter, QueuedAfter: e.QueuedAfter, AppliedAfter: e.AppliedAfter,
 	}
 }
 
-// forgetting tells another hearer of events without the old state.
-type forgetting struct {
-	next hearer
-	told event // is used again for each event
+// oldDropper passes events on without the old state.
+type oldDropper struct {
+	next    untypedHandler
+	scratch event // is reused for each event
 }
 
-func (f *forgetting) hear(ctx context.Context, e *event) error {
-	defer func() { f.told = event{} }()
-	f.told = *e
-	f.told.Old = nil
-	return f.next.hear(ctx, &f.told)
+func (f *oldDropper) handle(ctx context.Context, e *event) error {
+	defer func() { f.scratch = event{} }()
+	f.scratch = *e
+	f.scratch.Old = nil
+	return f.next.handle(ctx, &f.scratch)
 }
 
 // isNil reports whether h is nil, or a nil function.

@@ -19,19 +19,19 @@ type feed struct {
 	reflector *reflector.Reflector
 
 	// Guarded by core.mu.
-	cancel context.CancelFunc // ends its run, nil while it does not run
-	begins chan struct{}      // closed when the feeds that left before it came have ended
-	came   uint64             // the change of the set with which it came
-	left   uint64             // that with which it left; 0 while it is one of the informer's
+	cancel   context.CancelFunc // ends its run, nil while it does not run
+	mayStart chan struct{}      // closed when the feeds that left before it came have ended
+	joinedAt uint64             // the change of the set with which it came
+	leftAt   uint64             // that with which it left; 0 while it is one of the informer's
 
-	unheard atomic.Bool // see core.unheard
+	unconfirmed atomic.Bool // see core.unconfirmed
 
-	whole bool   // its initial list is in the cache; guarded by core.join
-	rv    string // up to where the cache has its changes; guarded by core.join
+	listed bool   // its initial list is in the cache; guarded by core.join
+	rv     string // up to where the cache has its changes; guarded by core.join
 
 	// Where a share of the objects is wanted:
-	requests *sharding.Requests
-	held     atomic.Uint64 // the gains before the list that readers see
+	requests  *sharding.Requests
+	heldGains atomic.Uint64 // the gains before the list that readers see
 
 	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs
 	unsaved   atomic.Pointer[failure.Failure] // why its snapshot was not written at last; nil if it was
@@ -56,14 +56,14 @@ func (f *feed) retryNow() {
 	}
 }
 
-// start runs a feed as a part of r, when those that left before it came have ended. It is called
+// startFeed runs a feed as a part of r, when those that left before it came have ended. It is called
 // under mu.
-func (i *core) start(r *run, f *feed) {
+func (i *core) startFeed(r *run, f *feed) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	begins := make(chan struct{})
-	f.cancel, f.begins = cancel, begins
+	f.cancel, f.mayStart = cancel, begins
 	i.feeds.waiting = append(i.feeds.waiting, f)
-	i.feeds.begin()
+	i.feeds.startWaiting()
 	r.feeds.Go(func() {
 		defer cancel()
 		select {
@@ -87,29 +87,29 @@ func (i *core) feedEnded(f *feed) (left bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f.cancel = nil
-	i.feeds.begin()
-	if f.left > 0 {
-		i.heard(f)
+	i.feeds.startWaiting()
+	if f.leftAt > 0 {
+		i.noteConfirmed(f)
 	}
-	return f.left > 0
+	return f.leftAt > 0
 }
 
-// heard takes note that the server has told f of its state in this run, or that f has left.
-func (i *core) heard(f *feed) {
-	if f.unheard.CompareAndSwap(true, false) {
-		i.unheard.Add(-1)
+// noteConfirmed takes note that the server has told f of its state in this run, or that f has left.
+func (i *core) noteConfirmed(f *feed) {
+	if f.unconfirmed.CompareAndSwap(true, false) {
+		i.unconfirmed.Add(-1)
 	}
 }
 
-// within is a queue that is told of one namespace: it notes that with what is
+// namespaceQueue is the queue of one namespace: it puts that into the deltas that are
 // about all of it.
-type within struct {
+type namespaceQueue struct {
 	*deltafifo.DeltaFIFO
 	namespace string
 }
 
 // Add implements reflector.Queue.
-func (w within) Add(d deltafifo.Delta) {
+func (w namespaceQueue) Add(d deltafifo.Delta) {
 	if d.Key == (object.Key{}) {
 		d.Key.Namespace = w.namespace
 	}
@@ -117,4 +117,4 @@ func (w within) Add(d deltafifo.Delta) {
 }
 
 // AnewWaits implements reflector.Queue.
-func (w within) AnewWaits(string) bool { return w.DeltaFIFO.AnewWaits(w.namespace) }
+func (w namespaceQueue) AnewWaits(string) bool { return w.DeltaFIFO.AnewWaits(w.namespace) }

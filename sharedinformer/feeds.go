@@ -39,12 +39,12 @@ import (
 //  8. A change takes back what was said of the whole: the sync, the RV, and of each
 //     handler one more mark that it has to pass.
 type feeds struct {
-	source  source.ListerWatcher
-	opts    reflector.Options
-	whole   *reflector.Reflector // of all namespaces; it does not run, and knows the name
-	refused *failure.Failure     // what is wrong with options of which reflectors know nothing; nil as a rule
+	source        source.ListerWatcher
+	opts          reflector.Options
+	allNamespaces *reflector.Reflector // of all namespaces; it does not run, and knows the name
+	refused       *failure.Failure     // what is wrong with options of which reflectors know nothing; nil as a rule
 
-	each     atomic.Pointer[[]*feed] // replaced under core.mu and core.join
+	current  atomic.Pointer[[]*feed] // replaced under core.mu and core.join
 	unserved atomic.Bool             // one has found that the kind is not served, and none since that it is
 
 	// Guarded by core.mu.
@@ -56,17 +56,17 @@ type feeds struct {
 	waiting       []*feed   // that have not begun, in the order in which they came
 
 	// Guarded by core.join.
-	trims    int
-	promised string // the least of the feeds' versions, or empty
-	lowest   int    // of how many feeds it is the version
+	trims         int
+	publishedRV   string // the least of the feeds' versions, or empty
+	atPublishedRV int    // of how many feeds it is the version
 }
 
 // all returns the feeds, sorted by namespace. The slice never changes.
-func (f *feeds) all() []*feed { return *f.each.Load() }
+func (f *feeds) all() []*feed { return *f.current.Load() }
 
 // invalid returns what is wrong with the options.
 func (f *feeds) invalid() *failure.Failure {
-	if fail := f.statusOf(f.whole).Failure; fail != nil && fail.Phase == failure.PhaseOptions {
+	if fail := f.statusOf(f.allNamespaces).Failure; fail != nil && fail.Phase == failure.PhaseOptions {
 		return fail
 	}
 	return nil
@@ -76,11 +76,11 @@ func (f *feeds) invalid() *failure.Failure {
 func (f *feeds) name() string {
 	switch each := f.all(); len(each) {
 	case 0:
-		return f.whole.Name() + " in no namespace"
+		return f.allNamespaces.Name() + " in no namespace"
 	case 1:
 		return each[0].reflector.Name()
 	}
-	return f.whole.Name() + " in several namespaces"
+	return f.allNamespaces.Name() + " in several namespaces"
 }
 
 // status returns what the reflectors come to and, where there is not just that of all
@@ -96,11 +96,11 @@ func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 		if each = append(each, s); n == 0 {
 			all = s
 		} else {
-			all = together(all, s)
+			all = combined(all, s)
 		}
 	}
 	if len(each) == 0 {
-		all = f.statusOf(f.whole)
+		all = f.statusOf(f.allNamespaces)
 	}
 	all.Resource = f.name()
 	return all, each
@@ -115,20 +115,20 @@ func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	return s
 }
 
-// begin lets those feeds begin for which every feed has ended that left before. It is called under
+// startWaiting lets those feeds begin for which every feed has ended that left before. It is called under
 // core.mu, when one has ended or is to begin.
-func (f *feeds) begin() {
+func (f *feeds) startWaiting() {
 	for len(f.leaving) > 0 && f.leaving[0].cancel == nil {
 		f.leaving = f.leaving[1:]
 	}
-	for len(f.waiting) > 0 && (len(f.leaving) == 0 || f.leaving[0].left > f.waiting[0].came) {
-		close(f.waiting[0].begins)
+	for len(f.waiting) > 0 && (len(f.leaving) == 0 || f.leaving[0].leftAt > f.waiting[0].joinedAt) {
+		close(f.waiting[0].mayStart)
 		f.waiting = f.waiting[1:]
 	}
 }
 
-// exactly returns the feed of a namespace, or of all for metav1.NamespaceAll; nil if there is none.
-func exactly(feeds []*feed, namespace string) *feed {
+// feedNamed returns the feed of a namespace, or of all for metav1.NamespaceAll; nil if there is none.
+func feedNamed(feeds []*feed, namespace string) *feed {
 	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed, namespace string) int {
 		return strings.Compare(f.namespace, namespace)
 	}); ok {
@@ -137,21 +137,21 @@ func exactly(feeds []*feed, namespace string) *feed {
 	return nil
 }
 
-// feedOf returns the feed that has a namespace: its own, or the one of all.
-func feedOf(feeds []*feed, namespace string) *feed {
-	if f := exactly(feeds, namespace); f != nil || len(feeds) == 0 || feeds[0].namespace != metav1.NamespaceAll {
+// feedCovering returns the feed that has a namespace: its own, or the one of all.
+func feedCovering(feeds []*feed, namespace string) *feed {
+	if f := feedNamed(feeds, namespace); f != nil || len(feeds) == 0 || feeds[0].namespace != metav1.NamespaceAll {
 		return f
 	}
 	return feeds[0]
 }
 
-// cover reports whether a namespace is one of those that are fed.
-func (f *feeds) cover(namespace string) bool { return feedOf(f.all(), namespace) != nil }
+// covers reports whether a namespace is one of those that are fed.
+func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
-// note writes down up to where each namespace is complete after some deltas, and
+// advance notes up to where each namespace is complete after some deltas, and
 // with that the whole. What an earlier feed queued of a namespace counts too: the
 // cache has kept what it had. It is called under join.
-func (f *feeds) note(w indexer.Writer, deltas []deltafifo.Delta) {
+func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
 		// Every delta is its own, and the last one says it all.
@@ -161,51 +161,51 @@ func (f *feeds) note(w indexer.Writer, deltas []deltafifo.Delta) {
 				break
 			}
 		}
-		f.promise(w)
+		f.publishRV(w)
 		return
 	}
-	again := f.promised == ""
+	again := f.publishedRV == ""
 	var of *feed
 	for n := range deltas {
 		d := &deltas[n]
 		if of == nil || of.namespace != d.Key.Namespace {
-			of = feedOf(feeds, d.Key.Namespace)
+			of = feedCovering(feeds, d.Key.Namespace)
 		}
 		if of == nil || d.RV == "" || d.RV == of.rv {
 			continue
 		}
-		if of.rv == f.promised {
-			f.lowest--
+		if of.rv == f.publishedRV {
+			f.atPublishedRV--
 		}
-		again = again || f.lowest == 0 || !object.ReachedRV(d.RV, of.rv)
+		again = again || f.atPublishedRV == 0 || !object.ReachedRV(d.RV, of.rv)
 		of.rv = d.RV
 		w.SetNamespaceRV(of.namespace, of.rv)
 	}
 	if again {
-		f.promise(w)
+		f.publishRV(w)
 	}
 }
 
-// promise promises the least of what the feeds do; nothing where one has none. It is
+// publishRV publishes the least RV of the feeds; none if one has none. It is
 // called under join.
-func (f *feeds) promise(w indexer.Writer) {
-	if least := f.least(); least != f.promised {
-		f.promised = least
+func (f *feeds) publishRV(w indexer.Writer) {
+	if least := f.leastRV(); least != f.publishedRV {
+		f.publishedRV = least
 		w.SetRV(least)
 	}
 }
 
-func (f *feeds) least() (least string) {
+func (f *feeds) leastRV() (least string) {
 	if !f.complete() {
 		return ""
 	}
-	f.lowest = 0
+	f.atPublishedRV = 0
 	for _, one := range f.all() {
 		switch order, err := object.CompareRV(one.rv, least); {
 		case one.rv == least:
-			f.lowest++
+			f.atPublishedRV++
 		case least == "", err == nil && order < 0:
-			least, f.lowest = one.rv, 1
+			least, f.atPublishedRV = one.rv, 1
 		case err != nil:
 			return ""
 		}
@@ -217,7 +217,7 @@ func (f *feeds) least() (least string) {
 // nothing of others. It is called under join.
 func (f *feeds) complete() bool {
 	for _, one := range f.all() {
-		if !one.whole {
+		if !one.listed {
 			return false
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 // What is written to the flight recorder.
 
-// applied records the changes of a batch but for those of an initial list, which are
+// recordApplied records the changes of a batch but for those of an initial list, which are
 // recorded as one. It is called under join, before they are in the log.
-func (i *core) applied(events []event, at time.Time) {
+func (i *core) recordApplied(events []event, at time.Time) {
 	position := i.log.total.Load()
 	for n := range events {
 		e := &events[n]
@@ -33,8 +33,8 @@ func (i *core) applied(events []event, at time.Time) {
 	}
 }
 
-// replaced records a whole list.
-func (i *core) replaced(items int, rv string, first bool) {
+// recordList records a whole list.
+func (i *core) recordList(items int, rv string, first bool) {
 	e := flight.Event{Kind: flight.Replaced, Count: items, RV: rv, Change: "update"}
 	if first {
 		e.Change = "add"
@@ -42,10 +42,10 @@ func (i *core) replaced(items int, rv string, first bool) {
 	i.track.Record(&e)
 }
 
-func (i *core) marked(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
+func (i *core) recordBookmark(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
 
-// turned records where a reflector is.
-func (i *core) turned(s reflector.Status) {
+// recordState records where a reflector is.
+func (i *core) recordState(s reflector.Status) {
 	e := flight.Event{At: s.Since, Kind: flight.Turned, Outcome: s.State.String(), RV: s.RV, Attempt: s.Attempts}
 	if s.Attempts > 0 {
 		e.Text = fmt.Sprint(s.Failure)
@@ -55,8 +55,8 @@ func (i *core) turned(s reflector.Status) {
 	i.track.Record(&e)
 }
 
-// failed records a failure that is not the reflector's.
-func (i *core) failed(d *delivery, f *failure.Failure) {
+// recordFailure records a failure that is not the reflector's.
+func (i *core) recordFailure(d *delivery, f *failure.Failure) {
 	track := i.track
 	if d != nil {
 		track = d.track
@@ -65,14 +65,14 @@ func (i *core) failed(d *delivery, f *failure.Failure) {
 	track.Record(&flight.Event{At: f.Last, Kind: flight.Failed, Key: f.Key, Text: fmt.Sprint(f)})
 }
 
-// recall notes what the last call was about.
-func (d *delivery) recall(e *event) {
+// noteCall notes what the last call was about.
+func (d *delivery) noteCall(e *event) {
 	d.last.Key, d.last.RV, d.last.Change = object.KeyOf(e.Object), e.Object.GetResourceVersion(), e.Type.String()
 	d.received = e.Received
 }
 
-// told records the calls since it was called last.
-func (d *delivery) told(calls lap) {
+// recordCalls records the calls since it was called last.
+func (d *delivery) recordCalls(calls lap) {
 	if calls.calls == 0 {
 		return
 	}

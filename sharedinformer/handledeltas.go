@@ -20,17 +20,17 @@ func (i *core) process(ctx context.Context, r *run) {
 	guard := failure.Guard{In: "a method of an object"}
 	defer func() {
 		if err != nil {
-			i.torn(r, err)
+			i.markBroken(r, err)
 		}
 	}()
 	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} }) // a key says its name
-	i.drain(ctx)
+	i.applyQueued(ctx)
 	guard.Returned()
 }
 
-// torn ends the run, and all later ones, where the user's code has panicked, or called
-// runtime.Goexit, in the middle of a batch: what it was at is in part of the cache.
-func (i *core) torn(r *run, err error) {
+// markBroken ends the run, and all later ones, if the user's code has panicked, or called
+// runtime.Goexit, in the middle of a batch: the batch is in the cache in part only.
+func (i *core) markBroken(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: i.Name(), Phase: failure.PhaseIndex, Attempts: 1, Since: now, Last: now,
@@ -46,8 +46,8 @@ func (i *core) torn(r *run, err error) {
 	i.report(context.WithoutCancel(r.ctx), f)
 }
 
-// drain is process without its end.
-func (i *core) drain(ctx context.Context) {
+// applyQueued is process without its end.
+func (i *core) applyQueued(ctx context.Context) {
 	var reuse []deltafifo.Delta
 	for {
 		deltas, err := i.queue.Pop(ctx, reuse)
@@ -62,8 +62,8 @@ func (i *core) drain(ctx context.Context) {
 	}
 }
 
-// taken is a batch that has left the queue.
-type taken struct {
+// batchInProgress is a batch that has left the queue.
+type batchInProgress struct {
 	deltas int
 	at     time.Time
 }
@@ -72,14 +72,14 @@ type taken struct {
 // it changed to the log, in one append. It is the informer's own step, called
 // by Run's goroutine alone.
 func (i *core) handleDeltas(deltas []deltafifo.Delta) {
-	i.taken.Store(&taken{len(deltas), time.Now()})
+	i.applying.Store(&batchInProgress{len(deltas), time.Now()})
 	changes := applier{informer: i}
-	if i.owned != nil {
-		changes.terms = i.owned.Last()
+	if i.ownership != nil {
+		changes.terms = i.ownership.Last()
 	}
-	changes.expect(deltas, !i.synced.Load())
-	changes.keep(deltas)
-	failures, look := i.change(deltas, &changes)
+	changes.reserve(deltas, !i.synced.Load())
+	changes.reuseEqual(deltas)
+	failures, look := i.applyBatch(deltas, &changes)
 	i.indexFailed(failures)
 	for _, s := range changes.settled {
 		s.feed.reflector.Settle(s.taken)
@@ -87,12 +87,12 @@ func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	if i.mutations != nil {
 		look()
 	}
-	i.taken.Store(nil)
+	i.applying.Store(nil)
 	i.changed.broadcast()
 }
 
-// change is the part of handleDeltas that is done under join.
-func (i *core) change(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
+// applyBatch is the part of handleDeltas that is done under join.
+func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may end the goroutine
 	i.batches.Add(1)
@@ -101,16 +101,16 @@ func (i *core) change(deltas []deltafifo.Delta, changes *applier) (failures []*i
 		for n := range deltas {
 			changes.apply(w, &deltas[n])
 		}
-		i.feeds.note(w, deltas)
+		i.feeds.advance(w, deltas)
 		if i.mutations != nil { // before anybody sees the objects
-			look = i.mutations.learn(changes.events)
+			look = i.mutations.track(changes.events)
 		}
 		if i.packing != nil {
-			i.packing.count(changes.events)
+			i.packing.weigh(changes.events)
 		}
 	})
 	for _, l := range changes.lists {
-		l.feed.held.Store(l.gains)
+		l.feed.heldGains.Store(l.gains)
 	}
 	i.publish(changes)
 	return failures, look
@@ -126,15 +126,15 @@ func (i *core) publish(changes *applier) {
 				e.AppliedAfter = applied.Sub(e.Received)
 			}
 		}
-		i.applied(changes.events, applied)
-		i.append(&segment{events: changes.events})
+		i.recordApplied(changes.events, applied)
+		i.appendSegment(&segment{events: changes.events})
 	}
-	if changes.whole && !i.synced.Load() && i.feeds.complete() {
+	if changes.maySync && !i.synced.Load() && i.feeds.complete() {
 		if i.snapshots != nil {
-			i.snapshots.forget()
+			i.snapshots.dropLoaded()
 		}
 		i.synced.Store(true)
-		i.append(&segment{synced: true})
+		i.appendSegment(&segment{synced: true})
 	}
 	if !changes.resync {
 		return
@@ -147,12 +147,12 @@ func (i *core) publish(changes *applier) {
 	}
 	if len(targets) > 0 {
 		objects, _ := i.cache.Snapshot()
-		i.append(&segment{resync: &resync{objects: objects, targets: targets}})
+		i.appendSegment(&segment{resync: &resync{objects: objects, targets: targets}})
 	}
 }
 
-// append links s to the log and offers it to every handler.
-func (i *core) append(s *segment) {
+// appendSegment links s to the log and offers it to every handler.
+func (i *core) appendSegment(s *segment) {
 	i.log.append(s)
 	for _, d := range *i.handlers.Load() {
 		d.offer(s)
@@ -164,16 +164,16 @@ func (i *core) append(s *segment) {
 type applier struct {
 	informer *core
 	initial  bool // Adds of a Replaced are part of an initial list
-	whole    bool // the cache may have become whole
+	maySync  bool // the cache may have become whole
 	resync   bool
 	events   []event
 	settled  []settled
 
 	// Where a share of the objects is wanted:
-	terms *sharding.Terms // nil where all are
-	lists []appliedList
-	list  *sharding.List // that is being applied
-	held  uint64         // the gains before the list of the feed before that
+	terms     *sharding.Terms // nil where all are
+	lists     []appliedList
+	list      *sharding.List // that is being applied
+	heldGains uint64         // the gains before the list of the feed before that
 }
 
 // settled is what became of a late delta.
@@ -182,9 +182,9 @@ type settled struct {
 	taken bool
 }
 
-// expect makes room for the events that deltas are likely to cause. A set that
+// reserve makes room for the events that deltas are likely to cause. A set that
 // replaces another as a rule changes little of it.
-func (a *applier) expect(deltas []deltafifo.Delta, initial bool) {
+func (a *applier) reserve(deltas []deltafifo.Delta, initial bool) {
 	n := len(deltas)
 	if initial {
 		for i := range deltas {
@@ -197,38 +197,38 @@ func (a *applier) expect(deltas []deltafifo.Delta, initial bool) {
 func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	switch {
 	case d.Type == deltafifo.Passed:
-		a.passed(w, d, d.Part.Away[0], d.Part.Gone)
+		a.applyPassed(w, d, d.Part.Away[0], d.Part.Gone)
 		return
 	case a.terms != nil && d.Type <= deltafifo.Deleted && a.terms.Since(d.Object) == 0:
-		a.passed(w, d, object.VersionOf(d.Object), d.Type == deltafifo.Deleted)
+		a.applyPassed(w, d, object.VersionOf(d.Object), d.Type == deltafifo.Deleted)
 		return
-	case d.Late && !a.takes(w, d):
+	case d.Late && !a.takesLate(w, d):
 		return
 	}
 	switch d.Type {
 	case deltafifo.Added, deltafifo.Updated:
 		if old, existed, changed := w.Set(d.Key, d.Object); changed {
-			a.event(d, indexer.Change{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+			a.addChange(d, indexer.Change{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
 		}
 	case deltafifo.Deleted:
-		a.deleted(w, d)
+		a.applyDeletion(w, d)
 	case deltafifo.Replaced:
-		a.replaced(w, d)
+		a.applyList(w, d)
 	case deltafifo.Sync:
 		a.resync = true
 		a.informer.syncing.Store(false)
 	case deltafifo.Trim:
-		a.trimmed(w, d)
+		a.applyTrim(w, d)
 	case deltafifo.Drop:
-		w.Drop(d.Part.Drop, func(c indexer.Change) { a.add(d, event{Type: Delete, Object: c.Old, Moved: true}) })
+		w.Drop(d.Part.Drop, func(c indexer.Change) { a.addEvent(d, event{Type: Delete, Object: c.Old, Moved: true}) })
 	case deltafifo.Bookmark: // its RV is the batch's
-		a.informer.marked(d.RV)
+		a.informer.recordBookmark(d.RV)
 	}
 }
 
-// passed drops the cached object of a key if a change says that it is not wanted any more, that
+// applyPassed drops the cached object of a key if a change says that it is not wanted any more, that
 // it was deleted, or that another one has its key.
-func (a *applier) passed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
+func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
 	have, cached := w.Get(d.Key)
 	if !cached || olderThan(now.RV, have) {
 		return
@@ -238,14 +238,14 @@ func (a *applier) passed(w indexer.Writer, d *deltafifo.Delta, now object.Versio
 	switch ended := deleted || have.GetUID() != now.UID; {
 	case ended:
 		e.FinalStateUnknown = true
-		a.informer.gone.add(have, forGood)
+		a.informer.tombstones.add(have, neverReturns)
 	case a.terms == nil: // it may come back
 		e.FinalStateUnknown = true
-		a.informer.gone.add(have, now.RV)
+		a.informer.tombstones.add(have, now.RV)
 	default:
 		e.Moved = true
 	}
-	a.add(d, e)
+	a.addEvent(d, e)
 }
 
 // olderThan reports whether a version is known to be below that of a cached object.
@@ -254,91 +254,91 @@ func olderThan(rv string, have object.Head) bool {
 	return err == nil && order < 0
 }
 
-// takes reports whether a late delta is news: later than what is cached under its key,
+// takesLate reports whether a late delta is news: later than what is cached under its key,
 // or about an object that is not known to have gone.
-func (a *applier) takes(w indexer.Writer, d *deltafifo.Delta) bool {
+func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	have, cached := w.Get(d.Key)
 	taken := d.Type != deltafifo.Deleted
 	if cached {
 		taken = d.Outdates(have)
 	}
 	if taken && (!cached || have.GetUID() != d.Object.GetUID()) {
-		taken = !a.informer.gone.outlives(d.Object)
+		taken = !a.informer.tombstones.covers(d.Object)
 	}
-	if f := feedOf(a.informer.feeds.all(), d.Key.Namespace); f != nil {
+	if f := feedCovering(a.informer.feeds.all(), d.Key.Namespace); f != nil {
 		a.settled = append(a.settled, settled{f, taken})
 	}
 	return taken
 }
 
-// replaced tells of what a whole set changed. One of a namespace that has gone
-// meanwhile is no feed's.
-func (a *applier) replaced(w indexer.Writer, d *deltafifo.Delta) {
-	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+// applyList applies a whole set. One of a namespace that has gone meanwhile
+// is no feed's.
+func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
+	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
 		f = nil
 	}
-	a.initial = f == nil || !f.whole
+	a.initial = f == nil || !f.listed
 	if a.terms != nil {
-		a.listed(d, f)
+		a.startShardList(d, f)
 	}
 	replace := w.Replace
 	if d.Anew {
 		replace = w.Renew
 	}
-	replace(d.Key.Namespace, d.Items, func(c indexer.Change) { a.event(d, c) })
-	a.informer.replaced(len(d.Items), d.RV, a.initial)
+	replace(d.Key.Namespace, d.Items, func(c indexer.Change) { a.addChange(d, c) })
+	a.informer.recordList(len(d.Items), d.RV, a.initial)
 	if f != nil {
-		f.whole, a.whole = true, true
+		f.listed, a.maySync = true, true
 		if a.informer.snapshots != nil {
-			a.informer.snapshots.replaced(f, d.Anew, !a.initial)
+			a.informer.snapshots.noteList(f, d.Anew, !a.initial)
 		}
 	}
 }
 
-// trimmed tells of what goes with the namespaces that are no longer wanted.
-func (a *applier) trimmed(w indexer.Writer, d *deltafifo.Delta) {
+// applyTrim drops the objects of the namespaces that are no longer wanted.
+func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	feeds := &a.informer.feeds
 	if feeds.trims--; feeds.trims > 0 {
 		return
 	}
-	w.Trim(feeds.cover, func(c indexer.Change) { a.add(d, event{Type: Delete, Object: c.Old}) })
-	a.whole = true
+	w.Trim(feeds.covers, func(c indexer.Change) { a.addEvent(d, event{Type: Delete, Object: c.Old}) })
+	a.maySync = true
 }
 
-// deleted tells of a deletion: with its final state, or, where the cache holds
-// an older object of that name, without, because that one's own end was missed.
-func (a *applier) deleted(w indexer.Writer, d *deltafifo.Delta) {
+// applyDeletion adds the event of a deletion: with its final state, or, if the cache holds
+// an older object of that name, without, because the deletion of that one was missed.
+func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
-	a.informer.gone.add(d.Object, d.Object.GetResourceVersion())
+	a.informer.tombstones.add(d.Object, d.Object.GetResourceVersion())
 	if !existed {
 		return
 	}
 	if old.GetUID() != d.Object.GetUID() {
-		a.informer.gone.add(old, forGood)
-		a.add(d, event{Type: Delete, Object: old, FinalStateUnknown: true})
+		a.informer.tombstones.add(old, neverReturns)
+		a.addEvent(d, event{Type: Delete, Object: old, FinalStateUnknown: true})
 		return
 	}
-	a.add(d, event{Type: Delete, Object: d.Object, Old: old})
+	a.addEvent(d, event{Type: Delete, Object: d.Object, Old: old})
 }
 
-// event tells of a change that may have been found rather than watched.
-func (a *applier) event(d *deltafifo.Delta, c indexer.Change) {
+// addChange adds the events of a change, which a list may have found.
+func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	switch {
 	case !c.Exists && a.terms != nil && a.list.Moved(c.Old):
-		a.add(d, event{Type: Delete, Object: c.Old, Moved: true})
+		a.addEvent(d, event{Type: Delete, Object: c.Old, Moved: true})
 	case !c.Exists:
-		a.informer.gone.add(c.Old, d.RV)
-		a.add(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
+		a.informer.tombstones.add(c.Old, d.RV)
+		a.addEvent(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
 	case !c.Existed:
 		initial := a.ofInitialList(d)
-		a.add(d, event{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.came(d, c.New)})
+		a.addEvent(d, event{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.movedIn(d, c.New)})
 	case c.Old.GetUID() != c.New.GetUID():
-		a.informer.gone.add(c.Old, forGood)
-		a.add(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
-		a.add(d, event{Type: Add, Object: c.New})
+		a.informer.tombstones.add(c.Old, neverReturns)
+		a.addEvent(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
+		a.addEvent(d, event{Type: Add, Object: c.New})
 	default:
-		a.add(d, event{Type: Update, Old: c.Old, Object: c.New})
+		a.addEvent(d, event{Type: Update, Old: c.Old, Object: c.New})
 	}
 }
 
@@ -352,11 +352,11 @@ func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	case a.informer.synced.Load():
 		return false
 	}
-	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
-	return f != nil && !f.whole
+	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
+	return f != nil && !f.listed
 }
 
-func (a *applier) add(d *deltafifo.Delta, e event) {
+func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 	if e.Received = d.Received; !e.Received.IsZero() {
 		e.DecodedAfter, e.QueuedAfter = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
 	}

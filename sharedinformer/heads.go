@@ -62,7 +62,7 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 
 // OpenEvent returns an event of heads with the objects themselves. It fails as Open does.
 func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
-	told := recast[T](e)
+	told := eventWithoutObjects[T](e)
 	var err error
 	if told.Object, err = i.Open(e.Object); err == nil && e.Old != nil {
 		told.Old, err = i.Open(e.Old)
@@ -83,12 +83,12 @@ func (i *core) tellHeads(h Handler[object.Head], opts HandlerOptions) *Registrat
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	return i.tell(headsAlone{h}, opts, true)
+	return i.tell(headHandler{h}, opts, true)
 }
 
 // Heads returns the event with the heads of its objects.
 func (e Event[T]) Heads() Event[object.Head] {
-	told := recast[object.Head](e)
+	told := eventWithoutObjects[object.Head](e)
 	told.Object = e.Object
 	if any(e.Old) != any(*new(T)) {
 		told.Old = e.Old

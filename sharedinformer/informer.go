@@ -18,20 +18,20 @@ import (
 // handlers of every change. Make it with New.
 type Informer[T object.Object] struct {
 	_    [0]*T // so that no informer converts to one of another type
-	core plain
+	core informerCore
 }
 
-// plain is a *core. It is an interface so that a package that names an informer does not reach all
+// informerCore is a *core. It is an interface so that a package that names an informer does not reach all
 // that a core is made of, some of which it would compile again; so is Registration.of.
-type plain interface {
+type informerCore interface {
 	Name() string
 	cached() *indexer.Indexer
 	stale() *indexer.Indexer
-	packs() bool
+	packed() bool
 	indexFailed([]*indexer.IndexError)
-	tell(h hearer, opts HandlerOptions, heads bool) *Registration
+	tell(h untypedHandler, opts HandlerOptions, heads bool) *Registration
 	tellHeads(Handler[object.Head], HandlerOptions) *Registration
-	untyped() any // the *Informer[object.Object]
+	asObjects() any // the *Informer[object.Object]
 	view() View
 
 	Run(context.Context) error
@@ -79,7 +79,7 @@ func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	if i == nil {
 		return nil
 	}
-	return i.core.untyped().(*Informer[object.Object])
+	return i.core.asObjects().(*Informer[object.Object])
 }
 
 // Name is what messages call the resource.
@@ -87,7 +87,7 @@ func (i *Informer[T]) Name() string { return i.core.Name() }
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
-func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core.cached(), i.core.packs()) }
+func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core.cached(), i.core.packed()) }
 
 // readerOf returns the read side of a cache of an informer.
 func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Reader[T] {
@@ -102,7 +102,7 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 // one. From then on it returns the cache, also while SetNamespaces takes effect. It is for
 // those who had rather see something old than nothing; ask again for what is newer. Without
 // a snapshot it is empty at first.
-func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packs()) }
+func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
 // AddIndex adds a typed index to the informer's cache; the informer may be running.
 // The function must depend on nothing but the object, and return soon. The name
@@ -112,7 +112,7 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
 	}
 	add := indexer.AddIndex[T, V]
-	if i.core.packs() {
+	if i.core.packed() {
 		add = indexer.AddIndexOpened
 	}
 	index, failures := add(i.core.cached(), name, values)
@@ -153,7 +153,7 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	return i.core.tell(hearerOf(h), opts, false)
+	return i.core.tell(untypedHandlerOf(h), opts, false)
 }
 
 // Status returns the informer as it is now. The parts are read one after the

@@ -13,7 +13,7 @@ type segment struct {
 	batch  *batch  // the events again; set by append
 	synced bool    // mark: the initial list ends here
 	resync *resync // mark: tell these handlers of these objects
-	after  *joint
+	after  *link
 }
 
 // batch is a run of events. It is apart from the segment, so that a handler that does
@@ -23,10 +23,10 @@ type batch struct {
 	first  uint64 // how many events the log had before them
 }
 
-// joint is where the next segment will be found. It is apart from the segment
+// link is where the next segment will be found. It is apart from the segment
 // before it, so that a cursor that waits for the next one does not hold the last: after
 // an initial list, that is an event for each object.
-type joint struct{ next atomic.Pointer[segment] }
+type link struct{ next atomic.Pointer[segment] }
 
 // resync is the state of the cache at one point of the log, for those handlers
 // that asked.
@@ -47,12 +47,12 @@ func (r *resync) wantedBy(m mailbox) bool {
 // eventLog is what the informer appends to. It holds only its end; each cursor holds
 // what it has not passed.
 type eventLog struct {
-	end   *joint        // guarded by core.join
+	end   *link         // guarded by core.join
 	total atomic.Uint64 // events ever appended
 }
 
 func newLog() *eventLog {
-	return &eventLog{end: new(joint)}
+	return &eventLog{end: new(link)}
 }
 
 // append puts s behind all others.
@@ -61,7 +61,7 @@ func (l *eventLog) append(s *segment) {
 		s.batch = &batch{events: s.events, first: l.total.Load()}
 		l.total.Add(uint64(len(s.events)))
 	}
-	s.after = new(joint)
+	s.after = new(link)
 	l.end.next.Store(s)
 	l.end = s.after
 }

@@ -1,6 +1,6 @@
 package sharedinformer
 
-// mailbox holds what one handler has still to hear of the log. It has two forms: a
+// mailbox holds the events of the log that one handler has still to hear. It has two forms: a
 // cursor holds on to the log itself, a coalescer keeps one entry per object.
 type mailbox interface {
 	// offer tells of a segment that has been appended. It is called under
@@ -11,27 +11,27 @@ type mailbox interface {
 	// is called when what it returned before has been heard.
 	next() (events []event, mark *segment)
 
-	// heard counts one event of next, in their order: the call about it has returned.
-	heard()
+	// ack counts one event of next, in their order: the call about it has returned.
+	ack()
 
-	// telling returns the first event of next that has not been heard; nil if there is
+	// current returns the first event of next that has not been acknowledged; nil if there is
 	// none. It may be called by anybody.
-	telling() *event
+	current() *event
 
 	// claimResync reports whether a resync may be put into the log for this handler.
 	// Resyncs must not pile up before one that takes longer than their period:
 	// changes would come ever later.
 	claimResync() bool
 
-	// resynced ends a claim: the handler has heard the whole resync.
-	resynced()
+	// endResync ends a claim: the handler has heard the whole resync.
+	endResync()
 
 	// position returns up to which place of the log all has been heard; 0 where that is
 	// not known.
 	position() uint64
 
-	// load returns the figures for the status.
-	load() load
+	// stats returns the figures for the status.
+	stats() mailboxStats
 
 	// clear drops what the handler has still to hear, and what is offered afterwards
 	// too. It may be called by anybody. While the handler is running, what next returned
@@ -39,8 +39,8 @@ type mailbox interface {
 	clear(running bool)
 }
 
-// load is what a mailbox holds and has done.
-type load struct {
+// mailboxStats is what a mailbox holds and has done.
+type mailboxStats struct {
 	pending   int    // events that have not been heard to the end
 	delivered uint64 // events that have been heard
 	merged    uint64 // events that need not be heard any more

@@ -11,9 +11,9 @@ import (
 // second. A function that fails on one object often fails on all.
 const reportsPerSecond = 10
 
-// meter bounds the reports of failures. Those that it does not let through are counted, and told with
-// the next that is reported.
-type meter struct {
+// reportLimiter limits the rate of reported failures. It counts the others, and adds their number to the
+// next that is reported.
+type reportLimiter struct {
 	mu     sync.Mutex // guards all below; nothing is called while it is held
 	second time.Time  // when the second began in which the last was reported
 	passed int        // in that second
@@ -21,9 +21,9 @@ type meter struct {
 	last   *failure.Failure
 }
 
-// pass returns f if it is to be reported, with the number of those before it that were not, and nil if
+// allow returns f if it is to be reported, with the number of those before it that were not, and nil if
 // not. It leaves f itself alone, which the status may show already.
-func (m *meter) pass(f *failure.Failure) *failure.Failure {
+func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); now.Sub(m.second) >= time.Second {
@@ -39,7 +39,7 @@ func (m *meter) pass(f *failure.Failure) *failure.Failure {
 }
 
 // with returns f with the number of those before it, which are told thereby. It is called under mu.
-func (m *meter) with(f *failure.Failure, others int) *failure.Failure {
+func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	m.others, m.last = 0, nil
 	if others == 0 {
 		return f
@@ -49,8 +49,8 @@ func (m *meter) with(f *failure.Failure, others int) *failure.Failure {
 	return &told
 }
 
-// rest returns the last failure that was not reported, with the number of those before it; nil if all were.
-func (m *meter) rest() *failure.Failure {
+// flush returns the last failure that was not reported, with the number of those before it; nil if all were.
+func (m *reportLimiter) flush() *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
@@ -59,31 +59,31 @@ func (m *meter) rest() *failure.Failure {
 	return m.with(m.last, m.others-1)
 }
 
-// meters has a meter for each index or handler whose function has failed in the last seconds, by name.
-type meters struct {
-	mu sync.Mutex // guards all; nothing but a meter is called while it is held
-	of map[string]*meter
+// reportLimiters has a reportLimiter for each index or handler whose function has failed in the last seconds, by name.
+type reportLimiters struct {
+	mu sync.Mutex // guards all; nothing but a reportLimiter is called while it is held
+	of map[string]*reportLimiter
 }
 
-// pass calls the pass of the one of that name.
-func (m *meters) pass(name string, f *failure.Failure) *failure.Failure {
+// allow calls allow of the limiter of that name.
+func (m *reportLimiters) allow(name string, f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
-		m.of = make(map[string]*meter)
+		m.of = make(map[string]*reportLimiter)
 	}
 	if m.of[name] == nil {
-		m.of[name] = new(meter)
+		m.of[name] = new(reportLimiter)
 	}
-	return m.of[name].pass(f)
+	return m.of[name].allow(f)
 }
 
-// rest returns the rest of each.
-func (m *meters) rest() (all []*failure.Failure) {
+// flush calls flush of each.
+func (m *reportLimiters) flush() (all []*failure.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, of := range m.of {
-		if f := of.rest(); f != nil {
+		if f := of.flush(); f != nil {
 			all = append(all, f)
 		}
 		if time.Since(of.second) >= time.Second {

@@ -42,14 +42,14 @@ func (e *MutationError) Error() string {
 type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
-	reports meters        // by handler
-	forget  func()        // called before a report, so that no later object gets the parts that are shared now; may be nil
-	wake    chan struct{} // holds one token while there is something to report
+	reports reportLimiters // by handler
+	forget  func()         // called before a report, so that no later object gets the parts that are shared now; may be nil
+	wake    chan struct{}  // holds one token while there is something to report
 
-	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
-	watched map[object.Key]watched
-	early   map[*wire.Packed]*original // opened by an index, before they are cached, or when they have left
-	left    []*original                // changed ones that are no longer cached
+	mu          sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
+	watched     map[object.Key]watched
+	early       map[*wire.Packed]*original // opened by an index, before they are cached, or when they have left
+	leftChanged []*original                // changed ones that are no longer cached
 }
 
 // watched is what could be changed of a cached object.
@@ -114,7 +114,7 @@ func (i *core) detectMutations(every time.Duration, pool *wire.Pool) {
 		i.mutations.forget = pool.Forget
 	}
 	if i.packing != nil {
-		i.packing.by.OnOpen(i.mutations.opened)
+		i.packing.packer.OnOpen(i.mutations.trackOpened)
 	}
 }
 
@@ -125,8 +125,8 @@ func newMutationDetector(every time.Duration, report func(*failure.Failure)) *mu
 	}
 }
 
-// opened is called with each object of a packed one before anybody else has it.
-func (m *mutationDetector) opened(p *wire.Packed, o object.Object) {
+// trackOpened is called with each object of a packed one before anybody else has it.
+func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 	key := object.KeyOf(p)
 	made := newOriginal(key, o)
 	m.mu.Lock()
@@ -139,11 +139,11 @@ func (m *mutationDetector) opened(p *wire.Packed, o object.Object) {
 	}
 }
 
-// learn takes note of the objects that come into the cache and of those that leave it. It returns a
+// track takes note of the objects that come into the cache and of those that leave it. It returns a
 // function that looks at those that left, to be called while no lock is held. It must be
 // called while nobody else can reach the new objects, because a handler may change one
 // as soon as it hears of it.
-func (m *mutationDetector) learn(events []event) (look func()) {
+func (m *mutationDetector) track(events []event) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var left []*original
@@ -180,16 +180,16 @@ func (m *mutationDetector) checkLeft(left []*original) {
 	for _, o := range left {
 		if _, differ := o.altered(); differ {
 			m.mu.Lock()
-			m.left = append(m.left, o)
+			m.leftChanged = append(m.leftChanged, o)
 			m.mu.Unlock()
 			m.signal()
 		}
 	}
 }
 
-// look looks at one object before a call of a handler, which is not to blame for a change
+// check looks at one object before a call of a handler, which is not to blame for a change
 // that is found then, and after it.
-func (m *mutationDetector) look(cached object.Head, handler string) {
+func (m *mutationDetector) check(cached object.Head, handler string) {
 	m.mu.Lock()
 	var changed []*original
 	if have := m.watched[object.KeyOf(cached)]; have.cached == cached {
@@ -234,7 +234,7 @@ func (m *mutationDetector) run(ctx context.Context) {
 		if woken && ctx.Err() == nil { // the rest can wait for more
 			continue
 		}
-		for _, f := range m.reports.rest() {
+		for _, f := range m.reports.flush() {
 			m.report(f)
 		}
 	}
@@ -272,7 +272,7 @@ func (m *mutationDetector) checkAll() {
 		if n == 0 {
 			continue
 		}
-		if f := m.reports.pass(c.handler, &failure.Failure{
+		if f := m.reports.allow(c.handler, &failure.Failure{
 			Phase: failure.PhaseCache, Key: c.key, Handler: c.handler,
 			Err: &MutationError{Type: c.goType, Path: c.path, Others: n - 1},
 		}); f != nil {
@@ -285,8 +285,8 @@ func (m *mutationDetector) checkAll() {
 func (m *mutationDetector) unreported() []*original {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := m.left
-	m.left = nil
+	all := m.leftChanged
+	m.leftChanged = nil
 	for _, w := range m.watched {
 		all = append(all, w.originals()...)
 	}

@@ -41,7 +41,7 @@ func (i *core) SetNamespaces(namespaces []string) error {
 		}
 		feeds[n] = i.newFeed(namespace, true)
 	}
-	i.feedWith(func() []*feed {
+	i.changeFeeds(func() []*feed {
 		before := i.feeds.wanted
 		if i.feeds.wanted = set; i.feeds.clusterScoped || slices.Equal(set, before) {
 			return nil
@@ -51,18 +51,18 @@ func (i *core) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// believeAgain is for how long after a kind has turned out to have namespaces it is not
-// believed that it has none. A source that says so meanwhile goes by what it remembers,
+// scopeFlapWindow is for how long after a kind has turned out to have namespaces a source is not
+// believed that says it has none. A source that says so meanwhile goes by what it remembers,
 // as a rule. It is an error then, and the feed tries again as after any other. Without
 // that, a list of everything and the refusal of a namespace would call each other up as
 // fast as the server answers.
-const believeAgain = time.Minute
+const scopeFlapWindow = time.Minute
 
-// notNamespaced takes note that the kind has no namespaces.
-func (i *core) notNamespaced() {
-	all := i.newFeedOf(&scoped{ListerWatcher: i.feeds.source, namespaced: i.namespaced}, metav1.NamespaceAll, false)
-	i.feedWith(func() []*feed {
-		if regained := i.feeds.regained; i.feeds.clusterScoped || !regained.IsZero() && time.Since(regained) < believeAgain {
+// becameClusterScoped takes note that the kind has no namespaces.
+func (i *core) becameClusterScoped() {
+	all := i.newFeedOf(&scopeChecker{ListerWatcher: i.feeds.source, onNamespaced: i.becameNamespaced}, metav1.NamespaceAll, false)
+	i.changeFeeds(func() []*feed {
+		if regained := i.feeds.regained; i.feeds.clusterScoped || !regained.IsZero() && time.Since(regained) < scopeFlapWindow {
 			return nil
 		}
 		i.feeds.clusterScoped = true
@@ -70,15 +70,15 @@ func (i *core) notNamespaced() {
 	})
 }
 
-// namespaced takes note that the kind has namespaces after all. It reports whether
+// becameNamespaced takes note that the kind has namespaces after all. It reports whether
 // its objects are wanted nevertheless.
-func (i *core) namespaced() (wanted bool) {
+func (i *core) becameNamespaced() (wanted bool) {
 	for {
 		set, scoped := i.wanted()
 		if !scoped {
 			return slices.Contains(set, metav1.NamespaceAll)
 		}
-		i.giveBack(set, i.newFeeds(set, true))
+		i.restoreNamespaces(set, i.newFeeds(set, true))
 	}
 }
 
@@ -89,10 +89,10 @@ func (i *core) wanted() (set []string, scoped bool) {
 	return i.feeds.wanted, i.feeds.clusterScoped
 }
 
-// giveBack gives a kind that has namespaces after all the feeds of a set, if that is
+// restoreNamespaces gives a kind that has namespaces after all the feeds of a set, if that is
 // still the one that is wanted.
-func (i *core) giveBack(set []string, feeds []*feed) {
-	i.feedWith(func() []*feed {
+func (i *core) restoreNamespaces(set []string, feeds []*feed) {
+	i.changeFeeds(func() []*feed {
 		if !i.feeds.clusterScoped || !slices.Equal(set, i.feeds.wanted) {
 			return nil
 		}
@@ -101,9 +101,9 @@ func (i *core) giveBack(set []string, feeds []*feed) {
 	})
 }
 
-// feedWith gives the informer other feeds, unless choose, which it calls under mu,
+// changeFeeds gives the informer other feeds, unless choose, which it calls under mu,
 // returns nil. It waits for the cache before it takes mu.
-func (i *core) feedWith(choose func() []*feed) {
+func (i *core) changeFeeds(choose func() []*feed) {
 	i.join.Lock()
 	defer i.join.Unlock()
 	i.cache.Write(func(w indexer.Writer) {
@@ -125,53 +125,53 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	var feeds, come []*feed
 	before := all.all()
 	for _, f := range set {
-		if stays := exactly(before, f.namespace); stays != nil {
+		if stays := feedNamed(before, f.namespace); stays != nil {
 			feeds = append(feeds, stays)
 			continue
 		}
-		f.came = all.changes
+		f.joinedAt = all.changes
 		feeds, come = append(feeds, f), append(come, f)
 	}
 	var gone []*feed
 	trims := 0
 	for _, f := range before {
-		if exactly(feeds, f.namespace) == f {
+		if feedNamed(feeds, f.namespace) == f {
 			continue
 		}
 		gone = append(gone, f)
 		if f.cancel != nil {
-			f.left = all.changes
+			f.leftAt = all.changes
 			f.cancel()
 			all.leaving = append(all.leaving, f)
 			trims++
 		}
 	}
-	i.withdraw(w, feeds, gone, max(trims, 1))
+	i.unsync(w, feeds, gone, max(trims, 1))
 	if trims == 0 {
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
 	if r := i.current; r != nil && !r.ending {
 		for _, f := range come {
-			i.start(r, f)
+			i.startFeed(r, f)
 		}
 	}
 	i.changed.broadcast()
 }
 
-// withdraw makes feeds those of the informer, without those that are gone, and takes back what
+// unsync makes feeds those of the informer, without those that are gone, and takes back what
 // was said of the whole set until trims have left the queue. It is called under join and
 // mu.
-func (i *core) withdraw(w indexer.Writer, feeds, gone []*feed, trims int) {
-	i.feeds.each.Store(&feeds)
+func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
+	i.feeds.current.Store(&feeds)
 	i.feeds.trims += trims
-	i.feeds.promised = ""
+	i.feeds.publishedRV = ""
 	w.SetRV("")
 	for _, f := range gone {
 		w.SetNamespaceRV(f.namespace, "")
 	}
 	if i.synced.Swap(false) {
 		for _, d := range *i.handlers.Load() {
-			d.awaiting.Add(1)
+			d.pendingSyncs.Add(1)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (i *core) newFeed(namespace string, fresh bool) *feed {
 	if namespace == metav1.NamespaceAll {
 		return i.newFeedOf(i.feeds.source, namespace, fresh)
 	}
-	return i.newFeedOf(&scoped{ListerWatcher: i.feeds.source, namespace: namespace, notNamespaced: i.notNamespaced}, namespace, fresh)
+	return i.newFeedOf(&scopeChecker{ListerWatcher: i.feeds.source, namespace: namespace, onClusterScoped: i.becameClusterScoped}, namespace, fresh)
 }
 
 // newFeedOf is newFeed of a source that learns of namespaces.
@@ -202,17 +202,17 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 	opts := i.feeds.opts
 	opts.Namespace, opts.Consistent = namespace, fresh
 	opts.OnState = func(s reflector.Status) {
-		if f.unheard.Load() && (s.State == reflector.Watching || s.Heard.After(i.began())) {
-			i.heard(f)
+		if f.unconfirmed.Load() && (s.State == reflector.Watching || s.Heard.After(i.runBegan())) {
+			i.noteConfirmed(f)
 		}
 		i.feeds.opts.OnState(s)
 	}
 	var queue reflector.Queue = i.queue
 	if namespace != metav1.NamespaceAll {
-		queue = within{i.queue, namespace}
+		queue = namespaceQueue{i.queue, namespace}
 	}
-	if i.owned != nil {
-		f.requests = &sharding.Requests{Ownership: i.owned}
+	if i.ownership != nil {
+		f.requests = &sharding.Requests{Ownership: i.ownership}
 		opts.Ownership = f.requests
 	}
 	f.reflector = reflector.New(from, queue, opts)

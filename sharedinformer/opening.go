@@ -9,41 +9,41 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// opening hears of packed objects and tells another hearer of the objects
-// themselves, one at a time. It opens none that the other one does not look at.
+// opener receives events of packed objects and calls next with the objects
+// themselves, one at a time. It opens none that next does not look at.
 //
-// A damaged object is listed anew (see lose), and until then the other hearer does not hear
-// of it. So that it hears each Add before anything else, and each Delete (L03), an event behind
-// an Add that was not told is told as one, or not at all; and if a last or an old state is
-// damaged, no more than its head is told.
-type opening struct {
-	next       hearer
-	withoutOld bool
-	told       event                   // is used again for each event
-	untold     map[object.Key]struct{} // whose Add could not be told; made when there is one
+// A damaged object is listed again (see objectDamaged), and until then next is not called for
+// it. So that next gets each Add before anything else, and each Delete (L03), an event behind
+// a skipped Add becomes one, or is skipped too; and if a last or an old state is damaged, next
+// gets no more than its head.
+type opener struct {
+	next        untypedHandler
+	withoutOld  bool
+	scratch     event                   // is reused for each event
+	skippedAdds map[object.Key]struct{} // whose Add was skipped; made when there is one
 }
 
-func (o *opening) hear(ctx context.Context, e *event) error {
-	defer func() { o.told = event{} }()
-	o.told = *e
-	return o.open(ctx, &o.told)
+func (o *opener) handle(ctx context.Context, e *event) error {
+	defer func() { o.scratch = event{} }()
+	o.scratch = *e
+	return o.openEvent(ctx, &o.scratch)
 }
 
-// open opens the objects of a packed event, which is its own, and tells of it.
-func (o *opening) open(ctx context.Context, e *event) error {
+// openEvent opens the objects of a packed event, which is its own, and calls next with it.
+func (o *opener) openEvent(ctx context.Context, e *event) error {
 	key := object.KeyOf(e.Object)
-	_, untold := o.untold[key]
+	_, untold := o.skippedAdds[key]
 	old := e.Old != nil && !o.withoutOld
 	if untold {
-		if delete(o.untold, key); e.Type == Delete {
+		if delete(o.skippedAdds, key); e.Type == Delete {
 			return nil
 		}
 		e.Type, old = Add, false
 	}
 	if funcs, ok := o.next.(interface {
-		hears(t EventType, moved bool) bool
+		handles(t EventType, moved bool) bool
 	}); ok {
-		if !funcs.hears(e.Type, e.Moved) {
+		if !funcs.handles(e.Type, e.Moved) {
 			return nil
 		}
 		old = old && e.Type == Update
@@ -53,31 +53,31 @@ func (o *opening) open(ctx context.Context, e *event) error {
 	if old {
 		if now, was, both := packed.OpenBoth(packedOf(was)); both {
 			e.Object, e.Old = now, was
-			return o.next.hear(ctx, e)
+			return o.next.handle(ctx, e)
 		}
 	}
 	var err error
-	if e.Object, err = opened(packed); err != nil {
+	if e.Object, err = openHead(packed); err != nil {
 		if e.Type == Add {
-			if o.untold == nil {
-				o.untold = make(map[object.Key]struct{})
+			if o.skippedAdds == nil {
+				o.skippedAdds = make(map[object.Key]struct{})
 			}
-			o.untold[key] = struct{}{}
+			o.skippedAdds[key] = struct{}{}
 		}
-		if e.Type != Delete || !remains(packed, &e.Object) {
+		if e.Type != Delete || !bareObject(packed, &e.Object) {
 			return err
 		}
 	}
 	if old {
-		if e.Old, err = opened(packedOf(was)); err != nil && !remains(packedOf(was), &e.Old) {
+		if e.Old, err = openHead(packedOf(was)); err != nil && !bareObject(packedOf(was), &e.Old) {
 			return err
 		}
 	}
-	return o.next.hear(ctx, e)
+	return o.next.handle(ctx, e)
 }
 
-// opened opens an object.
-func opened(o *wire.Packed) (object.Head, error) {
+// openHead opens an object.
+func openHead(o *wire.Packed) (object.Head, error) {
 	opened, err := o.Open()
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func opened(o *wire.Packed) (object.Head, error) {
 	return opened, nil
 }
 
-// remains makes an object of what can still be read of a damaged one. It reports false where
+// bareObject makes an object of the head of a damaged one. It reports false if
 // the Go type does not let itself be made from nothing.
-func remains(o *wire.Packed, to *object.Head) bool {
+func bareObject(o *wire.Packed, to *object.Head) bool {
 	bare, ok := o.Placeholder()
 	if !ok {
 		return false

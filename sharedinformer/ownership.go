@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// own has the informer follow a scope, if that does not own everything. It is called by newCore.
-func (i *core) own(by shard.Scope) {
+// followShard has the informer follow a scope, if that does not own everything. It is called by newCore.
+func (i *core) followShard(by shard.Scope) {
 	if by.Everything() {
 		return
 	}
-	i.owned = sharding.New(by, sharding.Hooks{
+	i.ownership = sharding.New(by, sharding.Hooks{
 		CallShare:   i.callShare,
 		ShareFailed: func(err error) { i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Err: err}) },
 		Lost: func(slots shard.Slots) {
@@ -31,14 +31,14 @@ func (i *core) own(by shard.Scope) {
 		},
 		MayHave: i.mayHave,
 	})
-	if err := undivided(by, i.from); err != nil {
+	if err := checkDivisible(by, i.from); err != nil {
 		now := time.Now()
 		i.feeds.refused = &failure.Failure{Resource: i.from.Name, Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
 	}
 }
 
-// undivided says why the objects of a source cannot be divided by a scope; nil if they can.
-func undivided(by shard.Scope, from source.Description) error {
+// checkDivisible says why the objects of a source cannot be divided by a scope; nil if they can.
+func checkDivisible(by shard.Scope, from source.Description) error {
 	if err := by.Err(); err != nil {
 		return fmt.Errorf("Options.Shard: %w", err)
 	}
@@ -58,9 +58,9 @@ func undivided(by shard.Scope, from source.Description) error {
 
 // callShare calls a share. The status says where it does not return.
 func (i *core) callShare(do func()) error {
-	name := fmt.Sprintf("the methods of the share (%T)", i.owned.Share)
+	name := fmt.Sprintf("the methods of the share (%T)", i.ownership.Share)
 	slow := time.AfterFunc(slowCall, func() {
-		i.note(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s do not return: they were called %s ago, and nothing is held or let go until they do", name, slowCall)})
+		i.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s do not return: they were called %s ago, and nothing is held or let go until they do", name, slowCall)})
 	})
 	defer slow.Stop()
 	return i.callHook(name, nil, do)
@@ -77,20 +77,20 @@ func (i *core) mayHave(v object.Version) bool {
 
 // Scope returns what the informer has of its objects.
 func (i *core) Scope() shard.Scope {
-	if i.owned == nil {
+	if i.ownership == nil {
 		return shard.Scope{}
 	}
-	return i.owned.Scope
+	return i.ownership.Scope
 }
 
 // Holds reports whether what is in the slot of a hash is in the cache.
 func (i *core) Holds(hash uint64) bool {
-	if i.owned == nil {
+	if i.ownership == nil {
 		return i.HasSynced()
 	}
-	since := i.owned.Terms().SinceOf(hash)
+	since := i.ownership.Terms().SinceOf(hash)
 	for _, f := range i.feeds.all() {
-		if f.held.Load() < since {
+		if f.heldGains.Load() < since {
 			return false
 		}
 	}
@@ -99,7 +99,7 @@ func (i *core) Holds(hash uint64) bool {
 
 // selection says who selects the owned objects.
 func (i *core) selection() shard.Selection {
-	if i.owned == nil {
+	if i.ownership == nil {
 		return shard.SelectionNone
 	}
 	var all []*sharding.Requests
@@ -109,12 +109,12 @@ func (i *core) selection() shard.Selection {
 	return sharding.Selection(all)
 }
 
-// listed begins to apply the list of a feed; nil if that has left.
-func (a *applier) listed(d *deltafifo.Delta, f *feed) {
-	a.list, a.held = a.terms.List(d.Part.Gains, d.Part.Away), 0
+// startShardList begins to apply the list of a feed; nil if that has left.
+func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
+	a.list, a.heldGains = a.terms.List(d.Part.Gains, d.Part.Away), 0
 	d.Items = a.list.Owned(d.Items)
 	if f != nil {
-		a.held = f.held.Load()
+		a.heldGains = f.heldGains.Load()
 		a.lists = append(a.lists, appliedList{f, d.Part.Gains})
 	}
 }
@@ -125,8 +125,8 @@ type appliedList struct {
 	gains uint64
 }
 
-// came reports whether an object that is new to the cache was there before, in a slot or
+// movedIn reports whether an object that is new to the cache was there before, in a slot or
 // with a key that was not ours.
-func (a *applier) came(d *deltafifo.Delta, o object.Head) bool {
-	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.held
+func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
+	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
 }

@@ -11,23 +11,23 @@ import (
 
 // packing is what an informer that caches bytes has besides.
 type packing struct {
-	by *wire.Packer
+	packer *wire.Packer
 
 	bytes, kept atomic.Int64 // of what is cached; see PackedStatus
 	damages     atomic.Uint64
 }
 
 func newPacking(pool *wire.Pool, annotations []string) *packing {
-	p := &packing{by: wire.NewPacker(pool)}
-	p.by.KeepAnnotations(annotations)
+	p := &packing{packer: wire.NewPacker(pool)}
+	p.packer.KeepAnnotations(annotations)
 	return p
 }
 
 // packedOf returns an entry of a cache of packed objects.
 func packedOf(o object.Head) *wire.Packed { return o.(*wire.Packed) }
 
-// count weighs what comes into the cache and what leaves it.
-func (p *packing) count(events []event) {
+// weigh counts the bytes that enter and leave the cache.
+func (p *packing) weigh(events []event) {
 	weigh := func(o object.Head, sign int64) {
 		packed := packedOf(o)
 		p.bytes.Add(sign * int64(packed.Size()))
@@ -50,16 +50,16 @@ func (p *packing) count(events []event) {
 
 // status returns the figures of the packed cache.
 func (p *packing) status() PackedStatus {
-	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.by.Opened(), Damaged: p.damages.Load()}
+	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.packer.Opened(), Damaged: p.damages.Load()}
 }
 
-// lose is told of each object whose bytes turn out to be damaged, in any goroutine and under
+// objectDamaged is called with each object whose bytes turn out to be damaged, in any goroutine and under
 // the locks of the cache. Nothing is served in its place, and the server is asked for it
 // again: since it has no version any more, a list brings it as a new one.
-func (i *core) lose(o *wire.Packed, err error) {
+func (i *core) objectDamaged(o *wire.Packed, err error) {
 	i.packing.damages.Add(1)
-	f := i.note(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})
-	if of := feedOf(i.feeds.all(), o.GetNamespace()); of != nil {
+	f := i.completeFailure(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})
+	if of := feedCovering(i.feeds.all(), o.GetNamespace()); of != nil {
 		of.reflector.Relist(f)
 	}
 }

@@ -450,7 +450,7 @@ func newTwinWithout(of Store) *twin {
 	}
 	w.apply = func(deltas []deltafifo.Delta) {
 		for _, d := range deltas {
-			p, err := w.core.(*core).packing.by.Pack(d.Object.(*corev1.Pod))
+			p, err := w.core.(*core).packing.packer.Pack(d.Object.(*corev1.Pod))
 			if err != nil {
 				panic(err)
 			}

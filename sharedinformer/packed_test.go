@@ -80,7 +80,7 @@ func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 			if o == nil {
 				return nil
 			}
-			p, err := w.core.(*core).packing.by.Pack(o.(*corev1.Pod))
+			p, err := w.core.(*core).packing.packer.Pack(o.(*corev1.Pod))
 			require.NoError(t, err)
 			return p
 		}
@@ -165,7 +165,7 @@ func (w *twin) join(lag Lag, gated bool, as handlerForm) {
 // outdate has others take the place of those that stay in use since they were opened last.
 func (w *twin) outdate(t *testing.T) {
 	for i := range 100 {
-		packed, err := w.core.(*core).packing.by.Pack(podOf(i, 1))
+		packed, err := w.core.(*core).packing.packer.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
 		require.NoError(t, err)
@@ -363,7 +363,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List, Annotations: []string{"wanted"}})
 		opened := 0
-		w.core.(*core).packing.by.OnOpen(func(*wire.Packed, object.Object) { opened++ })
+		w.core.(*core).packing.packer.OnOpen(func(*wire.Packed, object.Object) { opened++ })
 		heard := 0
 		w.AddHeadHandler(HandlerFunc[object.Head](func(_ context.Context, e Event[object.Head]) error {
 			require.Equal(t, "a", e.Object.GetNamespace())
@@ -437,10 +437,10 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 			go func() { ended <- w.Run(ctx) }()
 			synctest.Wait()
 			opened := func(what string, do func()) int {
-				before := w.core.(*core).packing.by.Opened()
+				before := w.core.(*core).packing.packer.Opened()
 				do()
 				synctest.Wait()
-				made := w.core.(*core).packing.by.Opened() - before
+				made := w.core.(*core).packing.packer.Opened() - before
 				w.outdate(t)
 				runtime.GC()
 				return int(made)
@@ -465,9 +465,9 @@ func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 
 func TestAFilterWithoutOldSaysSo(t *testing.T) {
 	w := newTwin(t, Whole)
-	d := w.core.(*core).addHandler(&forgetting{next: hearerOf(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
-	require.ErrorContains(t, d.handler.hear(t.Context(), &event{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
-	require.NoError(t, d.handler.hear(t.Context(), &event{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
+	d := w.core.(*core).addDelivery(&oldDropper{next: untypedHandlerOf(Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{})))}, HandlerOptions{})
+	require.ErrorContains(t, d.handler.handle(t.Context(), &event{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
+	require.NoError(t, d.handler.handle(t.Context(), &event{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
 }
 
 func TestOpenRefusesForeignHeads(t *testing.T) {

@@ -115,7 +115,7 @@ func (d *delivery) Name() string { return d.opts.name() }
 
 func (d *delivery) String() string { return d.opts.label() }
 
-func (d *delivery) HasSynced() bool { return d.awaiting.Load() == 0 }
+func (d *delivery) HasSynced() bool { return d.pendingSyncs.Load() == 0 }
 
 func (d *delivery) WaitForSync(ctx context.Context) error {
 	i := d.informer
@@ -135,13 +135,13 @@ func (d *delivery) Close() {
 	if !d.close() {
 		return
 	}
-	d.informer.remove(d)
+	d.informer.removeDelivery(d)
 	d.informer.changed.broadcast()
 }
 
 func (d *delivery) CloseAndWait(ctx context.Context) error {
 	d.Close()
-	if d.inside() {
+	if d.calledByHandler() {
 		return nil
 	}
 	select {

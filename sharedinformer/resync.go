@@ -12,17 +12,17 @@ import (
 // that it stands behind every change that came before (L11). Now and then it also looks
 // for handlers that block, also in the first minute of a stop: one that blocks keeps the run from ending.
 func (i *core) resync(ctx context.Context, over <-chan struct{}) {
-	defer i.reportRest()
-	handlers := newAttendance()
-	look, looks := time.Now().Add(lookEvery), 0
-	for looks < stopLooks {
+	defer i.reportSuppressed()
+	handlers := newSlowHandlers()
+	look, looks := time.Now().Add(slowCheckEvery), 0
+	for looks < slowChecksAtStop {
 		// One timer for both, and all that is due is done whatever woke the loop: in a synctest
 		// bubble the time does not pass before the next timer is made, which is not due then.
 		// A timer that is due when it is made or selected on crashes Go's race detector there.
 		timer := time.NewTimer(time.Until(i.nextResync(look)))
 		select {
 		case <-timer.C:
-		case <-i.tuned:
+		case <-i.resyncChanged:
 		case <-over:
 			timer.Stop()
 			return
@@ -36,9 +36,9 @@ func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 			if ctx.Err() != nil {
 				looks++
 			}
-			handlers.look(i)
-			i.reportRest()
-			look = now.Add(lookEvery)
+			handlers.check(i)
+			i.reportSuppressed()
+			look = now.Add(slowCheckEvery)
 		}
 	}
 }
@@ -70,10 +70,10 @@ func (i *core) markDue(now time.Time) (any bool) {
 	return any
 }
 
-// tune lets the loop look at the handlers again.
-func (i *core) tune() {
+// wakeResync lets the loop look at the handlers again.
+func (i *core) wakeResync() {
 	select {
-	case i.tuned <- struct{}{}:
+	case i.resyncChanged <- struct{}{}:
 	default:
 	}
 }

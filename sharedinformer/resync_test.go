@@ -41,10 +41,10 @@ func TestNoTimerOfAResyncIsDueWhenItIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 16 {
 			i := informerOf(newFixed(thing("a", 1, 5)), Options{})
-			i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error { return nil }), HandlerOptions{Resync: lookEvery})
+			i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error { return nil }), HandlerOptions{Resync: slowCheckEvery})
 			defer runFor(t, i)()
 		}
-		time.Sleep(500 * lookEvery)
+		time.Sleep(500 * slowCheckEvery)
 	})
 }
 

@@ -18,7 +18,7 @@ func (i *core) Selects(o object.Head) bool {
 	switch namespace := o.GetNamespace(); {
 	case !i.Watches(namespace):
 		return false
-	case i.owned != nil && i.owned.Terms().Since(o) == 0:
+	case i.ownership != nil && i.ownership.Terms().Since(o) == 0:
 		return false
 	case i.labels != nil && i.Kept().KeepsAll("metadata.labels") && !i.labels.Matches(object.Labels(o)):
 		return false

@@ -14,18 +14,18 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// scoped is the source of a feed, which learns from it whether the kind has namespaces.
-type scoped struct {
+// scopeChecker is the source of a feed. It reports when a kind loses or gains namespaces.
+type scopeChecker struct {
 	source.ListerWatcher
 
 	namespace string // that of the feed
 
-	// notNamespaced, if not nil, is told that the kind has no namespaces: of a feed of one namespace.
-	notNamespaced func()
+	// onClusterScoped, if not nil, is called if the kind has no namespaces: in a feed of one namespace.
+	onClusterScoped func()
 
-	// namespaced, if not nil, is told that the kind has namespaces after all, and says whether its objects
-	// are wanted nevertheless: of a feed of everything, made where it had none.
-	namespaced func() (wanted bool)
+	// onNamespaced, if not nil, is called if the kind has namespaces after all, and reports whether its objects
+	// are wanted nevertheless: in a feed of everything, made when the kind had none.
+	onNamespaced func() (wanted bool)
 }
 
 // errNamespaced: a kind that had no namespaces came back with them, as a custom
@@ -33,15 +33,15 @@ type scoped struct {
 var errNamespaced = errors.New("the kind has namespaces now: only those that are wanted are read from here on")
 
 // List lists the source.
-func (s *scoped) List(ctx context.Context, req source.Request) source.List[object.Head] {
+func (s *scopeChecker) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	list := s.ListerWatcher.List(ctx, req)
 	items := list.Items
 	list.Items = func(yield func(object.Head, error) bool) {
 		for item, err := range items {
 			if err != nil {
-				s.learn(err)
+				s.noteError(err)
 			} else if !source.IsNil(item) {
-				err = s.unfit(item.GetNamespace())
+				err = s.check(item.GetNamespace())
 			}
 			if !yield(item, err) {
 				return
@@ -52,18 +52,18 @@ func (s *scoped) List(ctx context.Context, req source.Request) source.List[objec
 }
 
 // Watch watches the source.
-func (s *scoped) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+func (s *scopeChecker) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := s.ListerWatcher.Watch(ctx, req)
 	if err != nil {
-		s.learn(err)
+		s.noteError(err)
 		return nil, err
 	}
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		for e, err := range events {
 			if err != nil {
-				s.learn(err)
+				s.noteError(err)
 			} else if e.Type != watch.Bookmark && (e.Passed != nil || !source.IsNil(e.Object)) {
-				err = s.unfit(e.Namespace())
+				err = s.check(e.Namespace())
 			}
 			if !yield(e, err) {
 				return
@@ -72,19 +72,19 @@ func (s *scoped) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.
 	}, nil
 }
 
-func (s *scoped) learn(err error) {
-	if s.notNamespaced != nil && errors.Is(err, source.ErrNotNamespaced) {
-		s.notNamespaced()
+func (s *scopeChecker) noteError(err error) {
+	if s.onClusterScoped != nil && errors.Is(err, source.ErrNotNamespaced) {
+		s.onClusterScoped()
 	}
 }
 
-// unfit returns why an object of a namespace does not belong in the feed; nil if it does. No list of the feed would
+// check returns why an object of a namespace does not belong in the feed; nil if it does. No list of the feed would
 // show that such an object is gone.
-func (s *scoped) unfit(namespace string) error {
+func (s *scopeChecker) check(namespace string) error {
 	switch {
 	case s.namespace != metav1.NamespaceAll && namespace != s.namespace:
 		return fmt.Errorf("an object of namespace %q in an answer about namespace %q: fix the server", namespace, s.namespace)
-	case s.namespaced != nil && namespace != "" && !s.namespaced():
+	case s.onNamespaced != nil && namespace != "" && !s.onNamespaced():
 		return errNamespaced
 	}
 	return nil

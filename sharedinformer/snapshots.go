@@ -43,24 +43,24 @@ type SnapshotStatus struct {
 // snapshots keep what each feed has in a file, and have a feed begin with what its file has.
 // Files are written by one goroutine at a time.
 type snapshots struct {
-	informer *core
-	in       *snapshot.Directory
-	origin   source.Origin
-	label    snapshot.Label // what is the same in all files
+	informer  *core
+	directory *snapshot.Directory
+	origin    source.Origin
+	label     snapshot.Label // what is the same in all files
 
-	unknown atomic.Pointer[failure.Failure] // why the server did not say which cluster it is; nil if it did
+	clusterFailure atomic.Pointer[failure.Failure] // why the server did not say which cluster it is; nil if it did
 
-	mu     sync.Mutex // guards the rest; taken under core.join
-	status SnapshotStatus
-	told   bool                     // that there are none
-	held   map[string][]object.Head // by namespace: what was read; nil from the first sync on
-	shown  *indexer.Indexer
-	saved  map[*feed]string    // up to where the file of each is complete
-	wrong  map[*feed]bool      // whose file, if there is one, is to go; true: and so is what is being written
-	had    map[string]struct{} // the namespaces that may have files
-	lost   time.Time           // when the server's history was last found to have gone back; zero if never
+	mu             sync.Mutex // guards the rest; taken under core.join
+	status         SnapshotStatus
+	disabledLogged bool                     // that there are none
+	loaded         map[string][]object.Head // by namespace: what was read; nil from the first sync on
+	loadedIndex    *indexer.Indexer
+	saved          map[*feed]string    // up to where the file of each is complete
+	invalid        map[*feed]bool      // whose file, if there is one, is to go; true: and so is what is being written
+	hadFiles       map[string]struct{} // the namespaces that may have files
+	rolledBackAt   time.Time           // when the server's history was last found to have gone back; zero if never
 
-	found chan struct{} // holds a token: there is something wrong
+	wake chan struct{} // holds a token: there is something wrong
 }
 
 // newSnapshots returns the snapshots of an informer, nil where they are not wanted.
@@ -68,7 +68,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	if opts.Snapshot == nil {
 		return nil
 	}
-	s := &snapshots{informer: i, in: opts.Snapshot, held: make(map[string][]object.Head), saved: make(map[*feed]string), wrong: make(map[*feed]bool), had: make(map[string]struct{}), found: make(chan struct{}, 1)}
+	s := &snapshots{informer: i, directory: opts.Snapshot, loaded: make(map[string][]object.Head), saved: make(map[*feed]string), invalid: make(map[*feed]bool), hadFiles: make(map[string]struct{}), wake: make(chan struct{}, 1)}
 	var origin source.Origin
 	traced := false
 	if i.from.Origin != nil {
@@ -87,7 +87,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	}
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
-	case i.owned != nil:
+	case i.ownership != nil:
 		s.status.Off = "the informer has a share of the objects, and another one when it starts again"
 	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):
 		s.status.Off = fmt.Sprintf("the source reads objects of type %v, and the informer is one of %v", origin.Type, i.goType)
@@ -101,11 +101,11 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	return s
 }
 
-// off reports whether there are no snapshots, and says why, once.
-func (s *snapshots) off() bool {
+// disabled reports whether there are no snapshots, and says why, once.
+func (s *snapshots) disabled() bool {
 	s.mu.Lock()
-	why, told := s.status.Off, s.told
-	s.told = true
+	why, told := s.status.Off, s.disabledLogged
+	s.disabledLogged = true
 	s.mu.Unlock()
 	if why != "" && !told {
 		s.informer.logger.Warn("the informer has no snapshot", "resource", s.informer.Name(), "cause", why)
@@ -116,12 +116,12 @@ func (s *snapshots) off() bool {
 // restore has the first run of a feed begin with its file, if that is of use. What is wrong
 // with it is said in one line.
 func (s *snapshots) restore(f *feed) {
-	if f.restored || s.off() {
+	if f.restored || s.disabled() {
 		return
 	}
 	f.restored = true
 	s.mu.Lock()
-	s.had[f.namespace] = struct{}{}
+	s.hadFiles[f.namespace] = struct{}{}
 	s.mu.Unlock()
 	items, file, err := s.read(f)
 	switch {
@@ -136,14 +136,14 @@ func (s *snapshots) restore(f *feed) {
 		return
 	}
 	s.mu.Lock()
-	if s.held != nil {
-		s.held[f.namespace], s.shown = items, nil
+	if s.loaded != nil {
+		s.loaded[f.namespace], s.loadedIndex = items, nil
 	}
 	s.saved[f] = file.RV
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
-	f.reflector.Resume(reflector.SavedState{Items: items, RV: file.RV, Refuse: func(why error) { s.refuse(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
-		switch now, err := s.cluster(ctx, askTime); {
+	f.reflector.Resume(reflector.SavedState{Items: items, RV: file.RV, Refuse: func(why error) { s.invalidate(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
+		switch now, err := s.cluster(ctx, clusterTimeout); {
 		case err != nil:
 			return err
 		case now != cluster:
@@ -155,19 +155,19 @@ func (s *snapshots) restore(f *feed) {
 
 func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	want := s.labelOf(f)
-	file, err := s.in.Read(want)
+	file, err := s.directory.Read(want)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.mu.Lock()
-	lost := s.lost
+	lost := s.rolledBackAt
 	s.mu.Unlock()
 	if file.Written.Before(lost) {
 		return nil, nil, &snapshot.Error{Path: file.Path, Err: fmt.Errorf("since it was written, %w", reflector.ErrWentBack)}
 	}
 	var items []object.Head
 	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // which may call methods of the user's
-		items, err = s.informer.extract(file.Content, file.Objects, s.origin.Type)
+		items, err = s.informer.readObjects(file.Content, file.Objects, s.origin.Type)
 		return err
 	})
 	if err != nil {
@@ -177,40 +177,40 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	return items, file, nil
 }
 
-// refuse has the file of a feed go, because the server contradicts it, or knows nothing of
+// invalidate has the file of a feed removed, because the server contradicts it, or knows nothing of
 // its time any more. Later it may no longer be able to tell. Where its history went back, the
 // files of all namespaces go that the informer has, or has had: they are of the lost history too.
-func (s *snapshots) refuse(f *feed, wentBack bool) {
+func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wrong := []*feed{f}
 	if wentBack {
-		s.lost = time.Now()
+		s.rolledBackAt = time.Now()
 		wrong = s.informer.feeds.all()
-		for namespace := range s.had {
+		for namespace := range s.hadFiles {
 			if !slices.ContainsFunc(wrong, func(f *feed) bool { return f.namespace == namespace }) {
 				wrong = append(wrong[:len(wrong):len(wrong)], &feed{namespace: namespace}) // of which there is only the file
-				delete(s.had, namespace)
+				delete(s.hadFiles, namespace)
 			}
 		}
 	}
 	for _, f := range wrong {
 		delete(s.saved, f)
-		s.wrong[f] = true
+		s.invalid[f] = true
 	}
 	select {
-	case s.found <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// replaced is told when a whole set has come from a feed. Anew means that the history may have
+// noteList is called when a whole set has come from a feed. Anew means that the history may have
 // gone back, and the file be of the other one; again, that there was a set before, so that it has.
 // It is called under join.
-func (s *snapshots) replaced(f *feed, anew, again bool) {
+func (s *snapshots) noteList(f *feed, anew, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if anew && !resumed {
-		s.refuse(f, again)
+		s.invalidate(f, again)
 	}
 	if !resumed {
 		s.mu.Lock()
@@ -219,81 +219,81 @@ func (s *snapshots) replaced(f *feed, anew, again bool) {
 	}
 }
 
-// discard removes the files that are wrong. One that cannot be removed is tried again.
-func (s *snapshots) discard(ctx context.Context) {
+// removeInvalid removes the files that are wrong. One that cannot be removed is tried again.
+func (s *snapshots) removeInvalid(ctx context.Context) {
 	s.mu.Lock()
-	wrong := slices.Collect(maps.Keys(s.wrong))
+	wrong := slices.Collect(maps.Keys(s.invalid))
 	s.mu.Unlock()
 	for _, f := range wrong {
-		if err := s.in.Remove(ctx, s.labelOf(f)); err != nil {
+		if err := s.directory.Remove(ctx, s.labelOf(f)); err != nil {
 			s.note(ctx, &f.unremoved, err)
 			continue
 		}
 		f.unremoved.Store(nil)
 		s.mu.Lock()
-		delete(s.wrong, f)
+		delete(s.invalid, f)
 		delete(s.saved, f)
 		s.mu.Unlock()
 	}
 }
 
-// soon is within which part of the interval the first file is written.
-const soon = 5
+// firstSaveParts: the first file is written within this part of the interval.
+const firstSaveParts = 5
 
 // run writes files until ctx is done.
 func (s *snapshots) run(ctx context.Context) {
-	if s.off() {
+	if s.disabled() {
 		return
 	}
-	interval := s.in.Options().Interval
-	due := time.Now().Add(jitter.Below(interval / soon))
+	interval := s.directory.Options().Interval
+	due := time.Now().Add(jitter.Below(interval / firstSaveParts))
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.found:
-			if sooner := time.Now().Add(jitter.Below(interval / soon)); sooner.Before(due) {
+		case <-s.wake:
+			if sooner := time.Now().Add(jitter.Below(interval / firstSaveParts)); sooner.Before(due) {
 				due = sooner
 			}
 		case <-timer.C:
 			due = time.Now().Add(jitter.Around(interval))
-			s.discard(ctx)
-			s.save(ctx, askTime)
+			s.removeInvalid(ctx)
+			s.save(ctx, clusterTimeout)
 		case <-ctx.Done():
 			return
 		}
-		s.discard(ctx) // also what turned out to be wrong while it was written
+		s.removeInvalid(ctx) // also what turned out to be wrong while it was written
 		timer.Reset(time.Until(due))
 	}
 }
 
 const (
-	// askTime is how long the server may take to say which cluster it is.
-	askTime = 30 * time.Second
+	// clusterTimeout is how long the server may take to say which cluster it is.
+	clusterTimeout = 30 * time.Second
 
-	// lastAsk is the same during a stop, of which the server need not know. As a rule it
+	// lastClusterTimeout is the same during a stop, of which the server need not know. As a rule it
 	// has been asked before.
-	lastAsk = time.Second
+	lastClusterTimeout = time.Second
 
-	// lastSave is how long a stop may wait for the disk to take the last files.
-	lastSave = 10 * time.Second
+	// lastSaveTimeout is how long a stop may wait for the disk to take the last files.
+	lastSaveTimeout = 10 * time.Second
 )
 
-// errUnknown: the server did not say which cluster it is, and says it of no other file either.
-var errUnknown = errors.New("ask which cluster this is")
+// errClusterUnknown: the server did not say which cluster it is, and says it of no other file either.
+var errClusterUnknown = errors.New("ask which cluster this is")
 
-// errLate: the disk did not take the last files in time.
-var errLate = fmt.Errorf("the stop waits for it no longer than %v", lastSave)
+// errSaveTimeout: the disk did not take the last files in time.
+var errSaveTimeout = fmt.Errorf("the stop waits for it no longer than %v", lastSaveTimeout)
 
-// last writes what the run that ends has changed.
-func (s *snapshots) last(ctx context.Context) {
-	if s.off() || s.informer.broken.Load() != nil {
+// saveLast writes what the run that ends has changed.
+func (s *snapshots) saveLast(ctx context.Context) {
+	if s.disabled() || s.informer.broken.Load() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastSave, errLate)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastSaveTimeout, errSaveTimeout)
 	defer cancel()
-	s.discard(ctx)
-	s.save(ctx, lastAsk)
+	s.removeInvalid(ctx)
+	s.save(ctx, lastClusterTimeout)
 }
 
 // save writes the file of each feed that has something new. The server may be asked for as
@@ -308,9 +308,9 @@ func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 		if err == nil {
 			continue
 		}
-		unknown := errors.Is(err, errUnknown)
+		unknown := errors.Is(err, errClusterUnknown)
 		if unknown {
-			s.note(ctx, &s.unknown, err)
+			s.note(ctx, &s.clusterFailure, err)
 		} else {
 			s.note(ctx, &f.unsaved, err)
 		}
@@ -323,8 +323,8 @@ func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 // note reports why something could not be done, and keeps it in first: the others of a series
 // are not told of. That ctx was done is no reason, unless it is the one of last.
 func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
-	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errLate) {
-		f := s.informer.note(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
+	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errSaveTimeout) {
+		f := s.informer.completeFailure(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
 		first.Store(f)
 		s.informer.report(context.Background(), f)
 	}
@@ -332,8 +332,8 @@ func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Fail
 
 func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duration) error {
 	s.mu.Lock()
-	if s.wrong[f] {
-		s.wrong[f] = false // what is read now is right
+	if s.invalid[f] {
+		s.invalid[f] = false // what is read now is right
 	}
 	s.mu.Unlock()
 	objects, rv := s.informer.contentOf(f)
@@ -344,7 +344,7 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	s.mu.Lock()
 	saved := s.saved[f]
 	s.mu.Unlock()
-	if rv == saved && s.in.Has(label) {
+	if rv == saved && s.directory.Has(label) {
 		return nil
 	}
 	cluster, err := s.cluster(ctx, patience)
@@ -353,7 +353,7 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	}
 	label.Cluster = cluster
 	label.RV, label.Objects, label.Written = rv, objects.Len(), time.Now()
-	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return archive(ctx, objects, w) })
+	size, err := s.directory.Write(ctx, label, func(w *snapshot.Writer) error { return writeObjects(ctx, objects, w) })
 	if err != nil {
 		return err
 	}
@@ -361,8 +361,8 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.unsaved.Store(nil)
-	if again, wrong := s.wrong[f]; wrong && !again { // the file that was to go has been replaced
-		delete(s.wrong, f)
+	if again, wrong := s.invalid[f]; wrong && !again { // the file that was to go has been replaced
+		delete(s.invalid, f)
 		f.unremoved.Store(nil)
 	}
 	s.saved[f] = rv
@@ -376,9 +376,9 @@ func (s *snapshots) cluster(ctx context.Context, patience time.Duration) (string
 	defer cancel()
 	cluster, err := s.origin.Cluster(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errUnknown, err)
+		return "", fmt.Errorf("%w: %w", errClusterUnknown, err)
 	}
-	s.unknown.Store(nil)
+	s.clusterFailure.Store(nil)
 	return cluster, nil
 }
 
@@ -394,7 +394,7 @@ func (s *snapshots) labelOf(f *feed) snapshot.Label {
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
 	defer i.join.Unlock()
-	if !f.whole {
+	if !f.listed {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
@@ -418,34 +418,34 @@ func (s *snapshots) stale() *indexer.Indexer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown == nil && s.held != nil {
-		s.shown = indexer.New()
-		s.shown.Write(func(w indexer.Writer) {
-			for namespace, items := range s.held {
+	if s.loadedIndex == nil && s.loaded != nil {
+		s.loadedIndex = indexer.New()
+		s.loadedIndex.Write(func(w indexer.Writer) {
+			for namespace, items := range s.loaded {
 				w.Replace(namespace, items, func(indexer.Change) {})
 			}
 		})
 	}
-	return s.shown
+	return s.loadedIndex
 }
 
-// forget lets go of what was read from files. It is called when the informer becomes synced,
+// dropLoaded drops the objects that were read from files. It is called when the informer becomes synced,
 // under join.
-func (s *snapshots) forget() {
+func (s *snapshots) dropLoaded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held, s.shown = nil, nil
+	s.loaded, s.loadedIndex = nil, nil
 }
 
-// seen returns the status.
-func (s *snapshots) seen() *SnapshotStatus {
+// current returns the status.
+func (s *snapshots) current() *SnapshotStatus {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
-	status.Failure = s.unknown.Load()
+	status.Failure = s.clusterFailure.Load()
 	for _, f := range s.informer.feeds.all() {
 		status.Failure = cmp.Or(status.Failure, f.unsaved.Load(), f.unremoved.Load())
 	}

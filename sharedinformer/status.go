@@ -98,12 +98,12 @@ func (i *core) Status() Status {
 		Kind: i.from.Kind, Reflector: all, Namespaces: each,
 		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(), Blocked: i.blocked(),
-		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(), Selection: i.selection(),
+		Failure: i.failure.Load(), Snapshot: i.snapshots.current(), Selection: i.selection(),
 	}
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
 	}
-	if batch := i.taken.Load(); batch != nil {
+	if batch := i.applying.Load(); batch != nil {
 		s.QueueDepth += batch.deltas
 		s.QueueAge = time.Since(batch.at) // since when the queue has what it has
 	}
@@ -111,7 +111,7 @@ func (i *core) Status() Status {
 	if i.packing != nil {
 		s.Store, s.Packed = Packed, i.packing.status()
 	}
-	_, s.Leaving = i.leaving()
+	_, s.Leaving = i.leavingNames()
 	for _, d := range *i.handlers.Load() {
 		s.Handlers = append(s.Handlers, d.Status())
 	}
@@ -119,7 +119,7 @@ func (i *core) Status() Status {
 }
 
 func (i *core) StatusIn(namespace string) (s reflector.Status, watched bool) {
-	f := feedOf(i.feeds.all(), namespace)
+	f := feedCovering(i.feeds.all(), namespace)
 	if f == nil {
 		return s, false
 	}
@@ -163,8 +163,8 @@ func missing(all reflector.Status, each []reflector.Status) (without []reflector
 	return without
 }
 
-// together is what two reflectors of one resource come to.
-func together(a, b reflector.Status) reflector.Status {
+// combined is what two reflectors of one resource come to.
+func combined(a, b reflector.Status) reflector.Status {
 	worst := a
 	if worse(b, a) {
 		worst = b
@@ -203,17 +203,17 @@ func worse(a, b reflector.Status) bool {
 
 // Status is that of a Registration.
 func (d *delivery) Status() HandlerStatus {
-	load := d.mailbox.load()
+	load := d.mailbox.stats()
 	s := HandlerStatus{
 		Name: d.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: d.HasSynced(),
-		Pending: load.pending, Delivered: load.delivered + d.others.Load(), Coalesced: load.merged,
+		Pending: load.pending, Delivered: load.delivered + d.replayed.Load(), Coalesced: load.merged,
 		Panics: d.panics.Load(), Errors: d.errors.Load(),
 		Slowest: max(d.watch.longest(), d.watch.running()), Failure: d.failure.Load(),
 	}
-	if a := d.ahead.Load(); a != nil {
-		s.Pending += a.left()
+	if a := d.replay.Load(); a != nil {
+		s.Pending += a.remaining()
 	}
-	if _, since, ok := d.telling(); ok {
+	if _, since, ok := d.current(); ok {
 		if s.Behind = d.watch.running(); !since.IsZero() {
 			s.Behind = max(s.Behind, time.Since(since))
 		}

@@ -68,7 +68,7 @@ func (w *stopwatch) begin(now time.Time) {
 
 // note ends a lap at now.
 func (w *stopwatch) note(now time.Time) lap {
-	w.silence()
+	w.stopAlarm()
 	took := now.Sub(w.began)
 	done := lap{now, took, w.calls}
 	if took > lapTime || w.exact {
@@ -84,9 +84,9 @@ func (w *stopwatch) note(now time.Time) lap {
 	return done
 }
 
-// silence ends the alarm of a lap. One that goes off just now ends the next lap too early, which
+// stopAlarm ends the alarm of a lap. One that goes off just now ends the next lap too early, which
 // is of no harm.
-func (w *stopwatch) silence() {
+func (w *stopwatch) stopAlarm() {
 	if w.alarm != nil {
 		w.alarm.Stop()
 	}
@@ -98,7 +98,7 @@ func (w *stopwatch) stop() (done lap) {
 	if w.calls > 0 {
 		done = w.note(time.Now())
 	}
-	w.silence()
+	w.stopAlarm()
 	w.length = 0 // a handler that is called now and then needs no alarm
 	w.began = time.Time{}
 	w.since.Store(0)

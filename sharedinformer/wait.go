@@ -26,7 +26,7 @@ func (i *core) HasSyncedIn(namespace string) bool {
 		return false
 	}
 	feeds := i.feeds.all()
-	return len(feeds) > 0 && feedOf(feeds, namespace) == nil || i.cache.Reader().NamespaceRV(namespace) != ""
+	return len(feeds) > 0 && feedCovering(feeds, namespace) == nil || i.cache.Reader().NamespaceRV(namespace) != ""
 }
 
 func (i *core) HeldUp() bool {
@@ -49,7 +49,7 @@ func (i *core) WaitForSync(ctx context.Context) error {
 		return nil
 	}
 	return i.waitUntil(ctx, wait{
-		reached:  func() (bool, error) { return i.HasSynced() && i.unheard.Load() == 0 && waitingFor() == nil, nil },
+		reached:  func() (bool, error) { return i.HasSynced() && i.unconfirmed.Load() == 0 && waitingFor() == nil, nil },
 		waiting:  func() error { return i.unsynced(waitingFor()) },
 		patience: func() (time.Duration, bool) { return i.patienceWith(waitingFor()) },
 	})
@@ -77,7 +77,7 @@ func (i *core) waitForRV(ctx context.Context, rv string, namespace ...string) er
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
 			switch feeds := i.feeds.all(); {
-			case len(namespace) > 0 && feedOf(feeds, namespace[0]) == nil:
+			case len(namespace) > 0 && feedCovering(feeds, namespace[0]) == nil:
 				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace[0], ErrNotWatched)
 			case len(feeds) == 0:
 				return false, fmt.Errorf("%s: wait for resource version %s: %w", i.Name(), rv, ErrNotWatched)
@@ -85,7 +85,7 @@ func (i *core) waitForRV(ctx context.Context, rv string, namespace ...string) er
 			have := cached()
 			return have != "" && object.ReachedRV(have, rv), nil
 		},
-		waiting:  func() error { return i.behind(rv, cached(), namespace) },
+		waiting:  func() error { return i.behindReason(rv, cached(), namespace) },
 		patience: func() (time.Duration, bool) { return i.patienceLeft(namespace) },
 	})
 }
@@ -103,12 +103,12 @@ func (i *core) WaitUntil(ctx context.Context, reached func() bool) error {
 	})
 }
 
-// behind says why the cache is not at rv.
-func (i *core) behind(rv, have string, namespace []string) error {
-	s, _ := i.reading(namespace)
+// behindReason says why the cache is not at rv.
+func (i *core) behindReason(rv, have string, namespace []string) error {
+	s, _ := i.statusFor(namespace)
 	switch {
 	case have == "" && len(namespace) > 0:
-		return fmt.Errorf("waiting for resource version %s: %w: %w%s", rv, ErrNotSynced, i.notRead(s), i.blocking())
+		return fmt.Errorf("waiting for resource version %s: %w: %w%s", rv, ErrNotSynced, i.missingReason(s), i.blocking())
 	case have == "":
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
 	}
@@ -130,7 +130,7 @@ type wait struct {
 // waitUntil waits for a condition. Any other error wraps both the reason why the condition is not met
 // and the reason why the wait ended.
 func (i *core) waitUntil(ctx context.Context, w wait) error {
-	bear := i.bear(w.patience)
+	bear := i.newPatienceTimer(w.patience)
 	defer bear.timer.Stop()
 	for {
 		changed := i.changed.next()
@@ -143,7 +143,7 @@ func (i *core) waitUntil(ctx context.Context, w wait) error {
 		if i.stopped.Load() {
 			return i.ended(w.waiting())
 		}
-		if bear.over() {
+		if bear.expired() {
 			return w.waiting()
 		}
 		select {
@@ -163,9 +163,9 @@ func (i *core) ended(waiting error) error {
 	return fmt.Errorf("%w: %w", waiting, ErrStopped)
 }
 
-// bearing tells one waiter when its patience with failures is over. It asks for the patience that is
+// patienceTimer tells one waiter when its patience with failures is over. It asks for the patience that is
 // left only when that may have run out, not at each change: the answer takes the status of every feed.
-type bearing struct {
+type patienceTimer struct {
 	informer *core
 	patience func() (left time.Duration, failing bool)
 	timer    *time.Timer
@@ -174,23 +174,23 @@ type bearing struct {
 	synced   bool      // at the last answer
 }
 
-func (i *core) bear(patience func() (time.Duration, bool)) *bearing {
-	return &bearing{informer: i, patience: patience, timer: time.NewTimer(i.longest())}
+func (i *core) newPatienceTimer(patience func() (time.Duration, bool)) *patienceTimer {
+	return &patienceTimer{informer: i, patience: patience, timer: time.NewTimer(i.maxPatience())}
 }
 
-// longest is how long it takes at most until a failure that has yet to come is beyond the patience.
-func (i *core) longest() time.Duration {
+// maxPatience is how long it takes at most until a failure that has yet to come is beyond the patience.
+func (i *core) maxPatience() time.Duration {
 	if i.patience < 0 {
 		return math.MaxInt64
 	}
 	return max(i.patience, 100*time.Millisecond)
 }
 
-// over reports whether a failure has lasted for longer than the patience with it. The answer stays
+// expired reports whether a failure has lasted for longer than the patience with it. The answer stays
 // good until the patience that was left has passed: a failure that comes later lasts longer. A sync
 // and other namespaces change what is waited for.
-func (b *bearing) over() bool {
-	now, feeds, synced := time.Now(), b.informer.feeds.each.Load(), b.informer.HasSynced()
+func (b *patienceTimer) expired() bool {
+	now, feeds, synced := time.Now(), b.informer.feeds.current.Load(), b.informer.HasSynced()
 	if feeds == b.feeds && synced == b.synced && now.Before(b.due) {
 		return false
 	}
@@ -199,18 +199,18 @@ func (b *bearing) over() bool {
 		return true
 	}
 	if !failing {
-		left = b.informer.longest()
+		left = b.informer.maxPatience()
 	}
 	b.feeds, b.synced, b.due = feeds, synced, now.Add(left)
 	b.timer.Reset(left)
 	return false
 }
 
-// reading returns the status of what reads a namespace, or else of the whole, and
+// statusFor returns the status of what reads a namespace, or else of the whole, and
 // whether the cache has its initial list.
-func (i *core) reading(namespace []string) (s reflector.Status, synced bool) {
+func (i *core) statusFor(namespace []string) (s reflector.Status, synced bool) {
 	if len(namespace) > 0 {
-		if f := feedOf(i.feeds.all(), namespace[0]); f != nil {
+		if f := feedCovering(i.feeds.all(), namespace[0]); f != nil {
 			return i.feeds.statusOf(f.reflector), i.cache.Reader().NamespaceRV(namespace[0]) != ""
 		}
 	}
@@ -223,11 +223,11 @@ func (i *core) reading(namespace []string) (s reflector.Status, synced bool) {
 // has its list stands in nobody's way.
 func (i *core) patienceLeft(namespace []string) (left time.Duration, failing bool) {
 	synced := i.HasSynced()
-	if synced && i.unheard.Load() == 0 {
+	if synced && i.unconfirmed.Load() == 0 {
 		return 0, false
 	}
 	var missing []reflector.Status
-	if s, read := i.reading(namespace); len(namespace) > 0 && !read {
+	if s, read := i.statusFor(namespace); len(namespace) > 0 && !read {
 		missing = []reflector.Status{s}
 	} else if len(namespace) == 0 {
 		missing = i.missing()
@@ -242,7 +242,7 @@ func (i *core) patienceLeft(namespace []string) (left time.Duration, failing boo
 			continue
 		}
 		since := s.Failure.Since
-		if began := i.began(); began.After(since) {
+		if began := i.runBegan(); began.After(since) {
 			since = began
 		}
 		if mine := i.patience - time.Since(since); !failing || mine < left {
@@ -261,9 +261,9 @@ func (i *core) patienceWith(d *delivery) (left time.Duration, failing bool) {
 	return i.patience - since, true
 }
 
-// began is when the run in progress began. Until its reflector has begun too,
+// runBegan is when the run in progress began. Until its reflector has begun too,
 // the failures of the run before are still to be seen.
-func (i *core) began() time.Time {
+func (i *core) runBegan() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current == nil {
@@ -278,15 +278,15 @@ func (i *core) Unsynced() error {
 	}
 	var each []error
 	for _, s := range i.missing() {
-		each = append(each, i.notRead(s))
+		each = append(each, i.missingReason(s))
 	}
 	return errors.Join(each...)
 }
 
-// notRead says why the reflector in state s has no initial list, or else what the informer waits
+// missingReason says why the reflector in state s has no initial list, or else what the informer waits
 // for where it has one.
-func (i *core) notRead(s reflector.Status) error {
-	running, leaving := i.leaving()
+func (i *core) missingReason(s reflector.Status) error {
+	running, leaving := i.leavingNames()
 	idle := s.State == reflector.Idle || s.State == reflector.Stopped
 	switch {
 	case !running || s.Attempts > 0:
@@ -300,10 +300,10 @@ func (i *core) notRead(s reflector.Status) error {
 	return s.Missing()
 }
 
-// leaving names the feeds that have left and not ended, and reports whether the informer runs.
-func (i *core) leaving() (running bool, names string) {
+// leavingNames names the feeds that have left and not ended, and reports whether the informer runs.
+func (i *core) leavingNames() (running bool, names string) {
 	var each []string
-	running, feeds := i.ending()
+	running, feeds := i.leavingFeeds()
 	for _, f := range feeds {
 		s := f.reflector.Status()
 		if s.State == reflector.Idle { // it waits too
@@ -318,8 +318,8 @@ func (i *core) leaving() (running bool, names string) {
 	return running, strings.Join(each, ", ")
 }
 
-// ending returns the feeds that have left and not ended, and whether the informer runs.
-func (i *core) ending() (running bool, leaving []*feed) {
+// leavingFeeds returns the feeds that have left and not ended, and whether the informer runs.
+func (i *core) leavingFeeds() (running bool, leaving []*feed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, f := range i.feeds.leaving {
@@ -337,7 +337,7 @@ func (i *core) missing() (missed []reflector.Status) {
 		return missing(i.feeds.status())
 	}
 	for _, f := range i.feeds.all() {
-		if f.unheard.Load() {
+		if f.unconfirmed.Load() {
 			missed = append(missed, i.feeds.statusOf(f.reflector))
 		}
 	}
