@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -280,129 +279,29 @@ func (i *core) packed() bool { return i.packing != nil }
 
 func (i *core) asObjects() any { return i.objects }
 
-// tell adds a handler. One of heads is not given opened objects.
-func (i *core) tell(h untypedHandler, opts HandlerOptions, heads bool) *Registration {
-	switch {
-	case i.packing != nil && !heads:
-		h = &opener{next: h, withoutOld: opts.WithoutOld}
-	case opts.WithoutOld:
-		h = &oldDropper{next: h}
-	}
-	return &Registration{of: i.addDelivery(h, opts)}
+// broadcaster wakes everything that waits for a change of anything. It costs
+// next to nothing while nobody does.
+type broadcaster struct {
+	mu      sync.Mutex // guards waiting; nothing is called while it is held
+	waiting chan struct{}
 }
 
-// addDelivery makes a new delivery one of the handlers at one point of the log, with the
-// cache as it is at that point.
-func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
-	d := newDelivery(i, h, opts)
-	i.join.Lock()
-	defer i.join.Unlock()
-	objects, _ := i.cache.Snapshot()
-	d.join(i.log, objects, i.synced.Load())
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	handlers := append(slices.Clone(*i.handlers.Load()), d)
-	i.handlers.Store(&handlers)
-	if opts.Resync > 0 {
-		d.nextResync = time.Now().Add(opts.Resync)
-		i.wakeResync()
+// next returns a channel that is closed by the next broadcast. Take it first,
+// then look whether what is waited for has already come.
+func (b *broadcaster) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		b.waiting = make(chan struct{})
 	}
-	i.startDelivery(d)
-	return d
+	return b.waiting
 }
 
-// startDelivery starts a goroutine for d. It is called under mu.
-func (i *core) startDelivery(d *delivery) {
-	if current := i.current; current != nil && !current.ending {
-		current.tasks.Go(func() { d.run(current.ctx) })
+func (b *broadcaster) broadcast() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting != nil {
+		close(b.waiting)
+		b.waiting = nil
 	}
-}
-
-// restartDelivery is startDelivery for a delivery whose goroutine its handler has ended.
-func (i *core) restartDelivery(d *delivery) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.startDelivery(d)
-}
-
-// removeDelivery takes d off the list. It does not wait for join, under which an index function may
-// block: what is offered to d meanwhile is dropped.
-func (i *core) removeDelivery(d *delivery) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery) bool { return h == d })
-	i.handlers.Store(&handlers)
-}
-
-// indexFailed reports index functions that panicked. It is called where no
-// lock is held.
-func (i *core) indexFailed(failures []*indexer.IndexError) {
-	for _, e := range failures {
-		f := i.completeFailure(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
-		if told := i.reports.allow(e.Index, f); told != nil {
-			i.report(context.Background(), told)
-		}
-	}
-}
-
-// reportSuppressed reports the failures that were too many in their second, those of each function by the last.
-func (i *core) reportSuppressed() {
-	for _, f := range i.reports.flush() {
-		i.report(context.Background(), f)
-	}
-	for _, d := range *i.handlers.Load() {
-		if f := d.reports.flush(); f != nil {
-			i.report(context.Background(), f)
-		}
-	}
-}
-
-// completeFailure completes a failure that is not the reflector's, and shows it in the status.
-func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
-	now := time.Now()
-	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
-	i.failure.Store(f)
-	return f
-}
-
-// reportNow completes and reports a failure.
-func (i *core) reportNow(f *failure.Failure) { i.report(context.Background(), i.completeFailure(f)) }
-
-// report logs a failure that is not the reflector's own and asks the error
-// handler what to do about it.
-func (i *core) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
-
-// reportOf is report for the goroutine of a delivery, if d is not nil.
-func (i *core) reportOf(ctx context.Context, d *delivery, f *failure.Failure) {
-	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
-	if f.Others > 0 {
-		attrs = append(attrs, "others", f.Others)
-	}
-	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
-		attrs = append(attrs, "stack", string(p.Stack))
-	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
-		attrs = append(attrs, "stack", string(e.Stack))
-	}
-	i.logger.Error("informer failure", attrs...)
-	i.recordFailure(d, f)
-	if i.verdict(ctx, d, f) != failure.Stop {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.current != nil {
-		i.current.fail(f)
-	}
-}
-
-// verdict asks the error handler. One that fails has said nothing.
-func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) failure.Verdict {
-	v := failure.Retry
-	if i.onError == nil {
-		return v
-	}
-	if err := i.callHook("OnError", d, func() { v = i.onError(ctx, f) }); err != nil {
-		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
-	}
-	return v
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/indexer"
-	"github.com/millrace-dev/millrace/internal/sharding"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -185,36 +183,4 @@ func (i *core) newFeeds(set []string, fresh bool) []*feed {
 		feeds[n] = i.newFeed(namespace, fresh)
 	}
 	return feeds
-}
-
-// newFeed returns the feed of one namespace. Its list must be fresh where others may
-// have read the same objects before.
-func (i *core) newFeed(namespace string, fresh bool) *feed {
-	if namespace == metav1.NamespaceAll {
-		return i.newFeedOf(i.feeds.source, namespace, fresh)
-	}
-	return i.newFeedOf(&scopeChecker{ListerWatcher: i.feeds.source, namespace: namespace, onClusterScoped: i.becameClusterScoped}, namespace, fresh)
-}
-
-// newFeedOf is newFeed of a source that learns of namespaces.
-func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool) *feed {
-	f := &feed{namespace: namespace}
-	opts := i.feeds.opts
-	opts.Namespace, opts.Consistent = namespace, fresh
-	opts.OnState = func(s reflector.Status) {
-		if f.unconfirmed.Load() && (s.State == reflector.Watching || s.Heard.After(i.runBegan())) {
-			i.noteConfirmed(f)
-		}
-		i.feeds.opts.OnState(s)
-	}
-	var queue reflector.Queue = i.queue
-	if namespace != metav1.NamespaceAll {
-		queue = namespaceQueue{i.queue, namespace}
-	}
-	if i.ownership != nil {
-		f.requests = &sharding.Requests{Ownership: i.ownership}
-		opts.Ownership = f.requests
-	}
-	f.reflector = reflector.New(from, queue, opts)
-	return f
 }

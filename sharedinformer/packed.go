@@ -1,7 +1,10 @@
 package sharedinformer
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -62,4 +65,95 @@ func (i *core) objectDamaged(o *wire.Packed, err error) {
 	if of := feedCovering(i.feeds.all(), o.GetNamespace()); of != nil {
 		of.reflector.Relist(f)
 	}
+}
+
+// opener receives events of packed objects and calls next with the objects
+// themselves, one at a time. It opens none that next does not look at.
+//
+// A damaged object is listed again (see objectDamaged), and until then next is not called for
+// it. So that next gets each Add before anything else, and each Delete (L03), an event behind
+// a skipped Add becomes one, or is skipped too; and if a last or an old state is damaged, next
+// gets no more than its head.
+type opener struct {
+	next        untypedHandler
+	withoutOld  bool
+	scratch     event                   // is reused for each event
+	skippedAdds map[object.Key]struct{} // whose Add was skipped; made when there is one
+}
+
+func (o *opener) handle(ctx context.Context, e *event) error {
+	defer func() { o.scratch = event{} }()
+	o.scratch = *e
+	return o.openEvent(ctx, &o.scratch)
+}
+
+// openEvent opens the objects of a packed event, which is its own, and calls next with it.
+func (o *opener) openEvent(ctx context.Context, e *event) error {
+	key := object.KeyOf(e.Object)
+	_, untold := o.skippedAdds[key]
+	old := e.Old != nil && !o.withoutOld
+	if untold {
+		if delete(o.skippedAdds, key); e.Type == Delete {
+			return nil
+		}
+		e.Type, old = Add, false
+	}
+	if funcs, ok := o.next.(interface {
+		handles(t EventType, moved bool) bool
+	}); ok {
+		if !funcs.handles(e.Type, e.Moved) {
+			return nil
+		}
+		old = old && e.Type == Update
+	}
+	packed, was := packedOf(e.Object), e.Old
+	e.Old = nil
+	if old {
+		if now, was, both := packed.OpenBoth(packedOf(was)); both {
+			e.Object, e.Old = now, was
+			return o.next.handle(ctx, e)
+		}
+	}
+	var err error
+	if e.Object, err = openHead(packed); err != nil {
+		if e.Type == Add {
+			if o.skippedAdds == nil {
+				o.skippedAdds = make(map[object.Key]struct{})
+			}
+			o.skippedAdds[key] = struct{}{}
+		}
+		if e.Type != Delete || !bareObject(packed, &e.Object) {
+			return err
+		}
+	}
+	if old {
+		if e.Old, err = openHead(packedOf(was)); err != nil && !bareObject(packedOf(was), &e.Old) {
+			return err
+		}
+	}
+	return o.next.handle(ctx, e)
+}
+
+// openHead opens an object.
+func openHead(o *wire.Packed) (object.Head, error) {
+	opened, err := o.Open()
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// bareObject makes an object of the head of a damaged one. It reports false if
+// the Go type does not let itself be made from nothing.
+func bareObject(o *wire.Packed, to *object.Head) bool {
+	bare, ok := o.Placeholder()
+	if !ok {
+		return false
+	}
+	bare.SetGeneration(o.GetGeneration())
+	bare.SetDeletionTimestamp(o.GetDeletionTimestamp())
+	bare.SetLabels(maps.Clone(o.GetLabels()))
+	bare.SetOwnerReferences(slices.Clone(o.GetOwnerReferences()))
+	*to = bare
+	return true
 }

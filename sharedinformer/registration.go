@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -155,4 +156,58 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 		}
 		return fmt.Errorf("%s: %s: waiting for the call in progress: %w", d.informer.Name(), d, context.Cause(ctx))
 	}
+}
+
+// tell adds a handler. One of heads is not given opened objects.
+func (i *core) tell(h untypedHandler, opts HandlerOptions, heads bool) *Registration {
+	switch {
+	case i.packing != nil && !heads:
+		h = &opener{next: h, withoutOld: opts.WithoutOld}
+	case opts.WithoutOld:
+		h = &oldDropper{next: h}
+	}
+	return &Registration{of: i.addDelivery(h, opts)}
+}
+
+// addDelivery makes a new delivery one of the handlers at one point of the log, with the
+// cache as it is at that point.
+func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
+	d := newDelivery(i, h, opts)
+	i.join.Lock()
+	defer i.join.Unlock()
+	objects, _ := i.cache.Snapshot()
+	d.join(i.log, objects, i.synced.Load())
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	handlers := append(slices.Clone(*i.handlers.Load()), d)
+	i.handlers.Store(&handlers)
+	if opts.Resync > 0 {
+		d.nextResync = time.Now().Add(opts.Resync)
+		i.wakeResync()
+	}
+	i.startDelivery(d)
+	return d
+}
+
+// startDelivery starts a goroutine for d. It is called under mu.
+func (i *core) startDelivery(d *delivery) {
+	if current := i.current; current != nil && !current.ending {
+		current.tasks.Go(func() { d.run(current.ctx) })
+	}
+}
+
+// restartDelivery is startDelivery for a delivery whose goroutine its handler has ended.
+func (i *core) restartDelivery(d *delivery) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.startDelivery(d)
+}
+
+// removeDelivery takes d off the list. It does not wait for join, under which an index function may
+// block: what is offered to d meanwhile is dropped.
+func (i *core) removeDelivery(d *delivery) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery) bool { return h == d })
+	i.handlers.Store(&handlers)
 }

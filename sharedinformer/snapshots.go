@@ -26,20 +26,6 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// SnapshotStatus is how an informer is doing that has Options.Snapshot.
-type SnapshotStatus struct {
-	Directory string
-	Off       string    // why nothing is written and read; empty where it is
-	Unused    string    // why the last file that was read was of no use; empty where it was, or where there was none
-	Written   time.Time // when the last file was begun; zero before
-	Bytes     int64     // of that file
-
-	// Failure is why the server did not say which cluster it is, or else why the last file was not
-	// written, or one that is wrong not removed; nil where all is well. Where each namespace has a
-	// file, it is that of the first one that fails.
-	Failure *failure.Failure
-}
-
 // snapshots keep what each feed has in a file, and have a feed begin with what its file has.
 // Files are written by one goroutine at a time.
 type snapshots struct {

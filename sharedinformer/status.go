@@ -72,6 +72,20 @@ type PackedStatus struct {
 	Damaged uint64 // objects whose bytes could not be read any more; more than none means that the memory of the machine is broken
 }
 
+// SnapshotStatus is how an informer is doing that has Options.Snapshot.
+type SnapshotStatus struct {
+	Directory string
+	Off       string    // why nothing is written and read; empty where it is
+	Unused    string    // why the last file that was read was of no use; empty where it was, or where there was none
+	Written   time.Time // when the last file was begun; zero before
+	Bytes     int64     // of that file
+
+	// Failure is why the server did not say which cluster it is, or else why the last file was not
+	// written, or one that is wrong not removed; nil where all is well. Where each namespace has a
+	// file, it is that of the first one that fails.
+	Failure *failure.Failure
+}
+
 // HandlerStatus is one registration seen from outside.
 type HandlerStatus struct {
 	Name   string

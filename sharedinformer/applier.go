@@ -1,0 +1,273 @@
+package sharedinformer
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/sharding"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// applier turns deltas, which say what the server said, into events, which say
+// what that means to a handler that knows the cache (L03, L04).
+type applier struct {
+	informer *core
+	initial  bool // Adds of a Replaced are part of an initial list
+	maySync  bool // the cache may have become whole
+	resync   bool
+	events   []event
+	settled  []settled
+
+	// Where a share of the objects is wanted:
+	terms     *sharding.Terms // nil where all are
+	lists     []appliedList
+	list      *sharding.List // that is being applied
+	heldGains uint64         // the gains before the list of the feed before that
+}
+
+// settled is what became of a late delta.
+type settled struct {
+	feed  *feed
+	taken bool
+}
+
+// reserve makes room for the events that deltas are likely to cause. A set that
+// replaces another as a rule changes little of it.
+func (a *applier) reserve(deltas []deltafifo.Delta, initial bool) {
+	n := len(deltas)
+	if initial {
+		for i := range deltas {
+			n += len(deltas[i].Items)
+		}
+	}
+	a.events = make([]event, 0, n)
+}
+
+func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
+	switch {
+	case d.Type == deltafifo.Passed:
+		a.applyPassed(w, d, d.Part.Away[0], d.Part.Gone)
+		return
+	case a.terms != nil && d.Type <= deltafifo.Deleted && a.terms.Since(d.Object) == 0:
+		a.applyPassed(w, d, object.VersionOf(d.Object), d.Type == deltafifo.Deleted)
+		return
+	case d.Late && !a.takesLate(w, d):
+		return
+	}
+	switch d.Type {
+	case deltafifo.Added, deltafifo.Updated:
+		if old, existed, changed := w.Set(d.Key, d.Object); changed {
+			a.addChange(d, indexer.Change{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+		}
+	case deltafifo.Deleted:
+		a.applyDeletion(w, d)
+	case deltafifo.Replaced:
+		a.applyList(w, d)
+	case deltafifo.Sync:
+		a.resync = true
+		a.informer.syncing.Store(false)
+	case deltafifo.Trim:
+		a.applyTrim(w, d)
+	case deltafifo.Drop:
+		w.Drop(d.Part.Drop, func(c indexer.Change) { a.addEvent(d, event{Type: Delete, Object: c.Old, Moved: true}) })
+	case deltafifo.Bookmark: // its RV is the batch's
+		a.informer.recordBookmark(d.RV)
+	}
+}
+
+// applyPassed drops the cached object of a key if a change says that it is not wanted any more, that
+// it was deleted, or that another one has its key.
+func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
+	have, cached := w.Get(d.Key)
+	if !cached || olderThan(now.RV, have) {
+		return
+	}
+	w.Delete(d.Key)
+	e := event{Type: Delete, Object: have}
+	switch ended := deleted || have.GetUID() != now.UID; {
+	case ended:
+		e.FinalStateUnknown = true
+		a.informer.tombstones.add(have, neverReturns)
+	case a.terms == nil: // it may come back
+		e.FinalStateUnknown = true
+		a.informer.tombstones.add(have, now.RV)
+	default:
+		e.Moved = true
+	}
+	a.addEvent(d, e)
+}
+
+// olderThan reports whether a version is known to be below that of a cached object.
+func olderThan(rv string, have object.Head) bool {
+	order, err := object.CompareRV(rv, have.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// takesLate reports whether a late delta is news: later than what is cached under its key,
+// or about an object that is not known to have gone.
+func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
+	have, cached := w.Get(d.Key)
+	taken := d.Type != deltafifo.Deleted
+	if cached {
+		taken = d.Outdates(have)
+	}
+	if taken && (!cached || have.GetUID() != d.Object.GetUID()) {
+		taken = !a.informer.tombstones.covers(d.Object)
+	}
+	if f := feedCovering(a.informer.feeds.all(), d.Key.Namespace); f != nil {
+		a.settled = append(a.settled, settled{f, taken})
+	}
+	return taken
+}
+
+// applyList applies a whole set. One of a namespace that has gone meanwhile
+// is no feed's.
+func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
+	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
+	if f != nil && f.namespace != d.Key.Namespace {
+		f = nil
+	}
+	a.initial = f == nil || !f.listed
+	if a.terms != nil {
+		a.startShardList(d, f)
+	}
+	replace := w.Replace
+	if d.Anew {
+		replace = w.Renew
+	}
+	replace(d.Key.Namespace, d.Items, func(c indexer.Change) { a.addChange(d, c) })
+	a.informer.recordList(len(d.Items), d.RV, a.initial)
+	if f != nil {
+		f.listed, a.maySync = true, true
+		if a.informer.snapshots != nil {
+			a.informer.snapshots.noteList(f, d.Anew, !a.initial)
+		}
+	}
+}
+
+// applyTrim drops the objects of the namespaces that are no longer wanted.
+func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
+	feeds := &a.informer.feeds
+	if feeds.trims--; feeds.trims > 0 {
+		return
+	}
+	w.Trim(feeds.covers, func(c indexer.Change) { a.addEvent(d, event{Type: Delete, Object: c.Old}) })
+	a.maySync = true
+}
+
+// applyDeletion adds the event of a deletion: with its final state, or, if the cache holds
+// an older object of that name, without, because the deletion of that one was missed.
+func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
+	old, existed := w.Delete(d.Key)
+	a.informer.tombstones.add(d.Object, d.Object.GetResourceVersion())
+	if !existed {
+		return
+	}
+	if old.GetUID() != d.Object.GetUID() {
+		a.informer.tombstones.add(old, neverReturns)
+		a.addEvent(d, event{Type: Delete, Object: old, FinalStateUnknown: true})
+		return
+	}
+	a.addEvent(d, event{Type: Delete, Object: d.Object, Old: old})
+}
+
+// addChange adds the events of a change, which a list may have found.
+func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
+	switch {
+	case !c.Exists && a.terms != nil && a.list.Moved(c.Old):
+		a.addEvent(d, event{Type: Delete, Object: c.Old, Moved: true})
+	case !c.Exists:
+		a.informer.tombstones.add(c.Old, d.RV)
+		a.addEvent(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
+	case !c.Existed:
+		initial := a.ofInitialList(d)
+		a.addEvent(d, event{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.movedIn(d, c.New)})
+	case c.Old.GetUID() != c.New.GetUID():
+		a.informer.tombstones.add(c.Old, neverReturns)
+		a.addEvent(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
+		a.addEvent(d, event{Type: Add, Object: c.New})
+	default:
+		a.addEvent(d, event{Type: Update, Old: c.Old, Object: c.New})
+	}
+}
+
+// ofInitialList reports whether an object that d brings belongs to the initial list. A change does
+// if the list of its namespace is still to come: a newer one superseded it in the queue, or the change
+// is of a feed that has left.
+func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
+	switch {
+	case d.Type == deltafifo.Replaced:
+		return a.initial
+	case a.informer.synced.Load():
+		return false
+	}
+	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
+	return f != nil && !f.listed
+}
+
+func (a *applier) addEvent(d *deltafifo.Delta, e event) {
+	if e.Received = d.Received; !e.Received.IsZero() {
+		e.DecodedAfter, e.QueuedAfter = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
+	}
+	a.events = append(a.events, e)
+}
+
+// reuseEqual replaces each listed object by the equal one that the cache has, or will have by the deltas
+// before, if a server's history went back and the version does not tell whether it changed. Within one
+// list the version does: an item that comes again is the same. It is called while no lock is held.
+func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
+	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.Anew }) {
+		return
+	}
+	cache := a.informer.cache.Reader()
+	coming := map[object.Key]object.Head{}
+	known := func(key object.Key) (object.Head, bool) {
+		if o, ok := coming[key]; ok {
+			return o, true
+		}
+		return cache.Get(key)
+	}
+	note := func(o object.Head) {
+		key := object.KeyOf(o)
+		if have, ok := known(key); ok && sameVersion(have, o) {
+			o = have // as the cache does
+		}
+		coming[key] = o
+	}
+	for n := range deltas {
+		d := &deltas[n]
+		switch {
+		case d.Anew:
+			maps.Copy(coming, a.reuseEqualItems(d.Items, known))
+		case d.Type == deltafifo.Replaced:
+			for _, item := range d.Items {
+				note(item)
+			}
+		case d.Type <= deltafifo.Updated && !d.Late:
+			note(d.Object)
+		}
+	}
+}
+
+// reuseEqualItems is reuseEqual for one list. It returns the list by key.
+func (a *applier) reuseEqualItems(items []object.Head, known func(object.Key) (object.Head, bool)) map[object.Key]object.Head {
+	listed := make(map[object.Key]object.Head, len(items))
+	for at, item := range items {
+		key := object.KeyOf(item)
+		if first, again := listed[key]; again && sameVersion(first, item) {
+			items[at] = first
+			continue
+		}
+		if have, ok := known(key); ok && a.informer.equal(have, item) {
+			items[at] = have
+		}
+		listed[key] = items[at]
+	}
+	return listed
+}
+
+func sameVersion(a, b object.Head) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
+}

@@ -1,0 +1,171 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// indexFailed reports index functions that panicked. It is called where no
+// lock is held.
+func (i *core) indexFailed(failures []*indexer.IndexError) {
+	for _, e := range failures {
+		f := i.completeFailure(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
+		if told := i.reports.allow(e.Index, f); told != nil {
+			i.report(context.Background(), told)
+		}
+	}
+}
+
+// reportSuppressed reports the failures that were too many in their second, those of each function by the last.
+func (i *core) reportSuppressed() {
+	for _, f := range i.reports.flush() {
+		i.report(context.Background(), f)
+	}
+	for _, d := range *i.handlers.Load() {
+		if f := d.reports.flush(); f != nil {
+			i.report(context.Background(), f)
+		}
+	}
+}
+
+// completeFailure completes a failure that is not the reflector's, and shows it in the status.
+func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
+	now := time.Now()
+	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
+	i.failure.Store(f)
+	return f
+}
+
+// reportNow completes and reports a failure.
+func (i *core) reportNow(f *failure.Failure) { i.report(context.Background(), i.completeFailure(f)) }
+
+// report logs a failure that is not the reflector's own and asks the error
+// handler what to do about it.
+func (i *core) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
+
+// reportOf is report for the goroutine of a delivery, if d is not nil.
+func (i *core) reportOf(ctx context.Context, d *delivery, f *failure.Failure) {
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
+	if f.Others > 0 {
+		attrs = append(attrs, "others", f.Others)
+	}
+	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
+		attrs = append(attrs, "stack", string(p.Stack))
+	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
+		attrs = append(attrs, "stack", string(e.Stack))
+	}
+	i.logger.Error("informer failure", attrs...)
+	i.recordFailure(d, f)
+	if i.verdict(ctx, d, f) != failure.Stop {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current != nil {
+		i.current.fail(f)
+	}
+}
+
+// verdict asks the error handler. One that fails has said nothing.
+func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) failure.Verdict {
+	v := failure.Retry
+	if i.onError == nil {
+		return v
+	}
+	if err := i.callHook("OnError", d, func() { v = i.onError(ctx, f) }); err != nil {
+		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
+	}
+	return v
+}
+
+// reportsPerSecond is how many failures of one handler, or of one index function, are reported in a
+// second. A function that fails on one object often fails on all.
+const reportsPerSecond = 10
+
+// reportLimiter limits the rate of reported failures. It counts the others, and adds their number to the
+// next that is reported.
+type reportLimiter struct {
+	mu     sync.Mutex // guards all below; nothing is called while it is held
+	second time.Time  // when the second began in which the last was reported
+	passed int        // in that second
+	others int        // not reported since then
+	last   *failure.Failure
+}
+
+// allow returns f if it is to be reported, with the number of those before it that were not, and nil if
+// not. It leaves f itself alone, which the status may show already.
+func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.second) >= time.Second {
+		m.second, m.passed = now, 0
+	}
+	if m.passed == reportsPerSecond {
+		m.others++
+		m.last = f
+		return nil
+	}
+	m.passed++
+	return m.with(f, m.others)
+}
+
+// with returns f with the number of those before it, which are told thereby. It is called under mu.
+func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
+	m.others, m.last = 0, nil
+	if others == 0 {
+		return f
+	}
+	told := *f
+	told.Others = others
+	return &told
+}
+
+// flush returns the last failure that was not reported, with the number of those before it; nil if all were.
+func (m *reportLimiter) flush() *failure.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil {
+		return nil
+	}
+	return m.with(m.last, m.others-1)
+}
+
+// reportLimiters has a reportLimiter for each index or handler whose function has failed in the last seconds, by name.
+type reportLimiters struct {
+	mu sync.Mutex // guards all; nothing but a reportLimiter is called while it is held
+	of map[string]*reportLimiter
+}
+
+// allow calls allow of the limiter of that name.
+func (m *reportLimiters) allow(name string, f *failure.Failure) *failure.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = make(map[string]*reportLimiter)
+	}
+	if m.of[name] == nil {
+		m.of[name] = new(reportLimiter)
+	}
+	return m.of[name].allow(f)
+}
+
+// flush calls flush of each.
+func (m *reportLimiters) flush() (all []*failure.Failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, of := range m.of {
+		if f := of.flush(); f != nil {
+			all = append(all, f)
+		}
+		if time.Since(of.second) >= time.Second {
+			delete(m.of, name)
+		}
+	}
+	return all
+}
