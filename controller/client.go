@@ -62,8 +62,8 @@ type client struct {
 // that is nil, and writes to a resource, which must be of the same kind. ClientFor is
 // what most programs want.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
-	if i != nil && !i.Kept().IsZero() {
-		r = r.Keep(i.Kept()) // so that it does not write parts back either
+	if i != nil && !i.Source().Kept.IsZero() {
+		r = r.Keep(i.Source().Kept) // so that it does not write parts back either
 	}
 	plain := &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()}
 	return &Client[T]{of: plain, informer: i, resource: r}

@@ -31,7 +31,7 @@ func newFilter[T object.Object](i *sharedinformer.Informer[T], predicates []Pred
 // lacking says which field of some the cache of an informer does not keep, if any.
 func lacking[T object.Object](i *sharedinformer.Informer[T], paths []string) error {
 	for _, path := range paths {
-		if i != nil && !i.Kept().Keeps(path) {
+		if i != nil && !i.Source().Kept.Keeps(path) {
 			return fmt.Errorf("a predicate compares %s, which the cache of %s does not keep, so that it would drop every update: add the field to factory.For.Keep, or leave the predicate out", path, i.Name())
 		}
 	}

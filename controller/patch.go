@@ -73,7 +73,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	if err != nil {
 		return nil, describe(err)
 	}
-	shared := !locked || c.informer != nil && (c.informer.Altered() || !c.informer.Kept().Whole())
+	shared := !locked || c.informer != nil && (c.informer.Source().Altered || !c.informer.Source().Kept.Whole())
 	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared)
 	if len(differences) == 0 {
 		return nil, nil
@@ -83,7 +83,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	}
 	if c.informer != nil {
 		for _, path := range mergepatch.Lists(differences, before) {
-			if c.informer.Altered() || !c.informer.Kept().KeepsAll(path) {
+			if c.informer.Source().Altered || !c.informer.Source().Kept.KeepsAll(path) {
 				return nil, describe(fmt.Errorf("the cache may have %s in part, which would replace the whole list: use Apply", path))
 			}
 		}
@@ -130,7 +130,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 	if err := c.given("patch the status of", o); err != nil {
 		return o, Unchanged, err
 	}
-	if c.informer != nil && (c.informer.Altered() || !c.informer.Kept().KeepsAll("status")) {
+	if c.informer != nil && (c.informer.Source().Altered || !c.informer.Source().Kept.KeepsAll("status")) {
 		if err := c.whole("patch the status of", o); err != nil {
 			return o, Unchanged, err
 		}

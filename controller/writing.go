@@ -219,8 +219,8 @@ func (c *client) whole(verb string, o object.Object) error {
 		return err
 	}
 	has := ""
-	switch kept := c.informer.Kept(); {
-	case c.informer.Altered():
+	switch kept := c.informer.Source().Kept; {
+	case c.informer.Source().Altered:
 		has = "what a transform made of it"
 	case !kept.Whole():
 		has = kept.String()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,15 +164,12 @@ func (i *core) equal(a, b object.Head) bool {
 
 func (i *core) Name() string { return i.feeds.name() }
 
-func (i *core) Reconnect(why error) {
-	for _, f := range i.feeds.all() {
-		f.reflector.Reconnect(why)
-	}
-}
-
-func (i *core) ReconnectIn(namespace string, why error) {
-	if f := feedCovering(i.feeds.all(), namespace); f != nil {
-		f.reflector.Reconnect(why)
+func (i *core) Reconnect(why error, namespaces ...string) {
+	feeds := i.feeds.all()
+	for _, f := range feeds {
+		if len(namespaces) == 0 || slices.ContainsFunc(namespaces, func(n string) bool { return feedCovering(feeds, n) == f }) {
+			f.reflector.Reconnect(why)
+		}
 	}
 }
 

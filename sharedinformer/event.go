@@ -161,8 +161,19 @@ func (t typedFuncs[T]) handle(ctx context.Context, e *event) error {
 	return t.HandlerFuncs.Handle(ctx, typedEvent[T](e))
 }
 
-// untypedHandlerOf returns the untypedHandler that calls h.
+// headHandlerOf returns the untypedHandler that calls h; nil for nil.
+func headHandlerOf(h Handler[object.Head]) untypedHandler {
+	if isNil(h) {
+		return nil
+	}
+	return headHandler{h}
+}
+
+// untypedHandlerOf returns the untypedHandler that calls h; nil for nil.
 func untypedHandlerOf[T object.Object](h Handler[T]) untypedHandler {
+	if isNil(h) {
+		return nil
+	}
 	if funcs, ok := h.(HandlerFuncs[T]); ok {
 		return typedFuncs[T]{funcs}
 	}

@@ -1,6 +1,7 @@
 package sharedinformer
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
@@ -13,12 +14,14 @@ import (
 // Heads returns the read side of the cache for those who need no more of an object than its
 // head: key, UID, resource version, generation, labels, owners. Of a packed cache it opens
 // nothing. Open makes the object of a head.
-func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.cached().Reader() }
+func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.Heads() }
+
+func (i *core) Heads() indexer.Reader[object.Head] { return i.cache.Reader() }
 
 // Open returns the object of a head that Heads or a handler of AddHeadHandler was given. It
 // fails where the bytes of a packed object are damaged, with an error that wraps
 // wire.ErrDamaged, and where the head is of objects of another type.
-func (i *Informer[T]) Open(head object.Head) (T, error) { return as[T](i.core.open(head)) }
+func (i *Informer[T]) Open(head object.Head) (T, error) { return as[T](i.core.Object(head)) }
 
 // as returns an object as one of a type that it was found to have.
 func as[T object.Object](o object.Object, err error) (T, error) {
@@ -26,7 +29,7 @@ func as[T object.Object](o object.Object, err error) (T, error) {
 	return typed, err
 }
 
-func (i *core) open(head object.Head) (object.Object, error) {
+func (i *core) Object(head object.Head) (object.Object, error) {
 	o, ok := head.(object.Object)
 	if packed, is := head.(*wire.Packed); is {
 		var err error
@@ -49,7 +52,7 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 	if packed, ok := head.(*wire.Packed); ok && packed.Type().AssignableTo(i.goType) {
 		return packed.Copy()
 	}
-	o, err := i.open(head)
+	o, err := i.Object(head)
 	if err != nil {
 		return nil, err
 	}
@@ -73,17 +76,8 @@ func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 // AddHeadHandler is AddHandlerWith for a handler that needs no more of an object than its
 // head: no packed object is opened for it. Whole objects are told as they are.
 func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions) *Registration {
-	if opts.Place == "" {
-		opts.Place = failure.Place(1)
-	}
-	return i.core.tellHeads(h, opts)
-}
-
-func (i *core) tellHeads(h Handler[object.Head], opts HandlerOptions) *Registration {
-	if isNil(h) {
-		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
-	}
-	return i.tell(headHandler{h}, opts, true)
+	opts.Place = cmp.Or(opts.Place, failure.Place(1))
+	return i.core.addHandler(headHandlerOf(h), opts)
 }
 
 // Heads returns the event with the heads of its objects.

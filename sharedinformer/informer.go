@@ -1,6 +1,7 @@
 package sharedinformer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -11,7 +12,6 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 // Informer keeps a cache of one resource in step with the server and tells
@@ -24,29 +24,24 @@ type Informer[T object.Object] struct {
 // informerCore is a *core. It is an interface so that a package that names an informer does not reach all
 // that a core is made of, some of which it would compile again; so is Registration.of.
 type informerCore interface {
-	Name() string
+	View
 	cached() *indexer.Indexer
 	stale() *indexer.Indexer
 	packed() bool
 	indexFailed([]*indexer.IndexError)
-	tell(h untypedHandler, opts HandlerOptions, heads bool) *Registration
-	tellHeads(Handler[object.Head], HandlerOptions) *Registration
+	addHandler(untypedHandler, HandlerOptions) *Registration
 	asObjects() any // the *Informer[object.Object]
-	view() View
 
 	Run(context.Context) error
 	Start(context.Context) (wait func() error, err error)
-	Reconnect(why error)
-	ReconnectIn(namespace string, why error)
-	Status() Status
+	Reconnect(why error, namespaces ...string)
 	StatusIn(namespace string) (reflector.Status, bool)
 	HasSynced() bool
 	HasSyncedIn(namespace string) bool
 	HeldUp() bool
 	Unsynced() error
 	WaitForSync(context.Context) error
-	WaitForRV(ctx context.Context, rv string) error
-	WaitForRVIn(ctx context.Context, rv, namespace string) error
+	WaitForRV(ctx context.Context, rv string, namespaces ...string) error
 	WaitUntil(ctx context.Context, reached func() bool) error
 
 	Namespaces() []string
@@ -55,9 +50,7 @@ type informerCore interface {
 	Selects(object.Head) bool
 	Scope() shard.Scope
 	Holds(hash uint64) bool
-	Kept() wire.Fields
-	Altered() bool
-	open(object.Head) (object.Object, error)
+	Source() source.Description
 	copy(object.Head) (object.Object, error)
 }
 
@@ -138,22 +131,13 @@ func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) 
 // on: each of them comes first as an Add, marked as initial (L06). It may be
 // called before, during and after Run. It panics where h is nil.
 func (i *Informer[T]) AddHandler(h Handler[T]) *Registration {
-	return i.addHandler(h, HandlerOptions{Place: failure.Place(1)})
+	return i.core.addHandler(untypedHandlerOf(h), HandlerOptions{Place: failure.Place(1)})
 }
 
 // AddHandlerWith is AddHandler with options.
 func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registration {
-	if opts.Place == "" {
-		opts.Place = failure.Place(1)
-	}
-	return i.addHandler(h, opts)
-}
-
-func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registration {
-	if isNil(h) {
-		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
-	}
-	return i.core.tell(untypedHandlerOf(h), opts, false)
+	opts.Place = cmp.Or(opts.Place, failure.Place(1))
+	return i.core.addHandler(untypedHandlerOf(h), opts)
 }
 
 // Status returns the informer as it is now. The parts are read one after the
@@ -196,18 +180,14 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.Wai
 // an object that was just written (L14). It fails with the cause of ctx, with
 // ErrStopped as soon as Run has returned, and at once where rv is not a
 // resource version, or the informer has no namespaces (ErrNotWatched). Where there is
-// no initial list it gives up as WaitForSync does. What it returns says what failed last.
-func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
-	return i.core.WaitForRV(ctx, rv)
-}
-
-// WaitForRVIn is WaitForRV for the changes in one namespace. Where each namespace is
-// watched on its own (Options.Namespaces) it need not wait for the others: a quiet
-// one may learn only from a bookmark, every minute or so, that it has missed nothing.
-// Of a namespace that is not among the informer's it fails at once, with
-// ErrNotWatched.
-func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
-	return i.core.WaitForRVIn(ctx, rv, namespace)
+// no initial list it gives up as WaitForSync does. The error says what failed last.
+//
+// If namespaces are given, it waits for the changes in those alone. If each namespace is
+// watched on its own (Options.Namespaces), that is quicker: a quiet one may learn only from
+// a bookmark, every minute or so, that it has missed nothing. For a namespace that the
+// informer does not watch it fails with ErrNotWatched.
+func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespaces ...string) error {
+	return i.core.WaitForRV(ctx, rv, namespaces...)
 }
 
 // WaitUntil waits until reached is true. It is asked at once and after every
@@ -217,13 +197,12 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 	return i.core.WaitUntil(ctx, reached)
 }
 
-// Reconnect has each watch of the informer be opened again, from where it was, because it
-// is deaf: see reflector.Reflector.Reconnect. It returns at once, and may be called from
-// anywhere.
-func (i *Informer[T]) Reconnect(why error) { i.core.Reconnect(why) }
-
-// ReconnectIn is Reconnect for the watch that covers a namespace.
-func (i *Informer[T]) ReconnectIn(namespace string, why error) { i.core.ReconnectIn(namespace, why) }
+// Reconnect ends each watch of the informer, because it is deaf, and opens it again from where it
+// was: see reflector.Reflector.Reconnect. If namespaces are given, it does so with the watches that
+// cover those. It returns at once, and may be called from anywhere.
+func (i *Informer[T]) Reconnect(why error, namespaces ...string) {
+	i.core.Reconnect(why, namespaces...)
+}
 
 // Unsynced says which initial lists are missing and why, or which servers have told nothing yet in this
 // run. It returns nil if there is nothing that WaitForSync would wait for but handlers.
@@ -256,12 +235,9 @@ func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	return i.core.SetNamespaces(namespaces)
 }
 
-// Kept returns the fields that cached objects have; the zero value means all, or
-// that the source does not say.
-func (i *Informer[T]) Kept() wire.Fields { return i.core.Kept() }
-
-// Altered reports whether cached objects have gone through a transform.
-func (i *Informer[T]) Altered() bool { return i.core.Altered() }
+// Source returns the description of the source, as it was in New: Kept has the fields of the
+// cached objects, and Altered says whether they have gone through a transform.
+func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
 // Selects reports whether the cache is to have o, as the server has it, by its
 // namespace, its labels and its name. What only the server can judge, such as a
@@ -300,12 +276,4 @@ type View interface {
 }
 
 // View returns the informer as one whose objects are of any type.
-func (i *Informer[T]) View() View { return i.core.view() }
-
-func (i *core) view() View { return view{i} }
-
-type view struct{ *core }
-
-func (v view) Heads() indexer.Reader[object.Head] { return v.cache.Reader() }
-
-func (v view) Object(head object.Head) (object.Object, error) { return v.open(head) }
+func (i *Informer[T]) View() View { return i.core }

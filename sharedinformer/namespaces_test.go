@@ -533,7 +533,7 @@ func TestTheStatusInANamespace(t *testing.T) {
 			for _, namespace := range c.others {
 				_, watched := i.StatusIn(namespace)
 				require.False(t, watched, namespace)
-				i.ReconnectIn(namespace, nil) // of no watch
+				i.Reconnect(nil, namespace) // of no watch
 			}
 		})
 	}

@@ -158,9 +158,12 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 	}
 }
 
-// tell adds a handler. One of heads is not given opened objects.
-func (i *core) tell(h untypedHandler, opts HandlerOptions, heads bool) *Registration {
+// addHandler adds a handler, for which packed objects are opened unless it is one of heads.
+func (i *core) addHandler(h untypedHandler, opts HandlerOptions) *Registration {
+	_, heads := h.(headHandler)
 	switch {
+	case h == nil:
+		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	case i.packing != nil && !heads:
 		h = &opener{next: h, withoutOld: opts.WithoutOld}
 	case opts.WithoutOld:

@@ -7,12 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/wire"
+	"github.com/millrace-dev/millrace/source"
 )
 
-func (i *core) Kept() wire.Fields { return i.from.Kept }
-
-func (i *core) Altered() bool { return i.from.Altered }
+func (i *core) Source() source.Description { return i.from }
 
 func (i *core) Selects(o object.Head) bool {
 	switch namespace := o.GetNamespace(); {
@@ -20,7 +18,7 @@ func (i *core) Selects(o object.Head) bool {
 		return false
 	case i.ownership != nil && i.ownership.Terms().Since(o) == 0:
 		return false
-	case i.labels != nil && i.Kept().KeepsAll("metadata.labels") && !i.labels.Matches(object.Labels(o)):
+	case i.labels != nil && i.from.Kept.KeepsAll("metadata.labels") && !i.labels.Matches(object.Labels(o)):
 		return false
 	}
 	if i.fields == nil {

@@ -229,7 +229,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 			waits := func() {
 				t.Helper()
 				for _, err := range []error{
-					i.WaitForSync(ctx), reg.WaitForSync(ctx), i.WaitForRV(ctx, "1"), i.WaitForRVIn(ctx, "1", "shop"),
+					i.WaitForSync(ctx), reg.WaitForSync(ctx), i.WaitForRV(ctx, "1"), i.WaitForRV(ctx, "1", "shop"),
 					i.WaitUntil(ctx, func() bool { return false }),
 				} {
 					require.ErrorContains(t, err, refused)

@@ -79,7 +79,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 		s.status.Off = fmt.Sprintf("the source reads objects of type %v, and the informer is one of %v", origin.Type, i.goType)
 	case !traced || origin.Cluster == nil || origin.Type == nil:
 		s.status.Off = "the source does not say whose objects it reads: its Description has no Origin"
-	case i.Altered() && opts.TransformVersion == "":
+	case i.from.Altered && opts.TransformVersion == "":
 		s.status.Off = "the objects go through a transform, and nobody can tell whether it is still the same: set TransformVersion"
 	case (confidential.Named(i.Name(), origin.Kind.Kind) || confidential.Type(origin.Type)) && !opts.Snapshot.Options().Secrets:
 		s.status.Off = "Secrets are written only if snapshot.Options.Secrets says so"

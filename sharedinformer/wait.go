@@ -55,21 +55,23 @@ func (i *core) WaitForSync(ctx context.Context) error {
 	})
 }
 
-func (i *core) WaitForRV(ctx context.Context, rv string) error {
-	return i.waitForRV(ctx, rv)
-}
-
-func (i *core) WaitForRVIn(ctx context.Context, rv, namespace string) error {
-	if namespace == metav1.NamespaceAll {
-		return i.waitForRV(ctx, rv)
+func (i *core) WaitForRV(ctx context.Context, rv string, namespaces ...string) error {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
 	}
-	return i.waitForRV(ctx, rv, namespace)
+	for _, namespace := range namespaces {
+		if err := i.waitForRV(ctx, rv, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (i *core) waitForRV(ctx context.Context, rv string, namespace ...string) error {
+// waitForRV is WaitForRV for one namespace, or for all.
+func (i *core) waitForRV(ctx context.Context, rv, namespace string) error {
 	cached := i.cache.Reader().RV
-	if len(namespace) > 0 {
-		cached = func() string { return i.cache.Reader().NamespaceRV(namespace[0]) }
+	if namespace != metav1.NamespaceAll {
+		cached = func() string { return i.cache.Reader().NamespaceRV(namespace) }
 	}
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return fmt.Errorf("%s: wait for resource version %q: %w", i.Name(), rv, err)
@@ -77,8 +79,8 @@ func (i *core) waitForRV(ctx context.Context, rv string, namespace ...string) er
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
 			switch feeds := i.feeds.all(); {
-			case len(namespace) > 0 && feedCovering(feeds, namespace[0]) == nil:
-				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace[0], ErrNotWatched)
+			case namespace != metav1.NamespaceAll && feedCovering(feeds, namespace) == nil:
+				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace, ErrNotWatched)
 			case len(feeds) == 0:
 				return false, fmt.Errorf("%s: wait for resource version %s: %w", i.Name(), rv, ErrNotWatched)
 			}
@@ -99,15 +101,15 @@ func (i *core) WaitUntil(ctx context.Context, reached func() bool) error {
 			}
 			return fmt.Errorf("%s: waiting for a change%s", i.Name(), i.blocking())
 		},
-		patience: func() (time.Duration, bool) { return i.patienceLeft(nil) },
+		patience: func() (time.Duration, bool) { return i.patienceLeft(metav1.NamespaceAll) },
 	})
 }
 
 // behindReason says why the cache is not at rv.
-func (i *core) behindReason(rv, have string, namespace []string) error {
+func (i *core) behindReason(rv, have, namespace string) error {
 	s, _ := i.statusFor(namespace)
 	switch {
-	case have == "" && len(namespace) > 0:
+	case have == "" && namespace != metav1.NamespaceAll:
 		return fmt.Errorf("waiting for resource version %s: %w: %w%s", rv, ErrNotSynced, i.missingReason(s), i.blocking())
 	case have == "":
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
@@ -208,10 +210,10 @@ func (b *patienceTimer) expired() bool {
 
 // statusFor returns the status of what reads a namespace, or else of the whole, and
 // whether the cache has its initial list.
-func (i *core) statusFor(namespace []string) (s reflector.Status, synced bool) {
-	if len(namespace) > 0 {
-		if f := feedCovering(i.feeds.all(), namespace[0]); f != nil {
-			return i.feeds.statusOf(f.reflector), i.cache.Reader().NamespaceRV(namespace[0]) != ""
+func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
+	if namespace != metav1.NamespaceAll {
+		if f := feedCovering(i.feeds.all(), namespace); f != nil {
+			return i.feeds.statusOf(f.reflector), i.cache.Reader().NamespaceRV(namespace) != ""
 		}
 	}
 	s, _ = i.feeds.status()
@@ -221,15 +223,15 @@ func (i *core) statusFor(namespace []string) (s reflector.Status, synced bool) {
 // patienceLeft is how long what is missing is still waited for while it fails: the
 // initial list of a namespace, if one is named, or else those of all. What fails but
 // has its list stands in nobody's way.
-func (i *core) patienceLeft(namespace []string) (left time.Duration, failing bool) {
+func (i *core) patienceLeft(namespace string) (left time.Duration, failing bool) {
 	synced := i.HasSynced()
 	if synced && i.unconfirmed.Load() == 0 {
 		return 0, false
 	}
 	var missing []reflector.Status
-	if s, read := i.statusFor(namespace); len(namespace) > 0 && !read {
+	if s, read := i.statusFor(namespace); namespace != metav1.NamespaceAll && !read {
 		missing = []reflector.Status{s}
-	} else if len(namespace) == 0 {
+	} else if namespace == metav1.NamespaceAll {
 		missing = i.missing()
 	}
 	for _, s := range missing {
@@ -254,7 +256,7 @@ func (i *core) patienceLeft(namespace []string) (left time.Duration, failing boo
 
 // patienceWith is patienceLeft where a handler is waited for as well, if d is not nil.
 func (i *core) patienceWith(d *delivery) (left time.Duration, failing bool) {
-	if left, failing = i.patienceLeft(nil); failing || d == nil || i.patience < 0 || !i.HasSynced() {
+	if left, failing = i.patienceLeft(metav1.NamespaceAll); failing || d == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
 	}
 	_, since := d.blocked()

@@ -66,7 +66,7 @@ func TestNamespacesOfOneInformer(t *testing.T) {
 	require.NoError(t, f.SetNamespaces([]string{one, two}))
 	require.NoError(t, f.WaitForSync(within))
 	m = write(two, "mine")
-	require.NoError(t, informer.WaitForRVIn(within, m.ResourceVersion, two))
+	require.NoError(t, informer.WaitForRV(within, m.ResourceVersion, two))
 	_, ok := informer.Cache().Get(object.KeyOf(m))
 	require.True(t, ok)
 

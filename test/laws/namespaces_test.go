@@ -191,7 +191,7 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 
 		written := r.put(podIn("shop", "s", "n=1"))
 		began := time.Now()
-		require.NoError(r, i.WaitForRVIn(r.ctx, written, "shop")) // L14
+		require.NoError(r, i.WaitForRV(r.ctx, written, "shop")) // L14
 		require.Zero(r, time.Since(began))
 		require.Equal(r, written, i.Cache().NamespaceRV("shop"))
 		require.Equal(r, first, i.Cache().NamespaceRV("bank"))
@@ -264,13 +264,13 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		r.put(podIn("shop", "shop-2"))
 		require.Equal(r, []string{"add shop-2"}, h.heard(), "the others go on")
 		waited := make(chan error, 1)
-		go func() { waited <- i.WaitForRVIn(r.ctx, after(r.srv.RVOf(pods)), "shop") }()
+		go func() { waited <- i.WaitForRV(r.ctx, after(r.srv.RVOf(pods)), "shop") }()
 		settle(time.Hour)
 		require.Empty(r, waited)
 		r.put(podIn("shop", "shop-3"))
 		require.NoError(r, <-waited) // L14
 		require.Equal(r, []string{"add shop-3"}, h.heard())
-		err = i.WaitForRVIn(r.ctx, "1", "mail")
+		err = i.WaitForRV(r.ctx, "1", "mail")
 		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 		require.Contains(r, err.Error(), "pods in namespace mail: list: forbidden: ")
 		require.NotContains(r, err.Error(), "bank")
@@ -548,11 +548,11 @@ func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
 		i, _ := r.synced(in("shop"))
 		rv := r.put(podIn("bank", "mine"))
 		r.put(podIn("shop", "s"))
-		err := i.WaitForRVIn(r.ctx, rv, "bank")
+		err := i.WaitForRV(r.ctx, rv, "bank")
 		require.ErrorIs(r, err, sharedinformer.ErrNotWatched)
 		require.ErrorContains(r, err, "in namespace bank")
 		require.NoError(r, i.SetNamespaces([]string{"bank", "shop"}))
-		require.NoError(r, i.WaitForRVIn(r.ctx, rv, "bank"))
+		require.NoError(r, i.WaitForRV(r.ctx, rv, "bank"))
 	})
 }
 

@@ -132,7 +132,7 @@ func reading(ctx context.Context, client *rest.Client, pods *sharedinformer.Info
 	if err != nil {
 		return err
 	}
-	err = pods.WaitForRVIn(ctx, written.ResourceVersion, written.Namespace)
+	err = pods.WaitForRV(ctx, written.ResourceVersion, written.Namespace)
 	_, _ = p, ok
 	return err
 }

@@ -122,7 +122,7 @@ func heardBy(s reflector.Status) uint64 { return s.Events + s.Bookmarks + s.Pass
 func (c Cache) reconnect(namespace string, heard uint64, d time.Duration, why error) {
 	s, watched := c.informer.StatusIn(namespace)
 	if watched && s.State == reflector.Watching && time.Since(s.Since) >= d && heardBy(s) == heard {
-		c.informer.ReconnectIn(namespace, why)
+		c.informer.Reconnect(why, namespace)
 	}
 }
 

@@ -117,7 +117,7 @@ type Own struct {
 type Informer interface {
 	Run(ctx context.Context) error
 	WaitForSync(ctx context.Context) error
-	WaitForRV(ctx context.Context, rv string) error
+	WaitForRV(ctx context.Context, rv string, namespaces ...string) error
 	HasSynced() bool
 	Unsynced() error
 	Status() sharedinformer.Status
