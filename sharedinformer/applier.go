@@ -207,6 +207,28 @@ func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	return f != nil && !f.listed
 }
 
+// startShardList begins to apply the list of a feed; nil if that has left.
+func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
+	a.list, a.heldGains = a.terms.List(d.Part.Gains, d.Part.Away), 0
+	d.Items = a.list.Owned(d.Items)
+	if f != nil {
+		a.heldGains = f.heldGains.Load()
+		a.lists = append(a.lists, appliedList{f, d.Part.Gains})
+	}
+}
+
+// appliedList is a list of a feed that began after some gains.
+type appliedList struct {
+	feed  *feed
+	gains uint64
+}
+
+// movedIn reports whether an object that is new to the cache was there before, in a slot or
+// with a key that was not ours.
+func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
+	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
+}
+
 func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 	if e.Received = d.Received; !e.Received.IsZero() {
 		e.DecodedAfter, e.QueuedAfter = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
@@ -81,4 +83,18 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 		}
 	}
 	return nil
+}
+
+// contentOf returns what the cache has of a feed, and up to which version; an empty one where
+// it is not whole.
+func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	if !f.listed {
+		return objects, ""
+	}
+	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
+		return objects, "" // there may be more in it than the feed's
+	}
+	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }

@@ -164,6 +164,8 @@ func (i *core) equal(a, b object.Head) bool {
 
 func (i *core) Name() string { return i.feeds.name() }
 
+func (i *core) HasSynced() bool { return i.synced.Load() }
+
 func (i *core) Reconnect(why error, namespaces ...string) {
 	feeds := i.feeds.all()
 	for _, f := range feeds {
@@ -302,4 +304,29 @@ func (b *broadcaster) broadcast() {
 		close(b.waiting)
 		b.waiting = nil
 	}
+}
+
+// runBegan is when the run in progress began. Until its reflector has begun too,
+// the failures of the run before are still to be seen.
+func (i *core) runBegan() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current == nil {
+		return time.Time{}
+	}
+	return i.current.began
+}
+
+// startDelivery starts a goroutine for d. It is called under mu.
+func (i *core) startDelivery(d *delivery) {
+	if current := i.current; current != nil && !current.ending {
+		current.tasks.Go(func() { d.run(current.ctx) })
+	}
+}
+
+// restartDelivery is startDelivery for a delivery whose goroutine its handler has ended.
+func (i *core) restartDelivery(d *delivery) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.startDelivery(d)
 }

@@ -262,7 +262,7 @@ func (d *delivery) passSync() {
 		d.onSyncCalled = true
 		if err := d.informer.callHook("OnSync", d, d.opts.OnSync); err != nil {
 			f := d.informer.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Handler: d.opts.label(), Err: err})
-			d.informer.reportOf(context.Background(), d, f)
+			d.informer.report(context.Background(), d, f)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 		d.errors.Add(1)
 	}
 	if told := d.reports.allow(f); told != nil {
-		d.informer.reportOf(ctx, d, told)
+		d.informer.report(ctx, d, told)
 	}
 	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
 		d.informer.flight.Crashing()

@@ -127,6 +127,17 @@ func (w namespaceQueue) Add(d deltafifo.Delta) {
 // AnewWaits implements reflector.Queue.
 func (w namespaceQueue) AnewWaits(string) bool { return w.DeltaFIFO.AnewWaits(w.namespace) }
 
+// newFeeds returns a feed for each namespace of a set. If the source cannot be
+// narrowed to one, that feed fails with the reason. It is called where no lock is held,
+// as whatever calls a source.
+func (i *core) newFeeds(set []string, fresh bool) []*feed {
+	feeds := make([]*feed, len(set))
+	for n, namespace := range set {
+		feeds[n] = i.newFeed(namespace, fresh)
+	}
+	return feeds
+}
+
 // newFeed returns the feed of one namespace. Its list must be fresh where others may
 // have read the same objects before.
 func (i *core) newFeed(namespace string, fresh bool) *feed {

@@ -238,3 +238,41 @@ func (f *feeds) retryUnserved(s reflector.Status) {
 		}
 	}
 }
+
+// combined is what two reflectors of one resource come to.
+func combined(a, b reflector.Status) reflector.Status {
+	worst := a
+	if worse(b, a) {
+		worst = b
+	}
+	if order, err := object.CompareRV(a.RV, b.RV); err != nil && a.RV != b.RV {
+		worst.RV = ""
+	} else if worst.RV = a.RV; order > 0 {
+		worst.RV = b.RV
+	}
+	worst.Lists, worst.Relists, worst.Watches = a.Lists+b.Lists, a.Relists+b.Relists, a.Watches+b.Watches
+	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
+	worst.Failures, worst.Passed = a.Failures+b.Failures, a.Passed+b.Passed
+	if worst.Heard = a.Heard; b.Heard.Before(a.Heard) {
+		worst.Heard = b.Heard
+	}
+	worst.Unordered = a.Unordered || b.Unordered
+	worst.Polling = a.Polling || b.Polling
+	worst.Resumed = a.Resumed && b.Resumed
+	return worst
+}
+
+// worse reports whether a is worse off than b: one that has no list yet than one
+// that has, then one that fails than one that does not, then one that waits, then one that
+// has failed for longer.
+func worse(a, b reflector.Status) bool {
+	switch {
+	case (a.RV == "") != (b.RV == ""):
+		return a.RV == ""
+	case (a.Attempts > 0) != (b.Attempts > 0):
+		return a.Attempts > 0
+	case (a.Waiting != "") != (b.Waiting != ""):
+		return a.Waiting != ""
+	}
+	return a.Attempts > 0 && a.Failure.Since.Before(b.Failure.Since)
+}

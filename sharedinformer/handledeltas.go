@@ -41,7 +41,7 @@ func (i *core) markBroken(r *run, err error) {
 	i.broken.Store(f)
 	i.synced.Store(false)
 	r.fail(f)
-	i.report(context.WithoutCancel(r.ctx), f)
+	i.report(context.WithoutCancel(r.ctx), nil, f)
 }
 
 // applyQueued is process without its end.

@@ -3,12 +3,14 @@ package sharedinformer
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -174,13 +176,32 @@ func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	}
 }
 
-// newFeeds returns a feed for each namespace of a set. If the source cannot be
-// narrowed to one, that feed fails with the reason. It is called where no lock is held,
-// as whatever calls a source.
-func (i *core) newFeeds(set []string, fresh bool) []*feed {
-	feeds := make([]*feed, len(set))
-	for n, namespace := range set {
-		feeds[n] = i.newFeed(namespace, fresh)
+// leavingNames names the feeds that have left and not ended, and reports whether the informer runs.
+func (i *core) leavingNames() (running bool, names string) {
+	var each []string
+	running, feeds := i.leavingFeeds()
+	for _, f := range feeds {
+		s := f.reflector.Status()
+		if s.State == reflector.Idle { // it waits too
+			continue
+		}
+		name := s.Resource + ", which was cancelled"
+		if s.Waiting != "" {
+			name += " (" + s.Waiting + ")"
+		}
+		each = append(each, name)
 	}
-	return feeds
+	return running, strings.Join(each, ", ")
+}
+
+// leavingFeeds returns the feeds that have left and not ended, and whether the informer runs.
+func (i *core) leavingFeeds() (running bool, leaving []*feed) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, f := range i.feeds.leaving {
+		if f.cancel != nil {
+			leaving = append(leaving, f)
+		}
+	}
+	return i.current != nil, leaving
 }

@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -167,4 +168,71 @@ func (o Options) reflector() reflector.Options {
 		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing,
 		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger,
 	}
+}
+
+// Lag says what is held for a handler that does not keep up (L09).
+type Lag uint8
+
+const (
+	// Unbounded holds every change until the handler has heard it.
+	Unbounded Lag = iota
+	// Coalesce holds at most one entry per object, the newest.
+	Coalesce
+)
+
+// MarshalText lets a status print readably as JSON.
+func (l Lag) MarshalText() ([]byte, error) {
+	if l == Coalesce {
+		return []byte("Coalesce"), nil
+	}
+	return []byte("Unbounded"), nil
+}
+
+// HandlerOptions configure one registration. The zero value works.
+type HandlerOptions struct {
+	// Name appears in status, messages and metrics. The default is Place.
+	Name string
+
+	// Place is the file:line to name beside it. The default is that of the
+	// AddHandler call. Code that adds handlers for others gives the place of
+	// their call.
+	Place string
+
+	// Resync, if not 0, tells the handler of every cached object that often,
+	// once it has synced (L11). A resync due before the previous one finished is
+	// skipped.
+	Resync time.Duration
+
+	// Lag is the policy for changes that the handler has not heard yet.
+	Lag Lag
+
+	// WithoutOld says that the handler needs no Event.Old, which is the zero value then: a
+	// packed cache need not open it. HandlerFuncs are given a nil old object. Filter needs
+	// Old.
+	WithoutOld bool
+
+	// OnSync, if set, is called once, when the handler's last initial Add has
+	// returned (L18), and before the handler hears of anything else. Namespaces that
+	// come later do not call it again.
+	OnSync func()
+
+	// CrashOnPanic lets a panic of the handler end the process after it was
+	// reported. Otherwise the handler gets the next change (L10).
+	CrashOnPanic bool
+}
+
+// name is what messages call the handler.
+func (o *HandlerOptions) name() string {
+	if o.Name == "" {
+		return o.Place
+	}
+	return o.Name
+}
+
+// label gives name and place.
+func (o *HandlerOptions) label() string {
+	if o.Name == "" {
+		return "handler " + o.Place
+	}
+	return fmt.Sprintf("handler %q (%s)", o.Name, o.Place)
 }

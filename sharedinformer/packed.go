@@ -12,6 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
+// PackedStatus is a packed cache seen from outside.
+type PackedStatus struct {
+	Bytes   int64  // of the cached objects, with their heads; a part that several share counts for the first of them
+	Kept    int    // cached objects that are whole, because bytes do not give them back; many mean that the store does not suit the kind
+	Opened  uint64 // how often an object was made of its bytes; many more than there are changes mean that the program looks at everything, and is better off with whole objects
+	Damaged uint64 // objects whose bytes could not be read any more; more than none means that the memory of the machine is broken
+}
+
 // packing is what an informer that caches bytes has besides.
 type packing struct {
 	packer *wire.Packer

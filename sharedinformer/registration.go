@@ -6,66 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
-
-// Lag says what is held for a handler that does not keep up (L09).
-type Lag uint8
-
-const (
-	// Unbounded holds every change until the handler has heard it.
-	Unbounded Lag = iota
-	// Coalesce holds at most one entry per object, the newest.
-	Coalesce
-)
-
-// HandlerOptions configure one registration. The zero value works.
-type HandlerOptions struct {
-	// Name appears in status, messages and metrics. The default is Place.
-	Name string
-
-	// Place is the file:line to name beside it. The default is that of the
-	// AddHandler call. Code that adds handlers for others gives the place of
-	// their call.
-	Place string
-
-	// Resync, if not 0, tells the handler of every cached object that often,
-	// once it has synced (L11). A resync due before the previous one finished is
-	// skipped.
-	Resync time.Duration
-
-	// Lag is the policy for changes that the handler has not heard yet.
-	Lag Lag
-
-	// WithoutOld says that the handler needs no Event.Old, which is the zero value then: a
-	// packed cache need not open it. HandlerFuncs are given a nil old object. Filter needs
-	// Old.
-	WithoutOld bool
-
-	// OnSync, if set, is called once, when the handler's last initial Add has
-	// returned (L18), and before the handler hears of anything else. Namespaces that
-	// come later do not call it again.
-	OnSync func()
-
-	// CrashOnPanic lets a panic of the handler end the process after it was
-	// reported. Otherwise the handler gets the next change (L10).
-	CrashOnPanic bool
-}
-
-// name is what messages call the handler.
-func (o *HandlerOptions) name() string {
-	if o.Name == "" {
-		return o.Place
-	}
-	return o.Name
-}
-
-// label gives name and place.
-func (o *HandlerOptions) label() string {
-	if o.Name == "" {
-		return "handler " + o.Place
-	}
-	return fmt.Sprintf("handler %q (%s)", o.Name, o.Place)
-}
 
 // ErrClosed: the registration was closed.
 var ErrClosed = errors.New("the registration was closed")
@@ -192,20 +135,6 @@ func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// startDelivery starts a goroutine for d. It is called under mu.
-func (i *core) startDelivery(d *delivery) {
-	if current := i.current; current != nil && !current.ending {
-		current.tasks.Go(func() { d.run(current.ctx) })
-	}
-}
-
-// restartDelivery is startDelivery for a delivery whose goroutine its handler has ended.
-func (i *core) restartDelivery(d *delivery) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.startDelivery(d)
-}
-
 // removeDelivery takes d off the list. It does not wait for join, under which an index function may
 // block: what is offered to d meanwhile is dropped.
 func (i *core) removeDelivery(d *delivery) {
@@ -213,4 +142,43 @@ func (i *core) removeDelivery(d *delivery) {
 	defer i.mu.Unlock()
 	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery) bool { return h == d })
 	i.handlers.Store(&handlers)
+}
+
+// HandlerStatus is one registration seen from outside.
+type HandlerStatus struct {
+	Name   string
+	Place  string // file:line of AddHandler, or HandlerOptions.Place
+	Lag    Lag
+	Synced bool
+
+	Pending int           // events that it has not heard to the end; growth means that it is slower than the changes
+	Behind  time.Duration // age of the event that it is being told of, or of the call in progress if that is older; 0 when it has heard all
+
+	Delivered uint64 // calls that have returned
+	Coalesced uint64 // events that it did not need to hear, with Lag Coalesce
+	Panics    uint64 // calls that panicked
+	Errors    uint64 // calls that returned an error
+
+	Slowest time.Duration    // the longest call, that in progress included; quick ones are measured by the dozen, so that it may be off by a millisecond
+	Failure *failure.Failure // the last panic or error
+}
+
+// Status is that of a Registration.
+func (d *delivery) Status() HandlerStatus {
+	load := d.mailbox.stats()
+	s := HandlerStatus{
+		Name: d.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: d.HasSynced(),
+		Pending: load.pending, Delivered: load.delivered + d.replayed.Load(), Coalesced: load.merged,
+		Panics: d.panics.Load(), Errors: d.errors.Load(),
+		Slowest: max(d.watch.longest(), d.watch.running()), Failure: d.failure.Load(),
+	}
+	if a := d.replay.Load(); a != nil {
+		s.Pending += a.remaining()
+	}
+	if _, since, ok := d.current(); ok {
+		if s.Behind = d.watch.running(); !since.IsZero() {
+			s.Behind = max(s.Behind, time.Since(since))
+		}
+	}
+	return s
 }

@@ -17,7 +17,7 @@ func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
 		f := i.completeFailure(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
 		if told := i.reports.allow(e.Index, f); told != nil {
-			i.report(context.Background(), told)
+			i.report(context.Background(), nil, told)
 		}
 	}
 }
@@ -25,11 +25,11 @@ func (i *core) indexFailed(failures []*indexer.IndexError) {
 // reportSuppressed reports the failures that were too many in their second, those of each function by the last.
 func (i *core) reportSuppressed() {
 	for _, f := range i.reports.flush() {
-		i.report(context.Background(), f)
+		i.report(context.Background(), nil, f)
 	}
 	for _, d := range *i.handlers.Load() {
 		if f := d.reports.flush(); f != nil {
-			i.report(context.Background(), f)
+			i.report(context.Background(), nil, f)
 		}
 	}
 }
@@ -43,14 +43,13 @@ func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 }
 
 // reportNow completes and reports a failure.
-func (i *core) reportNow(f *failure.Failure) { i.report(context.Background(), i.completeFailure(f)) }
+func (i *core) reportNow(f *failure.Failure) {
+	i.report(context.Background(), nil, i.completeFailure(f))
+}
 
-// report logs a failure that is not the reflector's own and asks the error
-// handler what to do about it.
-func (i *core) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
-
-// reportOf is report for the goroutine of a delivery, if d is not nil.
-func (i *core) reportOf(ctx context.Context, d *delivery, f *failure.Failure) {
+// report logs a failure that is not the reflector's own and asks the error handler
+// what to do about it. The caller is the goroutine of d, if that is not nil.
+func (i *core) report(ctx context.Context, d *delivery, f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
 	if f.Others > 0 {
 		attrs = append(attrs, "others", f.Others)

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/internal/confidential"
@@ -25,6 +23,20 @@ import (
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
+
+// SnapshotStatus is how an informer is doing that has Options.Snapshot.
+type SnapshotStatus struct {
+	Directory string
+	Off       string    // why nothing is written and read; empty where it is
+	Unused    string    // why the last file that was read was of no use; empty where it was, or where there was none
+	Written   time.Time // when the last file was begun; zero before
+	Bytes     int64     // of that file
+
+	// Failure is why the server did not say which cluster it is, or else why the last file was not
+	// written, or one that is wrong not removed; nil where all is well. Where each namespace has a
+	// file, it is that of the first one that fails.
+	Failure *failure.Failure
+}
 
 // snapshots keep what each feed has in a file, and have a feed begin with what its file has.
 // Files are written by one goroutine at a time.
@@ -312,7 +324,7 @@ func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Fail
 	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errSaveTimeout) {
 		f := s.informer.completeFailure(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
 		first.Store(f)
-		s.informer.report(context.Background(), f)
+		s.informer.report(context.Background(), nil, f)
 	}
 }
 
@@ -373,20 +385,6 @@ func (s *snapshots) labelOf(f *feed) snapshot.Label {
 	l := s.label
 	l.Namespace = f.namespace
 	return l
-}
-
-// contentOf returns what the cache has of a feed, and up to which version; an empty one where
-// it is not whole.
-func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
-	i.join.Lock()
-	defer i.join.Unlock()
-	if !f.listed {
-		return objects, ""
-	}
-	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
-		return objects, "" // there may be more in it than the feed's
-	}
-	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }
 
 // stale returns what was read from files, until the first sync, and the cache from then on.

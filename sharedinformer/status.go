@@ -64,47 +64,6 @@ type Status struct {
 	Handlers []HandlerStatus // in the order in which they joined
 }
 
-// PackedStatus is a packed cache seen from outside.
-type PackedStatus struct {
-	Bytes   int64  // of the cached objects, with their heads; a part that several share counts for the first of them
-	Kept    int    // cached objects that are whole, because bytes do not give them back; many mean that the store does not suit the kind
-	Opened  uint64 // how often an object was made of its bytes; many more than there are changes mean that the program looks at everything, and is better off with whole objects
-	Damaged uint64 // objects whose bytes could not be read any more; more than none means that the memory of the machine is broken
-}
-
-// SnapshotStatus is how an informer is doing that has Options.Snapshot.
-type SnapshotStatus struct {
-	Directory string
-	Off       string    // why nothing is written and read; empty where it is
-	Unused    string    // why the last file that was read was of no use; empty where it was, or where there was none
-	Written   time.Time // when the last file was begun; zero before
-	Bytes     int64     // of that file
-
-	// Failure is why the server did not say which cluster it is, or else why the last file was not
-	// written, or one that is wrong not removed; nil where all is well. Where each namespace has a
-	// file, it is that of the first one that fails.
-	Failure *failure.Failure
-}
-
-// HandlerStatus is one registration seen from outside.
-type HandlerStatus struct {
-	Name   string
-	Place  string // file:line of AddHandler, or HandlerOptions.Place
-	Lag    Lag
-	Synced bool
-
-	Pending int           // events that it has not heard to the end; growth means that it is slower than the changes
-	Behind  time.Duration // age of the event that it is being told of, or of the call in progress if that is older; 0 when it has heard all
-
-	Delivered uint64 // calls that have returned
-	Coalesced uint64 // events that it did not need to hear, with Lag Coalesce
-	Panics    uint64 // calls that panicked
-	Errors    uint64 // calls that returned an error
-
-	Slowest time.Duration    // the longest call, that in progress included; quick ones are measured by the dozen, so that it may be off by a millisecond
-	Failure *failure.Failure // the last panic or error
-}
-
 func (i *core) Status() Status {
 	cache := i.cache.Reader()
 	all, each := i.feeds.status()
@@ -175,70 +134,4 @@ func missing(all reflector.Status, each []reflector.Status) (without []reflector
 		without = []reflector.Status{all}
 	}
 	return without
-}
-
-// combined is what two reflectors of one resource come to.
-func combined(a, b reflector.Status) reflector.Status {
-	worst := a
-	if worse(b, a) {
-		worst = b
-	}
-	if order, err := object.CompareRV(a.RV, b.RV); err != nil && a.RV != b.RV {
-		worst.RV = ""
-	} else if worst.RV = a.RV; order > 0 {
-		worst.RV = b.RV
-	}
-	worst.Lists, worst.Relists, worst.Watches = a.Lists+b.Lists, a.Relists+b.Relists, a.Watches+b.Watches
-	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
-	worst.Failures, worst.Passed = a.Failures+b.Failures, a.Passed+b.Passed
-	if worst.Heard = a.Heard; b.Heard.Before(a.Heard) {
-		worst.Heard = b.Heard
-	}
-	worst.Unordered = a.Unordered || b.Unordered
-	worst.Polling = a.Polling || b.Polling
-	worst.Resumed = a.Resumed && b.Resumed
-	return worst
-}
-
-// worse reports whether a is worse off than b: one that has no list yet than one
-// that has, then one that fails than one that does not, then one that waits, then one that
-// has failed for longer.
-func worse(a, b reflector.Status) bool {
-	switch {
-	case (a.RV == "") != (b.RV == ""):
-		return a.RV == ""
-	case (a.Attempts > 0) != (b.Attempts > 0):
-		return a.Attempts > 0
-	case (a.Waiting != "") != (b.Waiting != ""):
-		return a.Waiting != ""
-	}
-	return a.Attempts > 0 && a.Failure.Since.Before(b.Failure.Since)
-}
-
-// Status is that of a Registration.
-func (d *delivery) Status() HandlerStatus {
-	load := d.mailbox.stats()
-	s := HandlerStatus{
-		Name: d.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: d.HasSynced(),
-		Pending: load.pending, Delivered: load.delivered + d.replayed.Load(), Coalesced: load.merged,
-		Panics: d.panics.Load(), Errors: d.errors.Load(),
-		Slowest: max(d.watch.longest(), d.watch.running()), Failure: d.failure.Load(),
-	}
-	if a := d.replay.Load(); a != nil {
-		s.Pending += a.remaining()
-	}
-	if _, since, ok := d.current(); ok {
-		if s.Behind = d.watch.running(); !since.IsZero() {
-			s.Behind = max(s.Behind, time.Since(since))
-		}
-	}
-	return s
-}
-
-// MarshalText lets a status print readably as JSON.
-func (l Lag) MarshalText() ([]byte, error) {
-	if l == Coalesce {
-		return []byte("Coalesce"), nil
-	}
-	return []byte("Unbounded"), nil
 }

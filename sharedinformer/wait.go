@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +14,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
-
-func (i *core) HasSynced() bool { return i.synced.Load() }
 
 func (i *core) HasSyncedIn(namespace string) bool {
 	switch {
@@ -263,17 +260,6 @@ func (i *core) patienceWith(d *delivery) (left time.Duration, failing bool) {
 	return i.patience - since, true
 }
 
-// runBegan is when the run in progress began. Until its reflector has begun too,
-// the failures of the run before are still to be seen.
-func (i *core) runBegan() time.Time {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.current == nil {
-		return time.Time{}
-	}
-	return i.current.began
-}
-
 func (i *core) Unsynced() error {
 	if broken := i.broken.Load(); broken != nil {
 		return broken
@@ -300,36 +286,6 @@ func (i *core) missingReason(s reflector.Status) error {
 		return fmt.Errorf("%s: is read, and synced when the source lets go of %s", s.Resource, leaving)
 	}
 	return s.Missing()
-}
-
-// leavingNames names the feeds that have left and not ended, and reports whether the informer runs.
-func (i *core) leavingNames() (running bool, names string) {
-	var each []string
-	running, feeds := i.leavingFeeds()
-	for _, f := range feeds {
-		s := f.reflector.Status()
-		if s.State == reflector.Idle { // it waits too
-			continue
-		}
-		name := s.Resource + ", which was cancelled"
-		if s.Waiting != "" {
-			name += " (" + s.Waiting + ")"
-		}
-		each = append(each, name)
-	}
-	return running, strings.Join(each, ", ")
-}
-
-// leavingFeeds returns the feeds that have left and not ended, and whether the informer runs.
-func (i *core) leavingFeeds() (running bool, leaving []*feed) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, f := range i.feeds.leaving {
-		if f.cancel != nil {
-			leaving = append(leaving, f)
-		}
-	}
-	return i.current != nil, leaving
 }
 
 // missing returns the reflectors whose initial list is missing, or that have yet to hear of the server in
