@@ -65,14 +65,14 @@ func (t Type) String() string {
 // change of its reflector up to RV. With Options.Compact it holds for the batch as a
 // whole, since a change may have been folded into a later delta.
 type Delta struct {
-	Type   Type
-	Late   bool          // of Added, Updated and Deleted; see Outdates
-	Anew   bool          // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
-	Key    object.Key    // of Object, or of what passed; for Replaced and Bookmark the namespace that they are about, empty for all
-	Object object.Head   // for Deleted, the last state that the server told
-	Items  []object.Head // for Replaced, the whole set in list order
-	RV     string        // the resource version that it brings the cache to
-	Part   *Part         // of Passed and Drop, and of Replaced where only a part of the set is wanted
+	Type       Type
+	Late       bool          // of Added, Updated and Deleted; see Outdates
+	NewHistory bool          // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
+	Key        object.Key    // of Object, or of what passed; for Replaced and Bookmark the namespace that they are about, empty for all
+	Object     object.Head   // for Deleted, the last state that the server told
+	Items      []object.Head // for Replaced, the whole set in list order
+	RV         string        // the resource version that it brings the cache to
+	Part       *Part         // of Passed and Drop, and of Replaced where only a part of the set is wanted
 
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready

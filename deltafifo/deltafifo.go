@@ -130,19 +130,19 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 				f.holes++
 			}
 		}
-		d.Anew = d.Anew || f.entries[at].Anew // the cache still holds what was before it
+		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still holds what was before it
 		f.drop(at)
 	}
 	f.lists[d.Key.Namespace] = len(f.entries)
 }
 
-// AnewWaits reports whether a list of a namespace that is Anew is queued. The next list of that
-// namespace supersedes it, and must not take back known objects either.
-func (f *DeltaFIFO) AnewWaits(namespace string) bool {
+// NewHistoryQueued reports whether a list of a namespace with Delta.NewHistory is queued. The next
+// list of that namespace supersedes it, and must not take back known objects either.
+func (f *DeltaFIFO) NewHistoryQueued(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at, waits := f.lists[namespace]
-	return waits && f.entries[at].Anew
+	return waits && f.entries[at].NewHistory
 }
 
 // drop makes a hole of an entry.

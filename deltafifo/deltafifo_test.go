@@ -276,17 +276,17 @@ func TestRoomIsMadeByPopping(t *testing.T) {
 func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 	list := func(namespace string, rv int, anew bool) Delta {
 		d := barrier(Replaced, rv)
-		d.Key.Namespace, d.Anew = namespace, anew
+		d.Key.Namespace, d.NewHistory = namespace, anew
 		d.Items = []object.Head{delta(Added, "a", "1", rv).Object}
 		return d
 	}
 	for _, compact := range []bool{false, true} {
 		f := New(Options{Compact: compact})
-		require.False(t, f.AnewWaits(""))
+		require.False(t, f.NewHistoryQueued(""))
 		fill(f, delta(Added, "x", "1", 1), list("", 2, true), list("shop", 3, false), delta(Deleted, "x", "1", 4))
 		first := f.Oldest()
 		for rv := range 1000 {
-			require.True(t, f.AnewWaits(""))
+			require.True(t, f.NewHistoryQueued(""))
 			f.Add(list("", 5+rv, false))
 		}
 		require.Equal(t, 4, f.Len())
@@ -296,10 +296,10 @@ func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 		f.Add(list("shop", 2000, false))
 		deltas := f.TryPop()
 		require.Equal(t, "added x@1; deleted x@4; replaced @1004; replaced @2000", show(deltas))
-		require.True(t, deltas[2].Anew)
-		require.False(t, deltas[3].Anew)
+		require.True(t, deltas[2].NewHistory)
+		require.False(t, deltas[3].NewHistory)
 
-		require.False(t, f.AnewWaits(""), "it was taken")
+		require.False(t, f.NewHistoryQueued(""), "it was taken")
 	}
 }
 

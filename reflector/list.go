@@ -121,10 +121,10 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	return &failure.Failure{Phase: phase, Err: err}
 }
 
-// beginList is called before the list, so that a list that fails counts too. If one that is
-// Anew waits, the cache still holds what was before it: the next list takes nothing back either.
+// beginList is called before the list, so that a list that fails counts too. While a list of a new
+// history is queued, the cache still holds the old one: the next list takes nothing back either.
 func (r *Reflector) beginList() {
-	r.noReuse = r.noReuse || r.queue.AnewWaits("")
+	r.newHistory = r.newHistory || r.queue.NewHistoryQueued("")
 	r.failing.noteList(time.Now())
 	r.update(func(s *Status) {
 		s.Lists++
@@ -137,19 +137,19 @@ func (r *Reflector) beginList() {
 // replace queues a whole set that is complete up to rv. If that shows that the history
 // went back, the set is of no use where objects were taken back, and is read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
-	if !r.noReuse && r.rolledBack(rv) {
+	if !r.newHistory && r.rolledBack(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errRolledBack)}
 	}
 	now := time.Now()
 	r.noteHeard(now)
 	resumed := r.resuming != nil && !r.resuming.abandoned
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
-	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, Anew: r.noReuse, RV: rv, Part: r.deltaPart(), Received: began, Decoded: now, Queued: now})
+	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, NewHistory: r.newHistory, RV: rv, Part: r.deltaPart(), Received: began, Decoded: now, Queued: now})
 	r.resuming, r.owned.listed = nil, r.owned.began
 	if !resumed {
 		r.clearLost()
 	}
-	r.rv, r.last, r.noReuse, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
+	r.rv, r.last, r.newHistory, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
 	r.news++
 	r.update(func(s *Status) { s.RV = rv })
 	r.resetAttempts()

@@ -46,7 +46,7 @@ func (r *Reflector) gains() uint64 {
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
-	case r.noReuse:
+	case r.newHistory:
 		req.Known = nil
 	case r.resuming != nil && r.resuming.abandoned:
 		req.Known = r.resuming.indexKnown()

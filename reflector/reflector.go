@@ -60,12 +60,12 @@ type Reflector struct {
 // history is how far the reflector has come in the history of its source, and how the next list has to be
 // read.
 type history struct {
-	rv        string // all changes up to here are queued; empty before the first list
-	last      string // that of the last change or bookmark, which is below rv if versions are not ordered
-	expired   bool   // rv is of no use to the server: list with a consistent read
-	unpaged   bool   // a page's token expired: list in one response
-	noReuse   bool   // the history went back behind rv, or may have before the first list: a list takes back no known object
-	rollbacks int    // how often it did
+	rv         string // all changes up to here are queued; empty before the first list
+	last       string // that of the last change or bookmark, which is below rv if versions are not ordered
+	expired    bool   // rv is of no use to the server: list with a consistent read
+	unpaged    bool   // a page's token expired: list in one response
+	newHistory bool   // the history went back behind rv, or may have before the first list: a list takes back no known object
+	rollbacks  int    // how often it did
 }
 
 // canWatch reports whether a watch can go on from here.
@@ -78,10 +78,10 @@ type Queue interface {
 	// WaitForRoom is called before each change of a watch. It may hold it up, for as
 	// long as ctx lasts.
 	WaitForRoom(ctx context.Context) error
-	// AnewWaits reports whether a list that the reflector added, and that is Anew, has not been
-	// taken yet. The reflector passes an empty namespace, which stands for its own, as it does
+	// NewHistoryQueued reports whether a list that the reflector added with Delta.NewHistory has
+	// not been taken yet. The reflector passes an empty namespace, which stands for its own, as it does
 	// in the keys of lists and bookmarks.
-	AnewWaits(namespace string) bool
+	NewHistoryQueued(namespace string) bool
 }
 
 // New returns a reflector that is not running. Options that contradict each
@@ -89,7 +89,7 @@ type Queue interface {
 func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
 	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
-	r.noReuse = opts.Consistent
+	r.newHistory = opts.Consistent
 	r.calls.log, r.calls.name = r.opts.Logger, r.Name
 	r.pace.recall.OnDeaf(func() { r.Reconnect(ErrDeaf) })
 	r.relistLimiter = rate.NewLimiter(2, 20)

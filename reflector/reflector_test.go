@@ -125,7 +125,7 @@ func (q *taken) Add(d deltafifo.Delta) { q.deltas = append(q.deltas, d) }
 
 func (q *taken) WaitForRoom(context.Context) error { return nil }
 
-func (q *taken) AnewWaits(string) bool { return false }
+func (q *taken) NewHistoryQueued(string) bool { return false }
 
 // play plays a script to its end and returns what was queued.
 func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector) {

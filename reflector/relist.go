@@ -65,7 +65,7 @@ func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	case fail == nil:
 	case errors.Is(fail.Err, errRolledBack):
 		r.rollbacks++
-		r.expired, r.noReuse = true, true
+		r.expired, r.newHistory = true, true
 	case did == Listing && expired(fail.Err):
 		r.unpaged = r.expired || r.opts.consistent() || r.opts.PageSize > 0
 		r.expired = true

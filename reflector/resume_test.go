@@ -226,7 +226,7 @@ type asking struct {
 
 func (a *asking) WaitForRoom(context.Context) error { return nil }
 
-func (a *asking) AnewWaits(string) bool { return false }
+func (a *asking) NewHistoryQueued(string) bool { return false }
 
 func (a *asking) Add(d deltafifo.Delta) {
 	if d.Type == deltafifo.Replaced {

@@ -248,7 +248,7 @@ func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 			require.Len(t, replaced, 3)
 			for n, back := range []bool{true, false, true} {
 				require.Equal(t, back, replaced[n].Items[0] == cached, "list %d", n)
-				require.Equal(t, !back, replaced[n].Anew, "list %d", n)
+				require.Equal(t, !back, replaced[n].NewHistory, "list %d", n)
 			}
 		})
 	}

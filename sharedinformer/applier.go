@@ -134,7 +134,7 @@ func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 		a.startShardList(d, f)
 	}
 	replace := w.Replace
-	if d.Anew {
+	if d.NewHistory {
 		replace = w.Renew
 	}
 	replace(d.Key.Namespace, d.Items, func(c indexer.Change) { a.addChange(d, c) })
@@ -142,7 +142,7 @@ func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	if f != nil {
 		f.listed, a.maySync = true, true
 		if a.informer.snapshots != nil {
-			a.informer.snapshots.noteList(f, d.Anew, !a.initial)
+			a.informer.snapshots.noteList(f, d.NewHistory, !a.initial)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 // before, if a server's history went back and the version does not tell whether it changed. Within one
 // list the version does: an item that comes again is the same. It is called while no lock is held.
 func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
-	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.Anew }) {
+	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.NewHistory }) {
 		return
 	}
 	cache := a.informer.cache.Reader()
@@ -261,7 +261,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	for n := range deltas {
 		d := &deltas[n]
 		switch {
-		case d.Anew:
+		case d.NewHistory:
 			maps.Copy(coming, a.reuseEqualItems(d.Items, known))
 		case d.Type == deltafifo.Replaced:
 			for _, item := range d.Items {

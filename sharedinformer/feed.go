@@ -124,8 +124,10 @@ func (w namespaceQueue) Add(d deltafifo.Delta) {
 	w.DeltaFIFO.Add(d)
 }
 
-// AnewWaits implements reflector.Queue.
-func (w namespaceQueue) AnewWaits(string) bool { return w.DeltaFIFO.AnewWaits(w.namespace) }
+// NewHistoryQueued implements reflector.Queue.
+func (w namespaceQueue) NewHistoryQueued(string) bool {
+	return w.DeltaFIFO.NewHistoryQueued(w.namespace)
+}
 
 // newFeeds returns a feed for each namespace of a set. If the source cannot be
 // narrowed to one, that feed fails with the reason. It is called where no lock is held,

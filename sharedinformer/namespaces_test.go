@@ -385,7 +385,7 @@ func in(namespace, name string, rv int) partial {
 func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	i := informerOf(part{newWorld()}, Options{Namespaces: []string{"a", "b"}})
 	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
-		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []object.Head{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), Anew: anew}
+		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []object.Head{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), NewHistory: anew}
 	}
 	i.core.(*core).handleDeltas([]deltafifo.Delta{list("a", 100, false), list("b", 90, false)})
 	require.Equal(t, "90", i.Cache().RV())
@@ -412,7 +412,7 @@ func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T
 		i.core.(*core).handleDeltas([]deltafifo.Delta{
 			{Type: deltafifo.Added, Key: object.Key{Namespace: "a", Name: "x"}, Object: in("a", "x", 5), RV: "5"},
 			{Type: deltafifo.Replaced, Items: []object.Head{in("a", "x", 5)}, RV: "7"},
-			{Type: deltafifo.Replaced, Key: object.Key{Namespace: "a"}, Items: []object.Head{in("a", "x", 5)}, RV: "8", Anew: true},
+			{Type: deltafifo.Replaced, Key: object.Key{Namespace: "a"}, Items: []object.Head{in("a", "x", 5)}, RV: "8", NewHistory: true},
 		})
 		synctest.Wait()
 		require.Equal(t, []string{"add x"}, heard)

@@ -86,7 +86,7 @@ func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 		}
 		var packed []deltafifo.Delta
 		for _, d := range deltas {
-			p := deltafifo.Delta{Type: d.Type, Late: d.Late, Anew: d.Anew, Key: d.Key, Object: pack(d.Object), RV: d.RV}
+			p := deltafifo.Delta{Type: d.Type, Late: d.Late, NewHistory: d.NewHistory, Key: d.Key, Object: pack(d.Object), RV: d.RV}
 			for _, item := range d.Items {
 				p.Items = append(p.Items, pack(item))
 			}
@@ -282,7 +282,7 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 		if random.IntN(4) > 0 { // not so often
 			return deltafifo.Delta{Type: deltafifo.Bookmark, RV: strconv.Itoa(rv)}
 		}
-		d.Anew = random.IntN(3) == 0
+		d.NewHistory = random.IntN(3) == 0
 		have := map[object.Key]bool{}
 		for range random.IntN(8) {
 			if p := pod(); !have[object.KeyOf(p)] {

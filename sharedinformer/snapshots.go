@@ -202,12 +202,12 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	}
 }
 
-// noteList is called when a whole set has come from a feed. Anew means that the history may have
-// gone back, and the file be of the other one; again, that there was a set before, so that it has.
+// noteList is called when a whole set has come from a feed. newHistory means that the history may
+// have gone back, and the file be of the other one; again, that there was a set before, so that it has.
 // It is called under join.
-func (s *snapshots) noteList(f *feed, anew, again bool) {
+func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	resumed := f.reflector.Status().Resumed
-	if anew && !resumed {
+	if newHistory && !resumed {
 		s.invalidate(f, again)
 	}
 	if !resumed {

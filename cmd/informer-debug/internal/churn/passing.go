@@ -35,8 +35,8 @@ type nowhere struct{}
 func (nowhere) Add(deltafifo.Delta)               {}
 func (nowhere) WaitForRoom(context.Context) error { return nil }
 
-// AnewWaits implements reflector.Queue: nothing waits.
-func (nowhere) AnewWaits(string) bool { return false }
+// NewHistoryQueued implements reflector.Queue: nothing waits.
+func (nowhere) NewHistoryQueued(string) bool { return false }
 
 // Describe implements source.ListerWatcher.
 func (p *passing) Describe() source.Description { return source.Description{Name: p.at.String()} }
