@@ -275,7 +275,7 @@ func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 	require.Equal(t, object.Key{Name: "odd"}, r.Status().Failure.Key)
 }
 
-func TestWhatIsNotNewForSureIsQueuedAsLate(t *testing.T) {
+func TestAnOldVersionIsQueuedAsLate(t *testing.T) {
 	s := &script{
 		lists: []answer{{rv: "5"}},
 		watches: []answer{{block: true, events: []wire.Event[object.Head]{

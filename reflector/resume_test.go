@@ -21,7 +21,7 @@ import (
 )
 
 // What a reflector makes of the state a@5 b@7 c@9, which is complete up to 10.
-func TestAnEarlierState(t *testing.T) {
+func TestResume(t *testing.T) {
 	type events = []wire.Event[object.Head]
 	at := func(rv string, items ...object.Head) []answer { return []answer{{rv: rv, items: items}} }
 	counted := func(rv string, left int64, items ...object.Head) []answer {
@@ -181,7 +181,7 @@ func TestAnEarlierState(t *testing.T) {
 	}
 }
 
-func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
+func TestResumeOfAnotherCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		errs   []error
 		queued string
@@ -210,7 +210,7 @@ func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
 }
 
 // Whatever happens to it, the reflector lists in the end.
-func TestAnEarlierStateThatPanics(t *testing.T) {
+func TestResumeThatPanics(t *testing.T) {
 	s := &script{lists: []answer{{rv: "10"}, {rv: "10"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
 	queued, r := playFrom(t, s, Options{}, &SavedState{RV: "10", Confirm: func(context.Context) error { panic("no") }})
 	require.Equal(t, []string{"replaced @20"}, queued)

@@ -143,7 +143,7 @@ func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
 }
 
 // Servers that send no bookmarks are asked for one item, and left alone.
-func TestAMuteWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
+func TestASilentWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
 			lists:   []answer{{rv: "100", items: []object.Head{obj("a", 90), obj("b", 91)}}, {err: context.DeadlineExceeded}},

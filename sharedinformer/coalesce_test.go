@@ -15,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 )
 
 type partial = *metav1.PartialObjectMetadata
@@ -211,4 +213,51 @@ func TestL09_ACoalescingHandlerHoldsNoLog(t *testing.T) {
 			require.LessOrEqual(t, held, 3, "early %v: states that are held of 100", early)
 		})
 	}
+}
+
+// A handler with the policy Coalesce that hangs in a call must not keep alive
+// the states that it will never be told of.
+func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
+	i := New[partial](quiet{}, Options{Initial: reflector.List})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- i.Run(ctx) }()
+	require.NoError(t, i.WaitForSync(ctx))
+
+	called, release := make(chan struct{}), make(chan struct{})
+	first := true
+	i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error {
+		if first {
+			first = false
+			close(called)
+			<-release
+		}
+		return nil
+	}), HandlerOptions{Lag: Coalesce})
+
+	const changes = 20
+	var states []weak.Pointer[metav1.PartialObjectMetadata]
+	for n := range changes {
+		o := thing("a", 1, n+2)
+		states = append(states, weak.Make(o))
+		i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+		require.NoError(t, i.WaitForRV(ctx, strconv.Itoa(n+2)))
+		if n == 0 {
+			<-called
+		}
+	}
+	runtime.GC()
+	runtime.GC()
+	held := 0
+	for _, s := range states {
+		if s.Value() != nil {
+			held++
+		}
+	}
+	// What the handler has in hand, the old and new state of its one pending
+	// entry, and what the cache and the end of the log hold.
+	require.LessOrEqual(t, held, 5, "of %d states", changes)
+	close(release)
+	cancel()
+	require.NoError(t, <-ended)
 }

@@ -6,7 +6,9 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -24,6 +26,49 @@ func TestAHeadHandlerWithoutOld(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, Update, last.Type)
 			require.Nil(t, last.Old, store)
+		})
+	}
+}
+
+// A handler that changes what a head says is found out, though no object is opened. What
+// siblings have in common is reported once.
+func TestL16_ChangedHeadIsReported(t *testing.T) {
+	for name, change := range map[string]func(object.Head){
+		".Labels[app]":                func(o object.Head) { o.GetLabels()["app"] = "mine" },
+		".OwnerReferences[0].Name":    func(o object.Head) { o.GetOwnerReferences()[0].Name = "mine" },
+		".DeletionTimestamp.Time.ext": func(o object.Head) { o.GetDeletionTimestamp().Time = o.GetDeletionTimestamp().Add(1e9) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, of Store) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTwin(t, of)
+					w.AddHeadHandler(HandlerFunc[object.Head](func(_ context.Context, e Event[object.Head]) error {
+						if e.Object.GetName() == "1" {
+							change(e.Object)
+						}
+						return nil
+					}), HandlerOptions{Name: "culprit"})
+					ctx, cancel := context.WithCancel(t.Context())
+					ended := make(chan error, 1)
+					go func() { ended <- w.Run(ctx) }()
+					synctest.Wait()
+					for n := range 3 {
+						p := podOf(n, 2)
+						p.Labels = map[string]string{"app": "web"}
+						p.OwnerReferences = []metav1.OwnerReference{{Name: "set"}}
+						p.DeletionTimestamp = new(metav1.Unix(5, 0))
+						w.apply([]deltafifo.Delta{{Type: deltafifo.Added, Key: object.KeyOf(p), Object: p}})
+						synctest.Wait()
+					}
+					f := w.Status().Failure
+					cancel()
+					require.NoError(t, <-ended)
+					require.NotNil(t, f)
+					require.ErrorContains(t, f, "*v1.Pod in the cache was changed at")
+					require.ErrorContains(t, f, name)
+					require.Contains(t, f.Handler, "culprit")
+				})
+			})
 		})
 	}
 }

@@ -373,7 +373,7 @@ func heap() int {
 }
 
 // A list in which all has changed holds no more in the middle than the new objects.
-func TestAListHoldsNoLoansOfWhatHasChanged(t *testing.T) {
+func TestAListKeepsNoKnownObjectThatHasChanged(t *testing.T) {
 	const many = 20_000
 	packer := wire.NewPacker(nil)
 	var old listing[*corev1.Pod]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"runtime"
 	"strconv"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -195,7 +198,7 @@ func TestL22_AStopThatWaitsForAHandlerIsLogged(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "a handler blocks"))
-		require.Contains(t, log.String(), "trouble_test.go")
+		require.Contains(t, log.String(), "failures_test.go")
 		close(let)
 		require.NoError(t, wait())
 	})
@@ -343,4 +346,33 @@ func TestL22_AWaitSaysAtOnceThatOptionsContradict(t *testing.T) {
 			require.Equal(t, began, time.Now())
 		})
 	}
+}
+
+// shallow is an object that cannot be copied.
+type shallow struct{ *metav1.PartialObjectMetadata }
+
+func (*shallow) DeepCopyObject() apiruntime.Object { return nil }
+
+type shallows struct{}
+
+func (shallows) Describe() source.Description { return source.Description{} }
+
+func (shallows) List(context.Context, source.Request) source.List[object.Head] {
+	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(object.Head, error) bool) {
+		yield(&shallow{thing("x", 1, 4)}, nil)
+	}}
+}
+
+func (shallows) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	return nil, errors.New("not asked")
+}
+
+// Nor does an object whose methods panic end the process.
+func TestAnObjectThatPanicsEndsTheRun(t *testing.T) {
+	i := New[*shallow](shallows{}, Options{Initial: reflector.List, DetectMutations: time.Hour})
+	err := i.Run(t.Context())
+	require.ErrorContains(t, err, "a method of an object panicked: interface conversion")
+	require.NotContains(t, err.Error(), "Goexit")
+	require.ErrorIs(t, i.Run(t.Context()), err)
+	require.ErrorIs(t, i.Status().Failure, err)
 }
