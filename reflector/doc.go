@@ -33,6 +33,12 @@
 // has a list replace the next watch if something that was queued is lost or if objects came to be owned.
 // polling.go does so if watches fail for too long.
 //
+// # Consumers
+//
+// The consumer of the queue reports back: Settle whether a late change was news, Relist that something
+// was lost or that objects came to be owned, Reconnect that the watch is deaf, RetryNow that the cause of
+// a failure is gone. Resume gives the first run the state that an earlier process saved.
+//
 // # Guarantees
 //
 // When the failures have ended, the queue has been told exactly the difference

@@ -105,8 +105,8 @@ func olderThan(rv string, have object.Head) bool {
 	return err == nil && order < 0
 }
 
-// takesLate reports whether a late delta is news: later than what is cached under its key,
-// or about an object that is not known to have gone.
+// takesLate reports whether a late delta is news: later than the cached object of its key,
+// or about an object that no tombstone covers.
 func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	have, cached := w.Get(d.Key)
 	taken := d.Type != deltafifo.Deleted

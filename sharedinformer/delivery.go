@@ -218,7 +218,7 @@ func (d *delivery) step(ctx context.Context) bool {
 	return true
 }
 
-// nextEvent returns the next event of what the mailbox gave out. The last one is taken
+// nextEvent returns the next of the events that the mailbox returned. The last one is taken
 // without holding the others.
 func (d *delivery) nextEvent() *event {
 	e := &d.events[0]

@@ -63,7 +63,8 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 	return copied, nil
 }
 
-// OpenEvent returns an event of heads with the objects themselves. It fails as Open does.
+// OpenEvent returns an event of heads with the objects themselves, for handlers of heads that need
+// the objects of some events. It fails as Open does.
 func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 	told := eventWithoutObjects[T](e)
 	var err error

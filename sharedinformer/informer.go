@@ -241,11 +241,13 @@ func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
 // Selects reports whether the cache is to have o, as the server has it, by its
 // namespace, its labels and its name. What only the server can judge, such as a
-// selector of other fields, counts as selected.
+// selector of other fields, counts as selected. Ask it before you wait for a write to reach the
+// cache: one that is not selected never does.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
 // Watches reports whether the cache is to have the objects of a namespace. Those
-// of kinds without namespaces have an empty one, which is always watched.
+// of kinds without namespaces have an empty one, which is always watched. If it returns false, an
+// object that the cache lacks may exist.
 func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(namespace) }
 
 // Scope returns Options.Shard.

@@ -52,8 +52,8 @@ func (i *core) SetNamespaces(namespaces []string) error {
 }
 
 // scopeFlapWindow is for how long after a kind has turned out to have namespaces a source is not
-// believed that says it has none. A source that says so meanwhile goes by what it remembers,
-// as a rule. It is an error then, and the feed tries again as after any other. Without
+// believed that says it has none. A source that says so meanwhile usually goes by
+// a memory of its own. It is an error then, and the feed tries again as after any other. Without
 // that, a list of everything and the refusal of a namespace would call each other up as
 // fast as the server answers.
 const scopeFlapWindow = time.Minute

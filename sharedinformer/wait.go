@@ -205,7 +205,7 @@ func (b *patienceTimer) expired() bool {
 	return false
 }
 
-// statusFor returns the status of what reads a namespace, or else of the whole, and
+// statusFor returns the status of the reflector of a namespace, or of all namespaces, and
 // whether the cache has its initial list.
 func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
 	if namespace != metav1.NamespaceAll {
