@@ -270,7 +270,7 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		r.put(podIn("shop", "shop-3"))
 		require.NoError(r, <-waited) // L14
 		require.Equal(r, []string{"add shop-3"}, h.heard())
-		err = i.WaitForRV(r.ctx, "1", "mail")
+		err = i.WaitForRV(r.ctx, "1", "shop", "mail")
 		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 		require.Contains(r, err.Error(), "pods in namespace mail: list: forbidden: ")
 		require.NotContains(r, err.Error(), "bank")
