@@ -71,7 +71,7 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	case deltafifo.Trim:
 		a.applyTrim(w, d)
 	case deltafifo.Drop:
-		w.Drop(d.Part.Drop, func(c indexer.Change) { a.addEvent(d, event{Type: Delete, Object: c.Old, Moved: true}) })
+		w.Drop(d.Part.Drop, func(c indexer.Change) { a.addMove(d, c.Old, c.Old.GetResourceVersion()) })
 	case deltafifo.Bookmark: // its RV is the batch's
 		a.informer.recordBookmark(d.RV)
 	}
@@ -86,15 +86,12 @@ func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.V
 	}
 	w.Delete(d.Key)
 	e := event{Type: Delete, Object: have}
-	switch ended := deleted || have.GetUID() != now.UID; {
-	case ended:
+	if deleted || have.GetUID() != now.UID {
 		e.FinalStateUnknown = true
 		a.informer.tombstones.add(have, neverReturns)
-	case a.terms == nil: // it may come back
-		e.FinalStateUnknown = true
+	} else { // it may come back
+		e.Moved, e.FinalStateUnknown = a.terms != nil, a.terms == nil
 		a.informer.tombstones.add(have, now.RV)
-	default:
-		e.Moved = true
 	}
 	a.addEvent(d, e)
 }
@@ -175,9 +172,13 @@ func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 
 // addChange adds the events of a change, which a list may have found.
 func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
+	if !c.Exists && a.terms != nil {
+		if rv, moved := a.list.Moved(c.Old); moved {
+			a.addMove(d, c.Old, rv)
+			return
+		}
+	}
 	switch {
-	case !c.Exists && a.terms != nil && a.list.Moved(c.Old):
-		a.addEvent(d, event{Type: Delete, Object: c.Old, Moved: true})
 	case !c.Exists:
 		a.informer.tombstones.add(c.Old, d.RV)
 		a.addEvent(d, event{Type: Delete, Object: c.Old, FinalStateUnknown: true})
@@ -191,6 +192,13 @@ func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	default:
 		a.addEvent(d, event{Type: Update, Old: c.Old, Object: c.New})
 	}
+}
+
+// addMove adds the event of an object that was another process's at a version. It may come back after
+// that.
+func (a *applier) addMove(d *deltafifo.Delta, o object.Head, rv string) {
+	a.informer.tombstones.add(o, rv)
+	a.addEvent(d, event{Type: Delete, Object: o, Moved: true})
 }
 
 // ofInitialList reports whether an object that d brings belongs to the initial list. A change does

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
@@ -169,5 +170,88 @@ func TestS04_AnUnusableCacheHoldsNothing(t *testing.T) {
 		w.change(rand.New(rand.NewPCG(1, 1)))
 		require.ErrorContains(t, wait(), "Goexit")
 		require.False(t, i.Holds(1))
+	})
+}
+
+// teamed is a state of one object whose slot is that of a label.
+func teamed(team, rv string) partial {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "a", Name: "x", UID: "u1", ResourceVersion: rv, Labels: map[string]string{"team": team},
+	}}
+}
+
+// teams returns the values of a label whose slots are the first and the second of two.
+func teams() (ours, others string) {
+	for _, team := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		if shard.SlotOf(shard.ByLabel("team").Hash(teamed(team, "1")), 2) == 0 {
+			ours = team
+		} else {
+			others = team
+		}
+	}
+	return ours, others
+}
+
+// A server that sends an old event again does not bring back an object that a label took away.
+func TestS05_AnOldEventBringsBackNothingThatHasMoved(t *testing.T) {
+	ours, others := teams()
+	for name, leave := range map[string]deltafifo.Delta{
+		"by a change": {Type: deltafifo.Updated, Object: teamed(others, "30")},
+		"passed by":   {Type: deltafifo.Passed, Part: &deltafifo.Part{Away: []object.Version{object.VersionOf(teamed(others, "30")).Clone()}}},
+		"in a list":   {Type: deltafifo.Replaced, Part: &deltafifo.Part{Gains: 2, Away: []object.Version{object.VersionOf(teamed(others, "30")).Clone()}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				share := &given{owned: shard.NewSlots(2, 0), changed: make(chan struct{})}
+				i := New[partial](part{newWorld()}, Options{Initial: reflector.List, Shard: shard.Scope{Key: shard.ByLabel("team"), Share: share}})
+				defer runFor(t, i)()
+				require.NoError(t, i.WaitForSync(t.Context()))
+				key := object.Key{Namespace: "a", Name: "x"}
+				tell := func(d deltafifo.Delta) {
+					if d.Type != deltafifo.Replaced {
+						d.Key = key
+					}
+					i.core.(*core).queue.Add(d)
+					synctest.Wait()
+				}
+				old := deltafifo.Delta{Type: deltafifo.Updated, Object: teamed(ours, "20")}
+				tell(old)
+				require.Equal(t, 1, i.Cache().Len())
+				leave.RV = "30"
+				tell(leave)
+				require.Zero(t, i.Cache().Len())
+				old.Late = true
+				tell(old)
+				require.Zero(t, i.Cache().Len(), "it is another process's at 30")
+				tell(deltafifo.Delta{Type: deltafifo.Updated, Object: teamed(ours, "40"), RV: "40"})
+				require.Equal(t, 1, i.Cache().Len(), "it is ours again")
+			})
+		})
+	}
+}
+
+// Nor does it bring back one that was dropped with its slot, and deleted while that was another process's.
+func TestS04_AnOldEventBringsBackNothingThatWasDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var old partial
+		w.put("a", "x", func(o partial) { old = o })
+		share := &given{owned: shard.AllSlots(1), changed: make(chan struct{})}
+		i := informerOf(part{w}, Options{Shard: shard.Scope{Key: shard.ByUID(), Share: share}})
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.Equal(t, 1, i.Cache().Len())
+		share.set(shard.NewSlots(1))
+		synctest.Wait()
+		require.Zero(t, i.Cache().Len())
+		w.mu.Lock()
+		clear(w.objects)
+		w.mu.Unlock()
+		share.set(shard.AllSlots(1))
+		synctest.Wait()
+		require.True(t, i.Holds(0))
+		i.core.(*core).queue.Add(deltafifo.Delta{Type: deltafifo.Updated, Key: object.KeyOf(old), Object: old, Late: true})
+		synctest.Wait()
+		require.Zero(t, i.Cache().Len(), "another process deleted it")
 	})
 }

@@ -12,8 +12,8 @@ import (
 // list began, and it tells nothing of those.
 type List struct {
 	terms *Terms
-	gains uint64                // before the list
-	away  map[identity]struct{} // objects that it showed and that are not owned
+	gains uint64              // before the list
+	away  map[identity]string // the versions of objects that it showed and that are not owned
 }
 
 type identity struct {
@@ -23,9 +23,9 @@ type identity struct {
 
 // List returns a list that began after some gains and has shown objects that are not owned.
 func (t *Terms) List(gains uint64, away []object.Version) *List {
-	l := &List{t, gains, make(map[identity]struct{}, len(away))}
+	l := &List{t, gains, make(map[identity]string, len(away))}
 	for _, v := range away {
-		l.away[identity{v.Key, v.UID}] = struct{}{}
+		l.away[identity{v.Key, v.UID}] = v.RV
 	}
 	return l
 }
@@ -43,14 +43,17 @@ func (l *List) Owned(items []object.Head) []object.Head {
 		if l.tells(o) {
 			return false
 		}
-		l.away[identity{object.KeyOf(o), o.GetUID()}] = struct{}{}
+		l.away[identity{object.KeyOf(o), o.GetUID()}] = o.GetResourceVersion()
 		return true
 	})
 }
 
 // Moved reports whether an object that the list lacks has moved, and was not deleted as far as the
-// list tells.
-func (l *List) Moved(o object.Head) bool {
-	_, away := l.away[identity{object.KeyOf(o), o.GetUID()}]
-	return away || !l.tells(o)
+// list tells, and a version at which it was away, or that of the object itself if none is known.
+func (l *List) Moved(o object.Head) (rv string, moved bool) {
+	rv, away := l.away[identity{object.KeyOf(o), o.GetUID()}]
+	if !away {
+		rv = o.GetResourceVersion()
+	}
+	return rv, away || !l.tells(o)
 }
