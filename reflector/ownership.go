@@ -1,6 +1,8 @@
 package reflector
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -30,6 +32,7 @@ type owned struct {
 	began  uint64 // the gains before the attempt in progress
 	listed uint64 // the gains before the last list that is queued
 	away   func() []object.Version
+	ended  map[object.Version]bool // objects, without their RV, that were deleted while owned, in the streaming list of the attempt
 }
 
 // gains is the count of gains now; 0 where all objects are reflected.
@@ -52,7 +55,7 @@ func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request 
 		req.Known = r.resuming.indexKnown()
 	}
 	if r.opts.Ownership != nil {
-		r.owned.away = r.opts.Ownership.Select(&req, lists)
+		r.owned.away, r.owned.ended = r.opts.Ownership.Select(&req, lists), map[object.Version]bool{}
 	}
 	return req
 }
@@ -65,9 +68,20 @@ func (r *Reflector) deltaPart() *deltafifo.Part {
 	}
 	p := &deltafifo.Part{Gains: r.owned.began}
 	if r.owned.away != nil {
-		p.Away = r.owned.away()
+		p.Away = slices.DeleteFunc(r.owned.away(), func(v object.Version) bool {
+			return r.owned.ended[object.Version{Key: v.Key, UID: v.UID}]
+		})
 	}
 	return p
+}
+
+// noteGathered takes note of an event of a streaming list. An object that was away and has come back may be deleted
+// before the end of the list, which is no move then.
+func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
+	if r.owned.away != nil && e.Type == watch.Deleted && e.Passed == nil {
+		v := object.VersionOf(e.Object).Clone()
+		r.owned.ended[object.Version{Key: v.Key, UID: v.UID}] = true
+	}
 }
 
 // queuePassed queues that an object has changed that is not wanted. Its RV counts as seen then.

@@ -154,6 +154,7 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 			}
 			continue
 		}
+		r.noteGathered(e)
 		whole, fail := set.add(e)
 		switch {
 		case fail != nil:

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
@@ -254,4 +256,68 @@ func TestS04_AnOldEventBringsBackNothingThatWasDropped(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, i.Cache().Len(), "another process deleted it")
 	})
+}
+
+// streams is a source whose watches tell one series of events each, and then that their version has expired.
+type streams [][]wire.Event[object.Head]
+
+func (*streams) Describe() source.Description { return source.Description{Name: "things"} }
+
+func (*streams) List(context.Context, source.Request) source.List[object.Head] {
+	panic("nobody lists")
+}
+
+func (s *streams) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	events, last := (*s)[0], len(*s) == 1
+	*s = (*s)[1:]
+	return func(yield func(wire.Event[object.Head], error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if last {
+			<-ctx.Done()
+		}
+		yield(wire.Event[object.Head]{}, apierrors.NewResourceExpired("it is over"))
+	}, nil
+}
+
+// While a streaming list is read, an object comes back and is deleted: that is no move.
+func TestS03_AnObjectThatCameBackInAStreamingListIsDeleted(t *testing.T) {
+	ours, others := teams()
+	end := func(rv string) wire.Event[object.Head] {
+		return wire.Event[object.Head]{Type: watch.Bookmark, Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: rv, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}}}
+	}
+	event := func(typ watch.EventType, team, rv string) wire.Event[object.Head] {
+		return wire.Event[object.Head]{Type: typ, Object: teamed(team, rv)}
+	}
+	for name, c := range map[string]struct {
+		meanwhile []wire.Event[object.Head]
+		moved     bool
+	}{
+		"deleted here":  {[]wire.Event[object.Head]{event(watch.Added, others, "20"), event(watch.Modified, ours, "21"), event(watch.Deleted, ours, "22")}, false},
+		"deleted there": {[]wire.Event[object.Head]{event(watch.Added, others, "20"), event(watch.Deleted, others, "22")}, true},
+		"there":         {[]wire.Event[object.Head]{event(watch.Added, ours, "20"), event(watch.Modified, others, "21")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := &streams{{event(watch.Added, ours, "10"), end("11")}, append(c.meanwhile, end("23"))}
+				share := &given{owned: shard.NewSlots(2, 0), changed: make(chan struct{})}
+				i := New[partial](from, Options{Initial: reflector.WatchList, Shard: shard.Scope{Key: shard.ByLabel("team"), Share: share}})
+				var heard []string
+				i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+					heard = append(heard, fmt.Sprintf("%s moved=%t", e.Type, e.Moved))
+					return nil
+				}))
+				defer runFor(t, i)()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, "23", i.Cache().RV())
+				require.Equal(t, []string{"add moved=false", fmt.Sprintf("delete moved=%t", c.moved)}, heard)
+			})
+		})
+	}
 }
