@@ -40,6 +40,7 @@ type DeltaFIFO struct {
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	entries []Delta
+	busy    bool               // the consumer has not come back since it took a batch
 	oldest  time.Time          // when the first delta since the last batch was added
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
@@ -248,7 +249,7 @@ func (f *DeltaFIFO) TryPop() []Delta { return f.take(nil) }
 func (f *DeltaFIFO) take(reuse []Delta) []Delta {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.entries) == 0 {
+	if f.busy = len(f.entries) > 0; !f.busy {
 		return nil
 	}
 	if f.holes > 0 {
@@ -269,6 +270,13 @@ func (f *DeltaFIFO) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.entries) - f.holes
+}
+
+// Idle reports whether nothing waits, and the consumer has come back for more than the batch that it took.
+func (f *DeltaFIFO) Idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.entries) == 0 && !f.busy
 }
 
 // Merged counts the deltas that compaction folded into later ones, and the lists that later

@@ -322,3 +322,15 @@ func TestL31_FoldingMakesNoQueueYounger(t *testing.T) {
 		})
 	}
 }
+
+// A batch that was taken is in hand until the consumer asks for the next.
+func TestIdle(t *testing.T) {
+	f := New(Options{})
+	require.True(t, f.Idle())
+	f.Add(Delta{Type: Sync})
+	require.False(t, f.Idle())
+	require.Len(t, f.TryPop(), 1)
+	require.False(t, f.Idle(), "it is being applied")
+	require.Nil(t, f.TryPop())
+	require.True(t, f.Idle())
+}

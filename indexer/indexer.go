@@ -211,6 +211,16 @@ func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	return x.get(key)
 }
 
+// Absent reports whether nothing is under key. It does not wait, and is false while a Write is in progress.
+func (x *Indexer) Absent(key object.Key) bool {
+	if !x.mu.TryRLock() {
+		return false
+	}
+	defer x.mu.RUnlock()
+	_, cached := x.get(key)
+	return !cached
+}
+
 // get is called under x.mu.
 func (x *Indexer) get(key object.Key) (object.Head, bool) {
 	if e, ok := x.objects[key]; ok {

@@ -68,11 +68,13 @@ func (i *core) callShare(do func()) error {
 
 // mayHave reports whether the cache has an object, or may come to have it by what is queued.
 func (i *core) mayHave(v object.Version) bool {
-	if i.queue.Len() > 0 || i.batches.Load()%2 == 1 {
+	if !i.queue.Idle() {
 		return true
 	}
-	have, cached := i.cache.Peek(v.Key)
-	return cached && have.GetUID() == v.UID
+	if have, cached := i.cache.Peek(v.Key); cached {
+		return have.GetUID() == v.UID
+	}
+	return !i.cache.Absent(v.Key) // an index may be made just now
 }
 
 // Scope returns what the informer has of its objects.

@@ -321,3 +321,35 @@ func TestS03_AnObjectThatCameBackInAStreamingListIsDeleted(t *testing.T) {
 		})
 	}
 }
+
+// A list shows that an object is another process's now. It is told as moved, and so it must be known that
+// the cache may have it: also while nobody may look, and while a batch is taken that is not applied.
+func TestS03_WhatTheCacheMayHave(t *testing.T) {
+	ours, others := teams()
+	share := &given{owned: shard.NewSlots(2, 0), changed: make(chan struct{})}
+	i := informerOf(part{newWorld()}, Options{Shard: shard.Scope{Key: shard.ByLabel("team"), Share: share}})
+	defer runFor(t, i)()
+	require.NoError(t, i.WaitForSync(t.Context()))
+	c, now := i.core.(*core), object.VersionOf(teamed(others, "30"))
+	idle := func() bool { return !c.mayHave(object.Version{Key: object.Key{Name: "nobody"}}) }
+	require.Eventually(t, idle, time.Minute, time.Millisecond)
+	require.False(t, c.mayHave(now))
+
+	c.join.Lock()
+	c.queue.Add(deltafifo.Delta{Type: deltafifo.Added, Key: now.Key, Object: teamed(ours, "20"), RV: "20"})
+	for c.queue.Len() > 0 {
+		runtime.Gosched()
+	}
+	may := c.mayHave(now)
+	c.join.Unlock()
+	require.True(t, may, "it is about to be cached")
+	require.Eventually(t, func() bool { return i.Cache().Len() == 1 && idle() }, time.Minute, time.Millisecond)
+
+	require.True(t, c.mayHave(now), "it is cached")
+	may = false
+	AddIndex(i, "slow", func(partial) []string {
+		may = c.mayHave(now)
+		return nil
+	})
+	require.True(t, may, "it is cached, and nobody may look")
+}
