@@ -182,7 +182,9 @@ func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure
 	case next != Watching || lost == nil && !r.gained():
 		return next, fail
 	case lost == nil:
-		_ = r.relistLimiter.Wait(ctx) // its error is that of ctx, which ends the run
+		if r.relistLimiter.Wait(ctx) != nil { // at once if the deadline of ctx is earlier
+			<-ctx.Done()
+		}
 	case fail == nil:
 		again := *lost // what is recorded is completed
 		fail = &again
