@@ -38,9 +38,8 @@ func (r *requests) requeue(req Request) {
 	r.queue.AddWith(workqueue.AddOptions{Priority: r.causes.priority(req)}, req)
 }
 
-// drop forgets a request, with its causes, its back-off and its failures.
-func (r *requests) drop(req Request) {
-	r.causes.take(req)
+// forget ends the back-off and the count of failures of a request.
+func (r *requests) forget(req Request) {
 	r.queue.Forget(req)
 	r.failures.end(req)
 }

@@ -59,7 +59,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	w := &slotWork{Work: in, key: req.Key}
 	for _, sub := range sources {
 		if of := sub.source.sharded; of != nil && sub.source.role == roleReconciled && sub.source.cluster == req.Cluster {
-			if _, has := of.find(req.Key); has {
+			if _, has := of.informer.Heads().Get(req.Key); has { // no key is called, whose panic would leave the slot entered
 				w.had = append(w.had, of.informer)
 			}
 		}
@@ -95,6 +95,13 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 // elsewhere drops a request that is another process's. If it becomes ours, the informer tells of
 // all that comes with its slot.
 func (s *session) elsewhere(req Request) {
-	s.drop(req)
+	s.causes.take(req)
+	s.slotLost(req)
+}
+
+// slotLost is elsewhere for a request whose slot was lost while it was reconciled. The reconcile has
+// taken its causes; those that came since are of its next one.
+func (s *session) slotLost(req Request) {
+	s.forget(req)
 	s.count.elsewhere.Add(1)
 }

@@ -401,3 +401,48 @@ func TestS01_WhatMovedAwayIsNotTakenForGone(t *testing.T) {
 		require.Equal(e, []string{"true", "true", "false", "false", "false"}, seen, "it is gone")
 	})
 }
+
+// A reconcile whose slot is lost takes nothing of what happened meanwhile along: the object was made anew in
+// a slot of ours, and deleted, and that is reconciled by nobody else.
+func TestL27_WhatHappensWhileASlotIsLost(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		const first, second = 3, 40
+		share := newSlotsOfOurs()
+		u := &userShare{Share: share}
+		var lose context.CancelCauseFunc
+		u.enter = func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+			ctx, leave, err := share.Enter(ctx, hash)
+			if err == nil {
+				ctx, lose = context.WithCancelCause(ctx)
+			}
+			return ctx, leave, err
+		}
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: u}}})
+		var seen []string
+		j := &journal{do: func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			token, _ := shard.TokenOf(ctx)
+			_, has := pods.Cache().Get(req.Key)
+			seen = append(seen, fmt.Sprintf("%d there: %t", token.Slot, has))
+			if len(seen) == 1 {
+				<-ctx.Done()
+				return controller.Result{}, ctx.Err()
+			}
+			return controller.Result{}, nil
+		}}
+		c := newController(e, j, controller.Options{}, controller.For(pods))
+		controllertest.Put(e, podOf("a", first))
+		e.Start(c)
+		for _, step := range []func(){
+			func() { controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"}) },
+			func() { controllertest.Put(e, podOf("a", second)) },
+			func() { controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"}) },
+		} {
+			step()
+			e.Settle(time.Second)
+		}
+		share.lose(first)
+		lose(shard.ErrLost)
+		e.Settle(time.Hour)
+		require.Equal(e, []string{"3 there: true", "40 there: false"}, seen)
+	})
+}

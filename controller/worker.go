@@ -104,11 +104,10 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	case err != nil && s.ended(err):
 		return // it is nothing of the request's
 	case err != nil && sharding.Over(a.Context):
-		s.elsewhere(req) // who has it now begins anew
+		s.slotLost(req) // the process that has it now begins anew
 	case IsTerminal(err):
 		s.failed(a, err)
-		s.queue.Forget(req)
-		s.failures.end(req)
+		s.forget(req)
 	case err != nil:
 		s.failed(a, err)
 		s.failures.add(req, a.number)
@@ -116,8 +115,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		s.enqueue(req, Failed, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.RequeueAfter > 0:
 		s.count.delays.Add(1)
-		s.failures.end(req)
-		s.queue.Forget(req)
+		s.forget(req)
 		again.After = result.RequeueAfter
 		s.enqueue(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	case result.Requeue, result.RequeueAfter < 0:
@@ -127,8 +125,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		s.enqueue(req, Requeued, nil, req.Key, a.reasons.placement, a.reasons.urgent, again)
 	default:
 		s.count.successes.Add(1)
-		s.failures.end(req)
-		s.queue.Forget(req)
+		s.forget(req)
 	}
 }
 
