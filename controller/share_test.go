@@ -446,3 +446,32 @@ func TestL27_WhatHappensWhileASlotIsLost(t *testing.T) {
 		require.Equal(e, []string{"3 there: true", "40 there: false"}, seen)
 	})
 }
+
+// A slot that was entered is left, also if the key fails behind that.
+func TestS02_ASlotIsLeftWhereTheKeyFails(t *testing.T) {
+	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
+		var broken, entered atomic.Bool
+		key := shard.ByFunc("name", func(o object.Head) string {
+			if entered.Load() && broken.Load() {
+				panic("broken")
+			}
+			return o.GetName()
+		})
+		fine, hands := shard.Ordinal(0, 1), 0
+		u := &userShare{fine, func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+			ctx, leave, err := fine.Enter(ctx, hash)
+			hands++
+			entered.Store(true)
+			return ctx, func() { hands--; entered.Store(false); leave() }, err
+		}}
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Key: key, Share: u}}})
+		controllertest.Put(e, pod("a"))
+		broken.Store(true)
+		c := newController(e, &journal{}, controller.Options{Concurrency: 1}, controller.For(pods))
+		e.Start(c)
+		e.Settle(time.Minute)
+		broken.Store(false)
+		e.Settle(time.Hour)
+		require.Zero(e, hands, "the slot can never be handed over: %v", c.Status().Failure)
+	})
+}
