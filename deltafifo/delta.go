@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Type says what a Delta is about.
@@ -29,7 +30,7 @@ const (
 	Trim
 	// Passed tells of a change of an object that is not wanted, and may have been before.
 	Passed
-	// Drop asks the consumer to drop the objects for which Part.Drop reports true.
+	// Drop asks the consumer to drop the objects in Part.Lost. One that still waits takes in the next.
 	Drop
 )
 
@@ -82,10 +83,10 @@ type Delta struct {
 // Part is what a Delta says where a consumer wants a part of the set only, and which part
 // that is changes.
 type Part struct {
-	Gains uint64                 // of Replaced: how often objects had come to be wanted when the list began
-	Away  []object.Version       // of Replaced, objects that the list showed and that are not wanted; of Passed, the object
-	Gone  bool                   // of Passed: it was deleted
-	Drop  func(object.Head) bool // of Drop; it must not call the consumer
+	Gains uint64           // of Replaced: how often objects had come to be wanted when the list began
+	Away  []object.Version // of Replaced, objects that the list showed and that are not wanted; of Passed, the object
+	Gone  bool             // of Passed: it was deleted
+	Lost  shard.Slots      // of Drop
 }
 
 // Outdates reports whether a late delta tells of a later state than have, which the

@@ -45,6 +45,7 @@ type DeltaFIFO struct {
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
 	lists   map[string]int     // position in entries of the last list of each namespace
+	lost    *Part              // of the Drop that is queued; nil if none is
 	late    int                // late deltas that were added since the last batch
 	merged  uint64
 }
@@ -81,7 +82,7 @@ func (f *DeltaFIFO) Add(d Delta) {
 	if d.Late {
 		f.late++
 	}
-	if !f.compact || f.fold(&d) {
+	if !f.joined(&d) && (!f.compact || f.fold(&d)) {
 		if d.Type == Replaced {
 			f.supersede(&d)
 		}
@@ -117,6 +118,19 @@ func (f *DeltaFIFO) fold(d *Delta) bool {
 		}
 	}
 	f.newest[d.Key] = len(f.entries)
+	return true
+}
+
+// joined reports whether d is a Drop that one which waits has taken in: each goes through the whole cache.
+func (f *DeltaFIFO) joined(d *Delta) bool {
+	switch {
+	case d.Type != Drop:
+		return false
+	case f.lost == nil || f.lost.Lost.Total() != d.Part.Lost.Total():
+		f.lost = d.Part
+		return false
+	}
+	f.lost.Lost = f.lost.Lost.Union(d.Part.Lost)
 	return true
 }
 
@@ -252,6 +266,7 @@ func (f *DeltaFIFO) take(reuse []Delta) []Delta {
 	if f.busy = len(f.entries) > 0; !f.busy {
 		return nil
 	}
+	f.lost = nil
 	if f.holes > 0 {
 		f.close()
 	}

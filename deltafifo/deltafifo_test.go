@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 func delta(t Type, name, uid string, rv int) Delta {
@@ -333,4 +334,25 @@ func TestIdle(t *testing.T) {
 	require.False(t, f.Idle(), "it is being applied")
 	require.Nil(t, f.TryPop())
 	require.True(t, f.Idle())
+}
+
+// Slots that are lost one after the other, while the consumer is busy, are dropped in one go.
+func TestADropTakesInTheNext(t *testing.T) {
+	f := New(Options{})
+	lose := func(total, slot int) { f.Add(Delta{Type: Drop, Part: &Part{Lost: shard.NewSlots(total, slot)}}) }
+	for slot := range 3 {
+		lose(8, slot)
+		f.Add(delta(Added, "a", "1", slot))
+	}
+	lose(9, 1) // of another number of slots
+	lose(9, 2)
+	var lost []string
+	for _, d := range f.TryPop() {
+		if d.Type == Drop {
+			lost = append(lost, d.Part.Lost.String())
+		}
+	}
+	require.Equal(t, []string{"0-2", "1-2"}, lost)
+	lose(9, 3)
+	require.Len(t, f.TryPop(), 1, "what was taken is not changed")
 }

@@ -71,7 +71,8 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	case deltafifo.Trim:
 		a.applyTrim(w, d)
 	case deltafifo.Drop:
-		w.Drop(d.Part.Drop, func(c indexer.Change) { a.addMove(d, c.Old, c.Old.GetResourceVersion()) })
+		lost := func(o object.Head) bool { return d.Part.Lost.HasHash(a.informer.ownership.Key.Hash(o)) }
+		w.Drop(lost, func(c indexer.Change) { a.addMove(d, c.Old, c.Old.GetResourceVersion()) })
 	case deltafifo.Bookmark: // its RV is the batch's
 		a.informer.recordBookmark(d.RV)
 	}

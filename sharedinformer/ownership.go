@@ -21,8 +21,7 @@ func (i *core) followShard(by shard.Scope) {
 		CallShare:   i.callShare,
 		ShareFailed: func(err error) { i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Err: err}) },
 		Lost: func(slots shard.Slots) {
-			drop := func(o object.Head) bool { return slots.HasHash(by.Key.Hash(o)) }
-			i.queue.Add(deltafifo.Delta{Type: deltafifo.Drop, Part: &deltafifo.Part{Drop: drop}})
+			i.queue.Add(deltafifo.Delta{Type: deltafifo.Drop, Part: &deltafifo.Part{Lost: slots}})
 		},
 		Gained: func() {
 			for _, f := range i.feeds.all() {
