@@ -105,6 +105,7 @@ type sharded struct {
 	plain bool                      // the form has no namespaces
 	kinds map[schema.GroupKind]bool // that must hold a slot before work begins in it
 	waits sharding.Waits
+	reads sharding.Waits // of reads of other kinds, which go on while the slot is entered anew
 }
 
 // parted says why what is owned cannot have a scope; nil if it can.
@@ -143,7 +144,7 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case err == nil:
 	case errors.Is(err, sharding.ErrNotHeld):
-		return reconcile.Result{RequeueAfter: s.waits.Next(in.Token)}, nil
+		return reconcile.Result{RequeueAfter: s.reads.Next(in.Token)}, nil
 	case errors.Is(err, errElsewhere), sharding.Over(in.Context):
 		return reconcile.Result{}, nil // the process that has it now begins anew
 	}

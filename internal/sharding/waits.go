@@ -30,7 +30,7 @@ type wait struct {
 }
 
 // Next is how long a request waits until the caches are asked again: a quarter of the time
-// for which they have been asked in this term.
+// for which they have been asked in this term, since they held the slot last.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,6 +43,13 @@ func (w *Waits) Next(term shard.Token) time.Duration {
 		w.first[term.Slot] = first
 	}
 	return min(max(time.Since(first.asked)/4, Soon), Late)
+}
+
+// held forgets the wait for a slot.
+func (w *Waits) held(slot int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.first, slot)
 }
 
 // refused is Next for a request that may not enter a slot now, and 0 if the share does not have the

@@ -45,3 +45,22 @@ func TestOver(t *testing.T) {
 		require.Equal(t, want, Over(ctx))
 	}
 }
+
+// Caches that held a slot meanwhile, and do not now, as where a namespace is added, have been asked for no time.
+func TestWaitsBeginAnewWhereASlotWasHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w Waits
+		enter := func(held bool) time.Duration {
+			in, wait, err := w.Enter(t.Context(), shard.Ordinal(0, 1), 7, func(uint64) bool { return held })
+			require.NoError(t, err)
+			require.Equal(t, held, in != nil)
+			return wait
+		}
+		require.Equal(t, Soon, enter(false))
+		time.Sleep(time.Second)
+		require.Equal(t, time.Second/4, enter(false))
+		require.Zero(t, enter(true))
+		time.Sleep(time.Hour)
+		require.Equal(t, Soon, enter(false))
+	})
+}

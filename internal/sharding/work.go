@@ -50,6 +50,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 		return in, w.Next(in.Token), nil
 	}
 	entered = true
+	w.held(in.Token.Slot)
 	return in, 0, nil
 }
 
