@@ -305,10 +305,10 @@ func (f *Faults) fires(r *rule, c *call) bool {
 	return f.dice.of(fmt.Sprint(r.id, c.r.UserAgent(), c.verb, c.r.URL.Path)).Float64() < r.Probability
 }
 
-// dice draw what looks random. What is drawn depends on the seed, on the subject
+// dice draw what looks random. A draw depends on the seed, on the subject
 // that it is drawn for, and on how often that subject has been drawn for before:
 // not on what happens to others meanwhile, so that goroutines that run in
-// another order draw the same. Whoever has them guards them.
+// another order draw the same. Their owner guards them.
 type dice struct {
 	seed  uint64
 	kind  string

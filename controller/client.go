@@ -89,7 +89,7 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 	return NewClient(factory.InformerWith(f, of), resource)
 }
 
-// OwnedBy returns the client for what owner controls. What it creates, updates, applies
+// OwnedBy returns the client for the objects that owner controls. What it creates, updates, applies
 // or makes by CreateOrUpdate gets owner as its controller, as by
 // SetControllerReference with the scheme of the client: Owns finds it, and the garbage
 // collector deletes it when owner is gone. Where that cannot be, the write fails, with an

@@ -83,7 +83,7 @@ func movedAway(e sharedinformer.Event[object.Head]) bool {
 type slotWork struct {
 	*sharding.Work
 	key object.Key
-	had []*sharedinformer.Informer[object.Object] // of what is reconciled, that had it when the work began
+	had []*sharedinformer.Informer[object.Object] // of the reconciled kind, that had the object when the work began
 }
 
 // lacks is sharding.Work.Lacks for an object that an informer does not have. If the object was

@@ -69,7 +69,7 @@ type Delta struct {
 	Type       Type
 	Late       bool          // of Added, Updated and Deleted; see Outdates
 	NewHistory bool          // of Replaced: the server's history may have gone back, so that the same UID and version may have another content
-	Key        object.Key    // of Object, or of what passed; for Replaced and Bookmark the namespace that they are about, empty for all
+	Key        object.Key    // of Object, or of the object that passed; for Replaced and Bookmark the namespace that they are about, empty for all
 	Object     object.Head   // for Deleted, the last state that the server told
 	Items      []object.Head // for Replaced, the whole set in list order
 	RV         string        // the resource version that it brings the cache to

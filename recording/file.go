@@ -332,7 +332,7 @@ func (r *requestReader) wrap(err error) error {
 	return &Error{r.file.Path, r.file.blocks.at[r.number].offset, withoutPath(err)}
 }
 
-// What may end a recording, or be wrong with a file.
+// Errors of a recording, or of its file.
 var (
 	// ErrDamaged: the file is none that this package wrote, or was changed.
 	ErrDamaged = errors.New("the file is damaged")

@@ -65,7 +65,7 @@ func (i *core) callShare(do func()) error {
 	return i.callHook(name, nil, do)
 }
 
-// mayHave reports whether the cache has an object, or may come to have it by what is queued.
+// mayHave reports whether the cache has an object, or may come to have it by a queued delta.
 func (i *core) mayHave(v object.Version) bool {
 	if !i.queue.Idle() {
 		return true

@@ -265,11 +265,11 @@ func ignore(err, harmless error) error {
 	return err
 }
 
-// What may be wrong with a snapshot.
+// Errors of a snapshot.
 var (
 	// ErrDamaged: the file was cut off or changed, or is none that this package wrote.
 	ErrDamaged = errors.New("the file is damaged")
-	// ErrNotFile: what is there is no regular file, but a directory, a link, a pipe or a device.
+	// ErrNotFile: the path leads to no regular file, but a directory, a link, a pipe or a device.
 	ErrNotFile = errors.New("what is there is no regular file and has to be removed")
 	// ErrForeign: the file is of other objects than those that are wanted.
 	ErrForeign = errors.New("the file is of something else")

@@ -16,8 +16,8 @@ import (
 // the cache never takes for gone what another process has.
 type work struct {
 	*sharding.Work
-	kind schema.GroupKind // of what is reconciled
-	key  client.ObjectKey // of what is reconciled
+	kind schema.GroupKind // of the reconciled object
+	key  client.ObjectKey // of the reconciled object
 }
 
 type workKey struct{}

@@ -17,7 +17,7 @@ import (
 //
 // Each change by which slots come is a gain. The cache holds a slot when a list that began after
 // the gain of its term has been applied. Until then it may have objects of the slot that are older
-// than what the owner before wrote (S04).
+// than the writes of the owner before (S04).
 type Ownership struct {
 	shard.Scope
 	hooks  Hooks

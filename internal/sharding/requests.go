@@ -12,7 +12,7 @@ import (
 
 // Requests is the reflector.Ownership of one reflector of an informer. It asks the server for the
 // objects that are owned, and notes whether it gets those: with each request anew, since another
-// server may answer. Whatever the server does, other objects are left out here.
+// server may answer. If the server sends other objects too, they are left out here.
 type Requests struct {
 	*Ownership
 
