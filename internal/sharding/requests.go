@@ -54,10 +54,13 @@ func (r *Requests) Select(req *source.Request, lists bool) (away func() []object
 		}
 		return false
 	}
+	if !lists {
+		return nil
+	}
 	return func() []object.Version {
 		mu.Lock()
 		defer mu.Unlock()
-		listed = true // what follows is no list
+		listed = true // later events are not of the list
 		return all
 	}
 }
