@@ -195,7 +195,7 @@ func see(e *controllertest.Env, store sharedinformer.Store, recorder *flight.Rec
 	require.Len(e, busiest.Keys, 5)
 	running, err := client.Goroutines(ctx)
 	require.NoError(e, err)
-	require.Contains(e, fmt.Sprint(running.Owners), "github.com/millrace-dev/millrace/controller.(*session).work 4}")
+	require.Contains(e, fmt.Sprint(running.Owners), "github.com/millrace-dev/millrace/controller.(*session).runWorker 4}")
 }
 
 // Nothing of Secrets comes out, and nothing of other objects unless it is allowed.
