@@ -47,7 +47,7 @@ type moment struct {
 
 // duration is how messages write times. How far a request had come, and when, is not recorded
 // as long as nothing was answered.
-var duration = regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9]+(\.[0-9]+)?s\b`)
+var duration = regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9]+(\.[0-9]+)?[mµ]?s\b`)
 
 // note notes a moment.
 func (o *observed) note(to *[]moment, of, format string, args ...any) {
