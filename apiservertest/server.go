@@ -337,7 +337,7 @@ type Options struct {
 	// the store.
 	Load *Load
 
-	// Logger is told of what the server cannot tell its clients, such as a
+	// Logger is told of problems that the server cannot tell its clients, such as a
 	// refused TLS handshake. Nil is silent.
 	Logger *slog.Logger
 }

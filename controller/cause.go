@@ -83,7 +83,7 @@ type reasons struct {
 	others    *[]Cause // the first too, where it is about another object
 	placement placement
 	typ       CauseType
-	urgent    bool // one of them goes before what only initial lists ask for
+	urgent    bool // one of them goes before requests of initial lists
 }
 
 // priority is that of the request in the queue.

@@ -124,7 +124,7 @@ func (c *core) notReady(state State, why []error) error {
 
 // counters are what a controller counts over all its runs.
 type counters struct {
-	successes, requeues, delays atomic.Uint64 // by what the reconciler asked for
+	successes, requeues, delays atomic.Uint64 // at the reconciler's request
 	errors, terminals           atomic.Uint64 // terminals count as errors too
 	panics, timeouts            atomic.Uint64 // both count as errors too
 	ownWrites                   ownwrites.Counts

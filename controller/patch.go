@@ -96,7 +96,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 
 // PatchStatus sends what change does to the status of o, and nothing where it
 // does nothing. change is called with a copy of o, which may come from the cache.
-// What differs elsewhere than in the status is not sent. It returns the object as
+// Differences outside of the status are not sent. It returns the object as
 // it is then; o itself if nothing was sent.
 //
 // It is a JSON merge patch (RFC 7386) of the status subresource without a

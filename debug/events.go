@@ -152,7 +152,7 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 type Timeline struct {
 	Key     object.Key
 	Entries []flight.Entry // the oldest first
-	Lost    uint64         // events that the recorder has had to forget, of whatever key
+	Lost    uint64         // events of all keys that the recorder has had to forget
 }
 
 func (p *Process) timeline(q query) (*Timeline, error) {
