@@ -45,11 +45,11 @@ func TestTheRecipesCompile(t *testing.T) {
 	}
 }
 
-// The lines that the README adds to the memcached example are there.
-func TestTheExampleSharesAsTheReadmeSays(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+// The lines that the cookbook adds to the memcached example are there.
+func TestTheExampleSharesAsTheCookbookSays(t *testing.T) {
+	cookbook, err := os.ReadFile(filepath.Join(root, "docs/cookbook.md"))
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(readme), "```diff\n")
+	_, after, found := strings.Cut(string(cookbook), "```diff\n")
 	require.True(t, found)
 	block, _, _ := strings.Cut(after, "```")
 	source := ""
