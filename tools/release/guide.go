@@ -46,7 +46,7 @@ func asScript(guide string) (string, error) {
 
 const endOfFile = "END_OF_FILE"
 
-// guide is the command of scripts.
+// guide is the command of scripts. In the guide, $MILLRACE is a clone of the repository.
 func guide(ts *testscript.TestScript, documents string, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: guide DOCUMENT FILE")
@@ -57,6 +57,7 @@ func guide(ts *testscript.TestScript, documents string, args []string) {
 	if err != nil {
 		ts.Fatalf("%s: %v", args[0], err)
 	}
+	ts.Setenv("MILLRACE", documents)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(script), 0o644))
 }
 
