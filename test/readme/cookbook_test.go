@@ -64,7 +64,7 @@ func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector
 	// only the metadata
 	meta := factory.InformerWith(f, factory.For[*metav1.PartialObjectMetadata]{Kind: gvk})
 
-	// a kind that may not be installed: it holds up nobody
+	// a kind that may not be installed: nothing waits for it
 	gadgets := factory.InformerWith(f, factory.For[*unstructured.Unstructured]{Kind: gvk, Optional: true})
 
 	// give an informer back: the last to do so stops it
@@ -159,7 +159,7 @@ func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod, manifest
 	pod, err = pods.Change(ctx, object.Key{Name: "web-0"}, func(p *corev1.Pod) error {
 		p.Finalizers = append(p.Finalizers, "example.com/f")
 		return nil
-	}, rest.ChangeOptions{Locked: true}) // a list is sent whole: nobody may have written it meanwhile
+	}, rest.ChangeOptions{Locked: true}) // a list is sent whole: fail if it was written in between
 
 	// objects of any kind, each through the resource of its own
 	for _, o := range manifest {

@@ -30,17 +30,22 @@ func TestTheReadmeShowsTheExample(t *testing.T) {
 	require.Equal(t, string(program), blocks[0])
 }
 
-// All others, and those of the cookbook and of the page on testing, are in cookbook_test.go.
+// All others, and those of the cookbook and of the pages on testing and porting, are in cookbook_test.go
+// and recipes_test.go.
 func TestTheRecipesCompile(t *testing.T) {
-	source, err := os.ReadFile("cookbook_test.go")
-	require.NoError(t, err)
-	compiled := statements(string(source))
+	compiled := ""
+	for _, file := range []string{"cookbook_test.go", "recipes_test.go"} {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		compiled += statements(string(source))
+	}
 	blocks := append(goBlocks(t, "docs/cookbook.md"), goBlocks(t, "README.md")[1:]...)
 	blocks = append(blocks, goBlocks(t, "docs/testing.md")...)
+	blocks = append(blocks, goBlocks(t, "docs/porting.md")[1:]...) // the first is of controller-runtime: see its adapter
 	require.Greater(t, len(blocks), 10)
 	for _, block := range blocks {
 		if !strings.Contains(compiled, statements(block)) {
-			t.Errorf("cookbook_test.go does not have this block line for line:\n%s", block)
+			t.Errorf("no file has this block line for line:\n%s", block)
 		}
 	}
 }

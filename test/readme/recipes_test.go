@@ -1,0 +1,166 @@
+package readme
+
+//lint:file-ignore SA4006 what a recipe returns is for its reader
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// More blocks of docs/cookbook.md, and the second of docs/porting.md: see cookbook_test.go.
+var _ = []any{labelling, referring, finalizing, mirror, securing, addGreeter}
+
+func labelling(pods *sharedinformer.Informer[*corev1.Pod], selector labels.Selector) {
+	// by label within a namespace
+	for p := range pods.Cache().Namespace("shop") {
+		if selector.Matches(labels.Set(p.Labels)) {
+			fmt.Println(p.Name)
+		}
+	}
+
+	// the same label again and again: an index finds its Pods without a scan
+	byApp := sharedinformer.AddIndex(pods, "app", func(p *corev1.Pod) []object.Key {
+		return []object.Key{{Namespace: p.Namespace, Name: p.Labels["app"]}}
+	})
+	for p := range byApp.Get(object.Key{Namespace: "shop", Name: "web"}) {
+		fmt.Println(p.Name)
+	}
+}
+
+func referring(m *manager.Manager) error {
+	// reconcile every Ingress again when a Secret changes that it names
+	ingresses := controller.ClientFor[*networkingv1.Ingress](m.Factory())
+	secrets := controller.ClientFor[*corev1.Secret](m.Factory())
+	bySecret := sharedinformer.AddIndex(ingresses.Informer(), "secret", func(i *networkingv1.Ingress) (keys []object.Key) {
+		for _, tls := range i.Spec.TLS {
+			keys = append(keys, object.Key{Namespace: i.Namespace, Name: tls.SecretName})
+		}
+		return keys
+	})
+	namedBy := func(s *corev1.Secret) (requests []controller.Request) {
+		for i := range bySecret.Get(object.KeyOf(s)) {
+			requests = append(requests, controller.RequestFor(i))
+		}
+		return requests
+	}
+	err := manager.ControllerFor[*networkingv1.Ingress](m).Watches(controller.MapFunc(secrets.Informer(), namedBy)).
+		Complete(func(ctx context.Context, i *networkingv1.Ingress) (controller.Result, error) {
+			for _, tls := range i.Spec.TLS {
+				if _, exists := secrets.Get(object.Key{Namespace: i.Namespace, Name: tls.SecretName}); !exists {
+					controller.Logger(ctx).Warn("the Secret does not exist", "secret", tls.SecretName)
+				}
+			}
+			return controller.Result{}, nil // a new Secret of that name leads here again
+		})
+	return err
+}
+
+func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.Context, name string) error) error {
+	// the object stays until its bucket, which is outside of the cluster, is deleted
+	const finalizer = "example.com/bucket"
+	claims := controller.ClientFor[*corev1.PersistentVolumeClaim](m.Factory())
+	err := manager.ControllerFor[*corev1.PersistentVolumeClaim](m).
+		Complete(func(ctx context.Context, c *corev1.PersistentVolumeClaim) (done controller.Result, err error) {
+			switch {
+			case c.DeletionTimestamp == nil && controller.AddFinalizer(c, finalizer):
+				_, err = claims.Update(ctx, c) // leads here again
+			case c.DeletionTimestamp == nil:
+				err = createBucket(ctx, c.Name)
+			case controller.HasFinalizer(c, finalizer):
+				if err = deleteBucket(ctx, c.Name); err == nil { // an error is retried
+					controller.RemoveFinalizer(c, finalizer)
+					_, err = claims.Update(ctx, c)
+				}
+			}
+			return done, err
+		})
+	return err
+}
+
+// mirror copies labelled ConfigMaps of one cluster to another, and deletes the copies.
+func mirror(near, far *config.Config) error {
+	m, err := manager.New(near, manager.Options{Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil))})
+	if err != nil {
+		return err
+	}
+	other, err := manager.NewCluster(far, manager.ClusterOptions{Name: "far"})
+	if err != nil {
+		return err
+	}
+	if err := m.Add(other); err != nil {
+		return err
+	}
+	here := controller.ClientFor[*corev1.ConfigMap](m.Factory())
+	there := controller.ClientFor[*corev1.ConfigMap](other.Factory())
+	reconcile := func(ctx context.Context, req controller.Request) (controller.Result, error) {
+		from, exists := here.Get(req.Key)
+		if exists && from.Labels["mirror"] != "" {
+			to := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
+			_, _, err := controller.CreateOrUpdate(ctx, there, to, func(to *corev1.ConfigMap) error {
+				to.Labels, to.Data = map[string]string{"mirrored": "yes"}, from.Data
+				return nil
+			})
+			return controller.Result{}, err
+		}
+		if to, exists := there.Get(req.Key); exists && to.Labels["mirrored"] != "" {
+			return controller.Result{}, there.Delete(ctx, to)
+		}
+		return controller.Result{}, nil
+	}
+	// a change in either cluster leads to the request of that name
+	_, err = manager.ControllerFor[*corev1.ConfigMap](m).Named("mirror").
+		Watches(controller.For(there.Informer())).
+		Build(controller.Func(reconcile))
+	if err != nil {
+		return err
+	}
+	return m.Run(manager.SignalContext())
+}
+
+func securing(cfg *config.Config) error {
+	// reach the API server under another name, with an authority of your own
+	cfg.TLS.ServerName, cfg.TLS.CAFile = "api.internal", "/etc/api/ca.crt"
+
+	// serve metrics and webhooks by TLS 1.3, to clients with a certificate of this authority
+	secure := &serving.TLS{CertFile: "/certs/tls.crt", KeyFile: "/certs/tls.key", ClientCAFile: "/certs/ca.crt", MinVersion: tls.VersionTLS13}
+	m, err := manager.New(cfg, manager.Options{MetricsBindAddress: ":8443", MetricsTLS: secure})
+	hooks := m.WebhookOptions()
+	hooks.TLS = secure
+	return err
+}
+
+type Greeter struct {
+	maps *controller.Client[*corev1.ConfigMap]
+}
+
+func (g *Greeter) reconcile(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
+	_, _, err := controller.CreateOrUpdate(ctx, g.maps.OwnedBy(ns), m, func(m *corev1.ConfigMap) error {
+		m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
+		return nil
+	})
+	return controller.Result{RequeueAfter: time.Hour}, err
+}
+
+func addGreeter(m *manager.Manager) error {
+	g := &Greeter{controller.ClientFor[*corev1.ConfigMap](m.Factory())}
+	return manager.ControllerFor(m, controller.LabelsChanged[*corev1.Namespace]()).
+		Owns(g.maps).
+		Complete(g.reconcile)
+}
