@@ -14,7 +14,8 @@ import (
 // named is a block of a document that names its file after its language.
 var named = regexp.MustCompile("(?ms)^```\\w+ (\\S+)\n(.*?)^```$")
 
-// The guide shows each file of its example whole or leads to it, except those that commands make.
+// The guide shows each file of its example whole or leads to it, except those that commands make. A block
+// of Go without a name is a part of a file that it leads to.
 func TestTheGuideIsTheExample(t *testing.T) {
 	const example = root + "/examples/first-operator"
 	guide, err := os.ReadFile(filepath.Join(root, "docs/first-operator.md"))
@@ -28,6 +29,7 @@ func TestTheGuideIsTheExample(t *testing.T) {
 		"go.mod": true, "go.sum": true, "README.md": true,
 		"api/v1/zz_generated.deepcopy.go": true, "deploy/dev.example.com_sandboxes.yaml": true, "deploy/role.yaml": true,
 	}
+	linked := ""
 	err = fs.WalkDir(os.DirFS(example), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || made[name] {
 			return err
@@ -35,6 +37,7 @@ func TestTheGuideIsTheExample(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(example, name))
 		if strings.Contains(string(guide), "(../examples/first-operator/"+name+")") {
 			require.NotContains(t, shown, name, "shown, and linked to")
+			linked += statements(string(text))
 			return err
 		}
 		require.Equal(t, string(text), shown[name], "%s in the guide", name)
@@ -43,4 +46,9 @@ func TestTheGuideIsTheExample(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Empty(t, shown, "the example has no such files")
+	for _, block := range goBlocks(t, "docs/first-operator.md") {
+		for part := range strings.SplitSeq(block, "\n\n") {
+			require.Contains(t, linked, statements(part))
+		}
+	}
 }
