@@ -79,7 +79,7 @@ func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.
 		Complete(func(ctx context.Context, c *corev1.PersistentVolumeClaim) (done controller.Result, err error) {
 			switch {
 			case c.DeletionTimestamp == nil && controller.AddFinalizer(c, finalizer):
-				_, err = claims.Update(ctx, c) // leads here again
+				_, err = claims.Update(ctx, c) // leads here again, unless a predicate drops it
 			case c.DeletionTimestamp == nil:
 				err = createBucket(ctx, c.Name)
 			case controller.HasFinalizer(c, finalizer):
