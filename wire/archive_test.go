@@ -78,6 +78,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 
 // What is archived comes back in another process as it was (C02).
 func TestC02_ArchivedObjectsComeBack(t *testing.T) {
+	wire.SkipUnderRace(t)
 	none := objects.Options{}
 	t.Run("typed", func(t *testing.T) {
 		comesBack(t, func(i int) *corev1.Pod {
@@ -121,6 +122,7 @@ func TestWhatIsKeptWholeIsNotArchived(t *testing.T) {
 
 // An archive that is cut off, goes on, or is of another type is an error.
 func TestAnArchiveThatIsNone(t *testing.T) {
+	wire.SkipUnderRace(t)
 	_, _, raw := archived(t, 20, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	for cut := range raw {
 		_, err := wire.NewPacker(nil).Extract(raw[:cut], 20, reflect.TypeFor[*corev1.Pod]())

@@ -173,6 +173,7 @@ func TestW02_FewerFieldsMakeAnObjectPass(t *testing.T) {
 
 // What servers accept is read, however many small elements it has.
 func TestManySmallElementsAreRead(t *testing.T) {
+	SkipUnderRace(t)
 	const many = 1000 // as many as the CBOR codec of apimachinery v0.35 reads
 	meta := metav1.ObjectMeta{Name: "a"}
 	configMap := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{}}
@@ -227,6 +228,7 @@ func TestManySmallElementsAreRead(t *testing.T) {
 
 // So are custom resources.
 func TestManySmallUntypedElementsAreRead(t *testing.T) {
+	SkipUnderRace(t)
 	for name, element := range map[string]any{
 		"numbers": int64(7), "large numbers": int64(1 << 40), "words": "a", "empty maps": map[string]any{}, "empty lists": []any{},
 		"maps of one": map[string]any{"a": int64(1)}, "lists of one": []any{int64(1)}, "nothing": nil,
@@ -258,6 +260,7 @@ func TestManySmallUntypedElementsAreRead(t *testing.T) {
 // All ways to decode agree on which objects are too dense, also if a part is shared, in
 // the form of API servers and in odd ones.
 func TestW01_DecodersAgreeOnWhatIsTooDense(t *testing.T) {
+	SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(20261128, 0))
 	pools := map[string]*Pool{MediaJSON: NewPool(), MediaProtobuf: NewPool()}
 	all, refused := scheme.New(), 0
@@ -399,6 +402,7 @@ func withoutEmptyMessages(t *testing.T, table *protobuf.Table, msg []byte) (thin
 
 // Names of one letter are the densest that a server accepts, and nesting them changes little.
 func TestNestedMapsOfOneLetterAreReadFromCBOR(t *testing.T) {
+	SkipUnderRace(t)
 	for depth := range 8 {
 		_, err := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(mapsIn(t, depth))
 		require.NoError(t, err, "maps %d deep", depth)

@@ -81,6 +81,7 @@ func randomWidget(random *rand.Rand, name string) []byte {
 // Objects without a Go type, whatever is in them and whatever is wanted of them,
 // are what the reference makes of them and prunes afterwards.
 func TestW04_UntypedJSONIsProjectedExactly(t *testing.T) {
+	SkipUnderRace(t)
 	t.Parallel()
 	const seed = 20261122
 	random := rand.New(rand.NewPCG(seed, 0))

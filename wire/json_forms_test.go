@@ -224,6 +224,7 @@ func escaped(random *rand.Rand, text string) string {
 // Whatever valid or broken form a JSON object has, it is decoded as the
 // reference decodes it: into Go types, into metadata, and into maps.
 func TestW01_JSONInOtherForms(t *testing.T) {
+	SkipUnderRace(t)
 	t.Parallel()
 	const seed = 20261120
 	random := rand.New(rand.NewPCG(seed, 3))

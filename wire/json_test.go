@@ -162,6 +162,7 @@ var quirkValues = []string{
 // A field of each kind with a value of each kind is what the reference makes
 // of it, be it an error.
 func TestW01_JSONQuirks(t *testing.T) {
+	SkipUnderRace(t)
 	t.Parallel()
 	var bodies []string
 	typ := reflect.TypeFor[quirks]()
@@ -268,6 +269,7 @@ func equalResults(t testing.TB, name string, body []byte, want, got any, wantErr
 // TestW01_JSONOfRealObjects decodes lists of the objects that the benchmarks
 // use, with much in common and with nothing.
 func TestW01_JSONOfRealObjects(t *testing.T) {
+	SkipUnderRace(t)
 	t.Parallel()
 	for _, o := range []objects.Options{{}, {Hostile: true}} {
 		n := portion(300)

@@ -193,6 +193,7 @@ func heap() int {
 
 // Who opened large objects and has let go of them holds next to nothing.
 func TestLargeObjectsThatWereOpenedAreLetGo(t *testing.T) {
+	wire.SkipUnderRace(t)
 	p := wire.NewPacker(wire.NewPool())
 	before := heap()
 	for i := range 64 {
@@ -213,6 +214,7 @@ func TestLargeObjectsThatWereOpenedAreLetGo(t *testing.T) {
 }
 
 func TestAllSizesComeBack(t *testing.T) {
+	wire.SkipUnderRace(t)
 	p := wire.NewPacker(nil)
 	random := rand.New(rand.NewPCG(1, 0))
 	yes := true

@@ -15,6 +15,7 @@ import (
 // Pods of several shapes under one controller, such as the head and the workers of a RayCluster, find
 // siblings of their shape in any order.
 func TestSiblingsOfSeveralShapes(t *testing.T) {
+	SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pod := func(shape, n int) *corev1.Pod {
 		own := rand.New(rand.NewPCG(uint64(shape), 1))

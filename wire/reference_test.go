@@ -302,6 +302,14 @@ func objectKinds(all *runtime.Scheme, each func(i int, a apiType)) (count int) {
 // detector, where cases differ in their data alone.
 const raceShare = 8
 
+// SkipUnderRace skips a test that the race detector slows tenfold and that has nothing to
+// find in it, as only one goroutine runs. The package is tested without it too.
+func SkipUnderRace(t *testing.T) {
+	if raceDetector {
+		t.Skip("only one goroutine runs: without the race detector only")
+	}
+}
+
 // among reports whether case n of many runs.
 func among(n int) bool { return !raceDetector || n%raceShare == 0 }
 

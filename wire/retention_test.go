@@ -56,6 +56,7 @@ func ordinaryPod(name string, n int) *corev1.Pod {
 // not repeat often enough: a part holds the bytes that it was decoded from, once,
 // however deep it nests, and versions of one object do not count.
 func TestW03_SharingTakesLittleMemory(t *testing.T) {
+	SkipUnderRace(t)
 	const objects = 300
 	pods := func(media string, replicas int) []byte {
 		var b bytes.Buffer

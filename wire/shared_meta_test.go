@@ -75,6 +75,7 @@ func TestLabelsFromNamesAreCommon(t *testing.T) {
 
 // Size hides no memory, whether objects have labels and owners in common or not.
 func TestSizeHidesNoMemory(t *testing.T) {
+	SkipUnderRace(t)
 	const n = 2000
 	for name, make := range map[string]func(i int) *corev1.Pod{
 		"of a ReplicaSet":  func(i int) *corev1.Pod { return objects.Pod(1, i, objects.Options{}) },

@@ -41,7 +41,9 @@ func plan(root string, flags, packages []string) (jobs []job, without []string, 
 			without = append(without, m.dir)
 			continue
 		}
-		jobs = append(jobs, job{dir: m.dir, flags: flags, packages: []string{"./..."}})
+		// Packages that take long under the race detector come first, or the last of them runs
+		// alone at the end.
+		jobs = append(jobs, job{dir: m.dir, flags: flags, packages: append(slices.Clone(m.slowed), "./...")})
 		if plain := withoutRace(flags); len(plain) < len(flags) && len(m.slowed) > 0 {
 			jobs = append(jobs, job{dir: m.dir, flags: plain, packages: m.slowed})
 		}

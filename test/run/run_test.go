@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -147,9 +148,9 @@ func TestPlan(t *testing.T) {
 		got = append(got, j.String())
 	}
 	require.Equal(t, []string{
-		"go test -race -vet=off ./...",
+		"go test -race -vet=off ./slow ./...",
 		"go test -vet=off ./slow",
-		"go -C nested test -race -vet=off ./...",
+		"go -C nested test -race -vet=off ./race ./...",
 		"go -C nested test -vet=off ./race",
 	}, got)
 	require.Equal(t, []string{filepath.Join("nested", "deep")}, without)
@@ -196,4 +197,13 @@ func TestModulesAtATime(t *testing.T) {
 	require.Contains(t, out.String(), "ran 3 packages in 0s;")
 	require.Contains(t, out.String(), "\nslowest tests: a TestGood 0s\n")
 	require.True(t, strings.HasSuffix(out.String(), "\n\n1 passed, 2 failed, 1 skipped\n"), out.String())
+}
+
+// A test that one job skips and another passes did run.
+func TestSkippedOnceIsNotSkipped(t *testing.T) {
+	tally := newTally(io.Discard, "")
+	tally.take(event{Action: "skip", Package: "p", Test: "TestA"})
+	tally.take(event{Action: "skip", Package: "p", Test: "TestB"})
+	tally.take(event{Action: "pass", Package: "p", Test: "TestA"})
+	require.Equal(t, []string{"p TestB: no reason given"}, tally.onlySkipped())
 }

@@ -32,14 +32,31 @@ func (t *tally) summary(took time.Duration, without []string) {
 	if len(without) > 0 {
 		t.print("modules without tests: " + strings.Join(without, ", ") + "\n")
 	}
-	t.list("skipped", t.skipped)
+	skipped := t.onlySkipped()
+	t.list("skipped", skipped)
 	t.list("unsteady, to be mended", t.unsteady)
 	var failed []string
 	for _, f := range t.failed {
 		failed = append(failed, f.what)
 	}
 	t.list("failed", failed)
-	t.print(fmt.Sprintf("\n%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(t.skipped)))
+	t.print(fmt.Sprintf("\n%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(skipped)))
+}
+
+// onlySkipped returns the skipped tests with their reasons. A test that is skipped under
+// the race detector and passed without it did run.
+func (t *tally) onlySkipped() []string {
+	passed := map[string]bool{}
+	for _, one := range t.tests {
+		passed[one.what] = true
+	}
+	var all []string
+	for _, s := range t.skipped {
+		if !passed[s.what] {
+			all = append(all, s.what+": "+s.reason)
+		}
+	}
+	return all
 }
 
 // slowest names what took longest.

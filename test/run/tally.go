@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -18,7 +17,7 @@ type tally struct {
 	passed  int
 	failed  []failure
 	tests   []timing // that passed, without their parts
-	skipped []string // each skip with its reason
+	skipped []skip
 	// unsteady are tests that failed and then passed alone: see again.
 	unsteady []string
 }
@@ -40,6 +39,9 @@ type timing struct {
 	what    string
 	seconds float64
 }
+
+// skip is a test that was skipped, with the reason it gave.
+type skip struct{ what, reason string }
 
 // test is a test that has begun.
 type test struct {
@@ -111,7 +113,7 @@ func (t *tally) takeTest(e event) {
 		}
 	case "skip":
 		one.ended = true
-		t.skipped = append(t.skipped, fmt.Sprintf("%s %s: %s", p.name, e.Test, reason(one.output)))
+		t.skipped = append(t.skipped, skip{p.name + " " + e.Test, reason(one.output)})
 	case "fail":
 		one.ended, p.failed = true, true
 		f := failure{what: p.name + " " + e.Test, test: e.Test}
