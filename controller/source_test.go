@@ -275,7 +275,7 @@ func TestASourceMayRemoveItself(t *testing.T) {
 
 // Live changes go before the initial list, and the list is not starved by them.
 func TestLiveChangesGoBeforeTheInitialList(t *testing.T) {
-	const objects = 10_000
+	const objects = 5_000
 	controllertest.Run(t, func(e *controllertest.Env) {
 		for n := range objects {
 			_, err := e.Server.Put(pod(fmt.Sprint("p", n)))

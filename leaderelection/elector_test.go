@@ -394,12 +394,12 @@ func TestALeaseThatRanOutIsNotCreatedAgain(t *testing.T) {
 
 // A candidate that has seen the lease held waits for its holder, Lease or not.
 func TestADeletedLeaseIsLeftToItsHolder(t *testing.T) {
-	for n := range 20 {
+	for n := range 7 {
 		inBubble(t, func(r *rig) {
 			a := r.join(options{Identity: "a"})
 			settle(time.Minute)
 			b := r.join(options{Identity: "b"})
-			settle(20*time.Second + time.Duration(n)*100*time.Millisecond)
+			settle(20*time.Second + time.Duration(n)*300*time.Millisecond)
 			require.Equal(r, "a", b.Status().Holder)
 			require.NoError(r, r.srv.Delete(leases, key))
 			settle(time.Minute)

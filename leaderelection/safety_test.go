@@ -24,7 +24,7 @@ var seed = flag.Uint64("seed", 0, "seed of the schedule to play; 0 for any")
 // term has a greater token than the ones before; and when all is well again
 // somebody leads.
 func TestNeverTwoAtATime(t *testing.T) {
-	const schedules = 20
+	const schedules = 8
 	terms := int32(0)
 	for n := range schedules {
 		seed := *seed

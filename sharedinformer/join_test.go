@@ -47,7 +47,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		go func() { ended <- i.Run(ctx) }()
 		require.NoError(t, i.WaitForSync(ctx))
 
-		const objects, changes = 50, 20_000
+		const objects, changes = 50, 5_000
 		stop := make(chan struct{})
 		var joining sync.WaitGroup
 		var mu sync.Mutex

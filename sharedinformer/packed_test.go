@@ -297,7 +297,7 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 // Whatever comes, and whoever joins, leaves, lags and looks: a packed informer tells and
 // shows what a whole one does.
 func TestC01_PackedIsInvisible(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			both := []*twin{newTwin(t, Whole), newTwin(t, Packed)}

@@ -217,14 +217,14 @@ func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial 
 // Played back in virtual time, a recording leads an informer through the same states, events
 // and failures in the same order, and at the same moments.
 func TestD02_ARecordingIsTheRun(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		sameAgain(t, seed, "shop")
 	}
 }
 
 // So it does where each namespace is read on its own: the order is that of all of them.
 func TestD02_SeveralNamespacesAreOneRun(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(9) {
 		sameAgain(t, seed, "bank", "mail", "shop")
 	}
 }

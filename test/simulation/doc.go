@@ -39,7 +39,7 @@
 //
 // # To run it
 //
-//	go -C test/simulation test                        # 300 schedules
+//	go -C test/simulation test                        # 150 schedules
 //	make simulate RUNS=100000                        # on all cores
 //	make simulate TIME=8h FROM=1000000
 //	go -C test/simulation test -run TestSchedules -v -args -seed 4417

@@ -14,7 +14,7 @@ import (
 
 var (
 	first = flag.Uint64("from", 0, "the first seed that TestSchedules plays")
-	count = flag.Int("schedules", 300, "how many seeds TestSchedules plays")
+	count = flag.Int("schedules", 150, "how many seeds TestSchedules plays")
 	file  = flag.String("schedule", "", "play the schedule in this JSON `file`, and tell what happens")
 	seed  = flag.Int64("seed", -1, "play the schedule of this seed alone, and tell what happens")
 )
