@@ -3,7 +3,7 @@
 GO       ?= go
 export GOTOOLCHAIN ?= local
 
-# What make test runs; empty is every package of every module.
+# The packages that make test runs; empty: all.
 PACKAGES ?=
 
 # Every module: all directories with a go.mod.
@@ -27,13 +27,27 @@ bin/informer-debug:
 	$(GO) -C cmd/informer-debug build -o $(CURDIR)/$@ .
 
 # Memory for time: with 100, two fifths of the tests' CPU time is garbage collection.
-test check: export GOGC ?= 400
+test test-all check: export GOGC ?= 400
+
+RUN_TESTS = GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) run ./test/run -race -vet=off -timeout=30m
+
+# Modules whose tests need Kubernetes compiled, a browser, Prometheus, controller-runtime's own
+# suites or many minutes.
+LATER := bench/report cmd/informer-bench envtest examples/first-operator test/browser test/e2e test/monitoring test/protocol test/simulation test/software test/torture tools
+# Where package envtest keeps the real API server. If it is there, the stack is tested against it.
+BUILT := $(wildcard $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/millrace/kube-*)
+comma := ,
+empty :=
 
 .PHONY: test
-test: ## Run every test with the race detector, and say at the end what was skipped
+test: ## Test the root module, the adapters and informer-debug with the race detector; list what make test-all adds
+	@$(RUN_TESTS) $(or $(PACKAGES),-later=$(subst $(empty) $(empty),$(comma),$(filter-out $(if $(BUILT),test/protocol),$(LATER))))
+
+.PHONY: test-all
+test-all: ## Run every test of every module
 	@echo "building the real API server (minutes the first time)"
 	@$(GO) -C test/kube build -ldflags="-s -w" -o /dev/null .
-	@GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) run ./test/run -race -vet=off -timeout=30m $(PACKAGES)
+	@$(RUN_TESTS)
 
 # What has k8s.io/kubernetes in it. What that calls is Kubernetes' matter, so it is not
 # looked at. Its controllers take a quarter of an hour to compile, which make software does:

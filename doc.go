@@ -43,7 +43,7 @@
 //	test/mutate                the program that breaks the code to test the tests
 //	apiservertest/network               slow, lossy and broken connections to the simulated server
 //	test/soak                  a program for weeks of virtual time, and what it holds
-//	test/run                   the program behind make test: all modules, and a summary
+//	test/run                   the program behind make test and test-all: tests of modules, and a summary
 //
 // Module envtest is a real kube-apiserver for everybody's tests. What tests Millrace with it
 // is in modules of its own too: test/e2e, test/protocol, test/torture and test/software. So are

@@ -46,7 +46,7 @@ func TestASecondChance(t *testing.T) {
 			tally := newTally(&out, "example.com/x/")
 			tally.goTest(t.Context(), j)
 			tally.again(t.Context(), j)
-			tally.summary(0, nil)
+			tally.summary(0, nil, nil)
 			require.Len(t, tally.failed, c.failed, out.String())
 			require.Len(t, tally.unsteady, c.unsteady, out.String())
 			if c.unsteady > 0 {

@@ -1,11 +1,12 @@
 // Command run runs the tests of every module of the repository, and says at the
 // end what ran, what was skipped and why, and what failed.
 //
-//	go run ./test/run [flags of go test] [packages]
+//	go run ./test/run [-later=MODULES] [flags of go test] [packages]
 //
 // With packages it stays in the module of the working directory. Without, it runs
 // all packages of all modules that have tests, which it finds by their go.mod and
-// _test.go files.
+// _test.go files. It leaves out the modules that -later names, separated by commas,
+// and lists them at the end.
 //
 // A package whose test files ask by a build constraint whether the race detector
 // is on has something to do that would take too long with it. If -race is among
@@ -62,7 +63,8 @@ func main() {
 // interrupted.
 func run(ctx context.Context, args []string) (failed bool, err error) {
 	flags, packages := split(args)
-	jobs, without, err := plan(".", flags, packages)
+	flags, later := cutLater(flags)
+	jobs, without, err := plan(".", flags, packages, later)
 	if err != nil {
 		return false, err
 	}
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	if ctx.Err() != nil {
 		t.broken("interrupted")
 	}
-	t.summary(time.Since(began), without)
+	t.summary(time.Since(began), without, later)
 	return t.failures() > 0, nil
 }
 
@@ -112,6 +114,18 @@ func (t *tally) runOne(ctx context.Context, j job) {
 	if os.Getenv(secondChance) == "true" {
 		t.again(ctx, j)
 	}
+}
+
+// cutLater removes the flag -later and returns the modules that it names.
+func cutLater(flags []string) (others, later []string) {
+	for _, f := range flags {
+		if names, ok := strings.CutPrefix(f, "-later="); ok {
+			later = append(later, strings.FieldsFunc(names, func(r rune) bool { return r == ',' })...)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return others, later
 }
 
 // split takes the flags of go test apart from the packages after them. A flag

@@ -26,9 +26,9 @@ func (j job) String() string {
 	return strings.Join(slices.Concat(words, []string{"test"}, j.flags, j.packages), " ")
 }
 
-// plan settles what is to be run below a directory, and which modules have no
-// tests.
-func plan(root string, flags, packages []string) (jobs []job, without []string, err error) {
+// plan returns what to run below a directory, except in the modules named later, and the
+// modules that have no tests. It fails if later names a module that does not exist.
+func plan(root string, flags, packages, later []string) (jobs []job, without []string, err error) {
 	if len(packages) > 0 {
 		return []job{{dir: root, flags: flags, packages: packages}}, nil, nil
 	}
@@ -36,7 +36,15 @@ func plan(root string, flags, packages []string) (jobs []job, without []string, 
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, name := range later {
+		if !slices.ContainsFunc(modules, func(m module) bool { return m.tested && m.dir == name }) {
+			return nil, nil, fmt.Errorf("-later names %s, which is no module with tests", name)
+		}
+	}
 	for _, m := range modules {
+		if slices.Contains(later, m.dir) {
+			continue
+		}
 		if !m.tested {
 			without = append(without, m.dir)
 			continue

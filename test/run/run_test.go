@@ -51,12 +51,13 @@ func TestAway(t *testing.T) { t.Log("looks around"); t.Skip("no disk:\nneeds two
 	var out strings.Builder
 	tally := newTally(&out, "example.com/x/")
 	tally.goTest(t.Context(), job{dir: dir, flags: []string{"-vet=off"}, packages: []string{"./..."}})
-	tally.summary(0, []string{"bench/floor"})
+	tally.summary(0, []string{"bench/floor"}, []string{"test/late"})
 	got := out.String()
 	for _, want := range []string{
 		"the part is broken", "--- FAIL: TestBad/part", "undefined: undefined", "last words", "panic: oh no", "all is well",
 		"import cycle", "ok  \texample.com/x/good",
 		"modules without tests: bench/floor",
+		"make test-all adds: test/late\n",
 		"  fails TestAway: no disk: needs two\n",
 		"  fails TestBad/part\n", "  exits TestIt (did not end)\n", "  quits (no test of it failed)\n",
 		"  broken (did not build)\n", "  panics TestIt\n",
@@ -82,7 +83,7 @@ func TestWithoutFailuresAllIsWell(t *testing.T) {
 	var out strings.Builder
 	tally := newTally(&out, "example.com/")
 	tally.goTest(t.Context(), job{dir: dir, packages: []string{"./..."}})
-	tally.summary(0, nil)
+	tally.summary(0, nil, nil)
 	require.Zero(t, tally.failures())
 	require.NotContains(t, out.String(), "quiet")
 	require.True(t, strings.HasSuffix(out.String(), "\n\n1 passed, 0 failed, 0 skipped\n"), out.String())
@@ -141,7 +142,7 @@ func TestPlan(t *testing.T) {
 	})
 	t.Chdir(dir)
 	require.Equal(t, "example.com/x", modulePath("."))
-	jobs, without, err := plan(".", []string{"-race", "-vet=off"}, nil)
+	jobs, without, err := plan(".", []string{"-race", "-vet=off"}, nil, nil)
 	require.NoError(t, err)
 	var got []string
 	for _, j := range jobs {
@@ -155,17 +156,24 @@ func TestPlan(t *testing.T) {
 	}, got)
 	require.Equal(t, []string{filepath.Join("nested", "deep")}, without)
 
-	jobs, _, err = plan(".", []string{"-vet=off"}, nil)
+	jobs, _, err = plan(".", []string{"-vet=off"}, nil, nil)
 	require.NoError(t, err)
 	require.Len(t, jobs, 2, "without the race detector once is enough")
 
+	flags, later := cutLater([]string{"-later=nested", "-vet=off"})
+	jobs, _, err = plan(".", flags, nil, later)
+	require.NoError(t, err)
+	require.Equal(t, []job{{dir: ".", flags: []string{"-vet=off"}, packages: []string{"./slow", "./..."}}}, jobs)
+	_, _, err = plan(".", flags, nil, []string{"nowhere"})
+	require.EqualError(t, err, "-later names nowhere, which is no module with tests")
+
 	flags, packages := split([]string{"-race", "-run=X", "./a", "./slow"})
-	jobs, without, err = plan(".", flags, packages)
+	jobs, without, err = plan(".", flags, packages, nil)
 	require.NoError(t, err)
 	require.Empty(t, without)
 	require.Equal(t, []job{{dir: ".", flags: []string{"-race", "-run=X"}, packages: []string{"./a", "./slow"}}}, jobs)
 
-	_, _, err = plan("testdata/none", nil, nil)
+	_, _, err = plan("testdata/none", nil, nil, nil)
 	require.Error(t, err)
 }
 
@@ -191,7 +199,7 @@ func TestModulesAtATime(t *testing.T) {
 	var out strings.Builder
 	tally := newTally(&lines{to: &out}, "example.com/x/")
 	tally.runAll(t.Context(), jobs, 2)
-	tally.summary(0, nil)
+	tally.summary(0, nil, nil)
 	require.Equal(t, []failure{{"b TestBad", "example.com/x/b", "TestBad"}, {"c TestBad", "example.com/x/c", "TestBad"}}, tally.failed)
 	require.Equal(t, 2, strings.Count(out.String(), "it is broken"), out.String())
 	require.Contains(t, out.String(), "ran 3 packages in 0s;")

@@ -13,7 +13,7 @@ const told = 10
 
 // summary prints what ran, what was skipped and why, and what failed. The last
 // line is the count.
-func (t *tally) summary(took time.Duration, without []string) {
+func (t *tally) summary(took time.Duration, without, later []string) {
 	var tested, untried []*pkg
 	for _, p := range t.ended {
 		if p.untried {
@@ -31,6 +31,9 @@ func (t *tally) summary(took time.Duration, without []string) {
 	t.slowest("tests", t.tests)
 	if len(without) > 0 {
 		t.print("modules without tests: " + strings.Join(without, ", ") + "\n")
+	}
+	if len(later) > 0 {
+		t.print("make test-all adds: " + strings.Join(later, ", ") + "\n")
 	}
 	skipped := t.onlySkipped()
 	t.list("skipped", skipped)
