@@ -34,7 +34,7 @@ import (
 
 var (
 	seed      = flag.Uint64("seed", 0, "play one schedule alone")
-	schedules = flag.Uint64("schedules", 8, "how many schedules to play")
+	schedules = flag.Uint64("schedules", 4, "how many schedules to play")
 
 	configMaps  = corev1.SchemeGroupVersion.WithResource("configmaps")
 	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")

@@ -23,7 +23,7 @@ import (
 
 var (
 	seed      = flag.Uint64("seed", 0, "the schedule to play alone; 0 is all")
-	schedules = flag.Uint64("schedules", 30, "how many schedules each law has")
+	schedules = flag.Uint64("schedules", 10, "how many schedules each law has")
 )
 
 // Slots move between members at random while objects are written, and networks break. Servers

@@ -35,7 +35,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-var schedules = flag.Uint64("schedules", 6, "how many schedules TestS01_ManagersThatShareWork plays")
+var schedules = flag.Uint64("schedules", 2, "how many schedules TestS01_ManagersThatShareWork plays")
 
 var (
 	configMaps  = corev1.SchemeGroupVersion.WithResource("configmaps")

@@ -17,7 +17,7 @@ import (
 
 var (
 	seed      = flag.Uint64("seed", 0, "the schedule to play alone; 0 is all")
-	schedules = flag.Uint64("schedules", 30, "how many schedules to play")
+	schedules = flag.Uint64("schedules", 10, "how many schedules to play")
 )
 
 // Whatever happens to networks, servers, processes and Leases, at no time do two members
