@@ -85,7 +85,7 @@ func trimming(client *rest.Client, f *factory.Factory) {
 	// only some fields; the others are not even decoded
 	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Keep: wire.Only("metadata.labels", "spec.nodeName")})
 
-	// changed objects
+	// objects changed before they are cached
 	pods = factory.InformerWith(f, factory.For[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
 		p.Annotations = nil
 		return p, nil
@@ -99,13 +99,13 @@ func handling(ctx context.Context, pods *sharedinformer.Informer[*corev1.Pod], h
 	running := func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
 	pods.AddHandler(sharedinformer.Filter(running, h))
 
-	// a handler that may lag without holding memory
+	// a handler that may lag: of several updates of one object it gets the last
 	pods.AddHandlerWith(h, sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
 
 	// a resync for this handler only
 	pods.AddHandlerWith(h, sharedinformer.HandlerOptions{Resync: 10 * time.Minute})
 
-	// leave, and wait for the call in progress
+	// remove a handler, and wait until its call in progress returns
 	registration := pods.AddHandler(h)
 	err := registration.CloseAndWait(ctx)
 	return err
@@ -127,7 +127,7 @@ func reading(ctx context.Context, client *rest.Client, pods *sharedinformer.Info
 		fmt.Println(p.Name)
 	}
 
-	// your own write
+	// wait until the cache has your own write
 	written, err := rest.ResourceFor[*corev1.Pod](client).Namespace("shop").Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -150,22 +150,22 @@ func observing(client *rest.Client, f *factory.Factory, logger *slog.Logger) {
 	f = factory.New(client, factory.Options{Logger: logger, DetectMutations: time.Second})
 }
 
-func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod, manifest []object.Object) error {
+func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod, toleration corev1.Toleration, manifest []object.Object) error {
 	// write to the server
 	pods := rest.ResourceFor[*corev1.Pod](client).Namespace("shop")
 	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 
-	// read, change, send what is different; again after a conflict
+	// read, change, send the difference; all of it again after a conflict
 	pod, err = pods.Change(ctx, object.Key{Name: "web-0"}, func(p *corev1.Pod) error {
-		p.Finalizers = append(p.Finalizers, "example.com/f")
+		p.Spec.Tolerations = append(p.Spec.Tolerations, toleration)
 		return nil
-	}, rest.ChangeOptions{Locked: true}) // a list is sent whole: fail if it was written in between
+	}, rest.ChangeOptions{Locked: true}) // a list is sent whole: this makes a write in between a conflict
 
-	// objects of any kind, each through the resource of its own
+	// objects of any kind, each through its own resource
 	for _, o := range manifest {
 		applied, err := rest.ResourceOf(client, o).Apply(ctx, o, metav1.ApplyOptions{FieldManager: "me"})
 		if err != nil {
-			return err // a conflict names the field and who owns it; Force takes it over
+			return err // a conflict names the field and its owner; Force takes it over
 		}
 		fmt.Println(applied.GetName())
 	}
@@ -190,18 +190,18 @@ func controlling(m *manager.Manager) error {
 }
 
 func building(ctx context.Context, m *manager.Manager, f *factory.Factory, maps *controller.Client[*corev1.ConfigMap],
-	nodes *sharedinformer.Informer[*corev1.Node], everyNamespace func(*corev1.Node) []controller.Request,
+	nodes *controller.Client[*corev1.Node], everyNamespace func(*corev1.Node) []controller.Request,
 	greet func(context.Context, *corev1.Namespace) (controller.Result, error)) error {
-	// all that can be said
-	events := m.Events("example.com/greeter") // the manager sends them
+	// every method of the builder
+	events := m.Events("example.com/greeter") // their recorder; the manager runs it
 	secrets := controller.ClientFor[*corev1.Secret](m.Factory())
 	err := manager.ControllerFor[*corev1.Namespace](m).
 		Named("greeter").
-		With(controller.Options{Concurrency: 4}). // the rest is the manager's
+		With(controller.Options{Concurrency: 4}). // other options come from the manager
 		In(manager.Others).                       // on every replica
 		Owns(maps).
 		Reads(secrets). // waits for their cache
-		Watches(controller.MapFunc(nodes, everyNamespace)).
+		Watches(controller.MapFunc(nodes.Informer(), everyNamespace)).
 		Complete(greet)
 
 	// without a manager
@@ -217,14 +217,14 @@ func building(ctx context.Context, m *manager.Manager, f *factory.Factory, maps 
 }
 
 func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], ns *corev1.Namespace) error {
-	// write only where something differs from the cache
+	// write only if something differs from the cache
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
 	m, did, err := controller.CreateOrUpdate(ctx, maps.OwnedBy(ns), m, func(m *corev1.ConfigMap) error {
 		m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
 		return nil
 	})
 
-	// send what changes, of an object that may come from the cache
+	// send the changes to an object, which may come from the cache
 	m, did, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error {
 		m.Labels = map[string]string{"greeted": "yes"}
 		return nil
@@ -234,7 +234,7 @@ func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], 
 }
 
 func conditioning(ctx context.Context, budgets *controller.Client[*policyv1.PodDisruptionBudget], b *policyv1.PodDisruptionBudget, key object.Key) (err error) {
-	// set a condition: the time of its last transition stays where nothing changed, so that nothing is sent
+	// set a condition; one that did not change keeps its transition time, so nothing is sent
 	_, _, err = controller.PatchStatus(ctx, budgets, b, func(b *policyv1.PodDisruptionBudget) error {
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed", ObservedGeneration: b.Generation,
@@ -242,7 +242,7 @@ func conditioning(ctx context.Context, budgets *controller.Client[*policyv1.PodD
 		return nil
 	})
 
-	// wait for one, outside of a reconcile; the error says what the object was like, and why the wait ended
+	// wait for one, outside of a reconcile; the error has the last state of the object and the reason
 	b, err = budgets.WaitFor(ctx, key, func(b *policyv1.PodDisruptionBudget) bool {
 		return meta.IsStatusConditionTrue(b.Status.Conditions, "Ready")
 	})
@@ -250,7 +250,7 @@ func conditioning(ctx context.Context, budgets *controller.Client[*policyv1.PodD
 }
 
 func subresources(ctx context.Context, deployments *controller.Client[*appsv1.Deployment], pods *controller.Client[*corev1.Pod], key object.Key) error {
-	// scale anything that can be scaled; a reconcile sees it the next time it is called
+	// scale anything that has the subresource; the next reconcile sees the write
 	scales := controller.SubresourceFor[*autoscalingv1.Scale](deployments, "scale")
 	scale, err := scales.Read(ctx, key)
 	_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error {
@@ -262,7 +262,7 @@ func subresources(ctx context.Context, deployments *controller.Client[*appsv1.De
 	evictions := controller.SubresourceFor[*policyv1.Eviction](pods, "eviction")
 	_, err = evictions.Create(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 
-	// follow a log, for as long as ctx lasts
+	// follow a log until ctx ends
 	log, err := pods.Resource().Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
 	if err != nil {
 		return err
@@ -274,27 +274,27 @@ func subresources(ctx context.Context, deployments *controller.Client[*appsv1.De
 
 func managing(cfg *config.Config, reconciler controller.Reconciler, r manager.Runnable) error {
 	m, err := manager.New(cfg, manager.Options{
-		Logger:                 slog.Default(),                           // nil is silent
-		LeaderElection:         &leaderelection.Options{Name: "janitor"}, // one replica works, the others are warm
+		Logger:                 slog.Default(),                           // by default nothing is logged
+		LeaderElection:         &leaderelection.Options{Name: "janitor"}, // one replica works, the others keep their caches warm
 		MetricsBindAddress:     ":8443",
 		MetricsTLS:             &serving.TLS{},
-		MetricsAccess:          true,    // the API server decides who may read them
+		MetricsAccess:          true,    // the API server authorizes readers
 		HealthProbeBindAddress: ":8081", // /healthz, /readyz?verbose
 		PprofBindAddress:       ":6060", // loopback; /debug/status and /debug/millrace/ show informers, controllers, election
 	})
-	// logged, and in the metrics
+	// a controller with the manager's logger and metrics
 	c, err := manager.ControllerFor[*corev1.Pod](m).Named("janitor").Build(reconciler)
 	err = m.Add(r)                       // anything with Run(ctx) error
-	err = m.Run(manager.SignalContext()) // the second signal ends at once
+	err = m.Run(manager.SignalContext()) // a second signal ends the process at once
 	_ = c
 	return err
 }
 
 func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error {
-	// run on every replica; a method NeedLeaderElection() bool says the same
+	// run on every replica; a method NeedLeaderElection that returns false does the same
 	err := m.AddTo(manager.Others, r)
 
-	// in the work of a leader: a token that grows with each term
+	// in work that only the leader does: a fencing token that grows with each term
 	token, ok := leaderelection.Token(ctx)
 
 	// a probe of your own
@@ -304,11 +304,11 @@ func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error
 }
 
 func dividing(ctx context.Context, cfg *config.Config, reconcile func(context.Context, *appsv1.Deployment) (controller.Result, error)) error {
-	m, err := manager.New(cfg, manager.Options{Sharding: &membership.Options{Name: "janitor"}}) // a Lease each
+	m, err := manager.New(cfg, manager.Options{Sharding: &membership.Options{Name: "janitor"}}) // one Lease per replica
 	own := factory.For[*appsv1.Deployment]{Scope: factory.Scope{Shard: m.Shard(shard.ByUID())}}
 	maps := controller.ClientWith(m.Factory(), factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: m.Shard(shard.ByOwner())}})
 	err = manager.ControllerWith(m, own).Owns(maps).Complete(reconcile)
-	token, ok := shard.TokenOf(ctx) // in a reconcile: later owners of the slot have a greater epoch
+	token, ok := shard.TokenOf(ctx) // in a reconcile: a fencing token; later owners of the slot have a greater epoch
 	_, _ = token, ok
 	return err
 }
@@ -322,7 +322,7 @@ func clusters(cfg, other *config.Config) error {
 	far, err := manager.NewCluster(other, manager.ClusterOptions{Name: "far"})
 	err = m.Add(far)
 
-	// one name for all writes
+	// one field manager for all writes
 	cfg.FieldManager = "janitor"
 	return err
 }
@@ -333,7 +333,7 @@ func caching(ctx context.Context, cfg *config.Config, key object.Key, secrets ob
 	client := controller.ClientFor[*corev1.Secret](m.Factory())
 	secret, err := client.Read(ctx, key)
 
-	// every object again now and then; ten hours is the default
+	// how often every object is reconciled without a change; the default is ten hours
 	m, err = manager.New(cfg, manager.Options{SyncPeriod: time.Hour})
 
 	// objects in CBOR, from servers that offer it
@@ -343,19 +343,19 @@ func caching(ctx context.Context, cfg *config.Config, key object.Key, secrets ob
 }
 
 func measuring(m *manager.Manager, cfg *config.Config, c prometheus.Collector, name string, f *factory.Factory) error {
-	// your metrics
+	// your own metrics
 	m.Metrics().Register(c)
 
-	// requests of a client that is not the manager's
+	// requests of a client that the manager did not make
 	cfg.WrapTransport = m.Metrics().Requests
 
-	// informers of others in /metrics, /readyz and /debug/status
+	// informers of another factory in /metrics, /readyz and /debug/status
 	err := m.AddInformers("other", f)
 	return err
 }
 
 func admitting(m *manager.Manager) error {
-	// webhooks, measured, and in /readyz
+	// a server of webhooks, in the metrics and in /readyz
 	opts := m.WebhookOptions()
 	opts.CertDir = "/certs"
 	hooks, err := webhook.New(opts)
@@ -367,14 +367,14 @@ func admitting(m *manager.Manager) error {
 	}))
 	err = m.Add(hooks)
 
-	// for a type of your own, and for many kinds: a webhook refuses reviews of kinds that it is not for
+	// name the kind of your own type, or several kinds: a webhook refuses reviews of all others
 	hooks.Handle("/validate-gadget", webhook.Validate(validate, schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Gadget"}))
-	hooks.Handle("/label", webhook.Mutate(func(ctx context.Context, r *webhook.Request[*metav1.PartialObjectMetadata]) error {
-		r.Object.SetLabels(map[string]string{"made-by": r.UserInfo.Username})
+	hooks.Handle("/annotate", webhook.Mutate(func(ctx context.Context, r *webhook.Request[*metav1.PartialObjectMetadata]) error {
+		metav1.SetMetaDataAnnotation(&r.Object.ObjectMeta, "example.com/written-by", r.UserInfo.Username)
 		return nil
 	}, corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap")))
 
-	// without certificates, on one machine: SelfSigned is the caBundle
+	// without certificate files, on one machine: put SelfSigned into the caBundle
 	hooks, err = webhook.New(webhook.Options{TLS: &serving.TLS{}})
 	bundle := hooks.SelfSigned()
 

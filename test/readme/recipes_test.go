@@ -44,7 +44,7 @@ func labelling(pods *sharedinformer.Informer[*corev1.Pod], selector labels.Selec
 }
 
 func referring(m *manager.Manager) error {
-	// reconcile every Ingress again when a Secret changes that it names
+	// reconcile an Ingress when a Secret that it names changes
 	ingresses := controller.ClientFor[*networkingv1.Ingress](m.Factory())
 	secrets := controller.ClientFor[*corev1.Secret](m.Factory())
 	bySecret := sharedinformer.AddIndex(ingresses.Informer(), "secret", func(i *networkingv1.Ingress) (keys []object.Key) {
@@ -66,20 +66,20 @@ func referring(m *manager.Manager) error {
 					controller.Logger(ctx).Warn("the Secret does not exist", "secret", tls.SecretName)
 				}
 			}
-			return controller.Result{}, nil // a new Secret of that name leads here again
+			return controller.Result{}, nil // a Secret that is created with that name calls this again
 		})
 	return err
 }
 
 func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.Context, name string) error) error {
-	// the object stays until its bucket, which is outside of the cluster, is deleted
+	// keep a deleted object until its bucket outside of the cluster is deleted too
 	const finalizer = "example.com/bucket"
 	claims := controller.ClientFor[*corev1.PersistentVolumeClaim](m.Factory())
 	err := manager.ControllerFor[*corev1.PersistentVolumeClaim](m).
 		Complete(func(ctx context.Context, c *corev1.PersistentVolumeClaim) (done controller.Result, err error) {
 			switch {
 			case c.DeletionTimestamp == nil && controller.AddFinalizer(c, finalizer):
-				_, err = claims.Update(ctx, c) // leads here again, unless a predicate drops it
+				_, err = claims.Update(ctx, c) // calls this again, unless a predicate drops the update
 			case c.DeletionTimestamp == nil:
 				err = createBucket(ctx, c.Name)
 			case controller.HasFinalizer(c, finalizer):
@@ -93,7 +93,7 @@ func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.
 	return err
 }
 
-// mirror copies labelled ConfigMaps of one cluster to another, and deletes the copies.
+// mirror copies labelled ConfigMaps from one cluster to another, and deletes copies whose original is gone.
 func mirror(near, far *config.Config) error {
 	m, err := manager.New(near, manager.Options{Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil))})
 	if err != nil {
@@ -123,7 +123,7 @@ func mirror(near, far *config.Config) error {
 		}
 		return controller.Result{}, nil
 	}
-	// a change in either cluster leads to the request of that name
+	// a change in either cluster makes a request with that name
 	_, err = manager.ControllerFor[*corev1.ConfigMap](m).Named("mirror").
 		Watches(controller.For(there.Informer())).
 		Build(controller.Func(reconcile))
@@ -134,10 +134,10 @@ func mirror(near, far *config.Config) error {
 }
 
 func securing(cfg *config.Config) error {
-	// reach the API server under another name, with an authority of your own
+	// verify the API server under another name, by your own certificate authority
 	cfg.TLS.ServerName, cfg.TLS.CAFile = "api.internal", "/etc/api/ca.crt"
 
-	// serve metrics and webhooks by TLS 1.3, to clients with a certificate of this authority
+	// serve metrics and webhooks by TLS 1.3, to clients with a certificate from this authority
 	secure := &serving.TLS{CertFile: "/certs/tls.crt", KeyFile: "/certs/tls.key", ClientCAFile: "/certs/ca.crt", MinVersion: tls.VersionTLS13}
 	m, err := manager.New(cfg, manager.Options{MetricsBindAddress: ":8443", MetricsTLS: secure})
 	hooks := m.WebhookOptions()
