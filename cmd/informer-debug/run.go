@@ -13,7 +13,6 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/check"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/churn"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cost"
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/describe"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/doctor"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
@@ -85,7 +84,7 @@ reconciled, and what their caches hold.
 		view.WatchCommand(s.Streams),
 		why.Command(s.Streams),
 		get.Command(s.Streams),
-		describe.Command(s.Streams),
+		why.DescribeCommand(s.Streams),
 		newTop(s.Streams),
 		newServe(s.Streams),
 		check.Command(s.Streams),

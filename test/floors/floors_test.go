@@ -65,7 +65,7 @@ var rooms = map[string][][]string{
 		{"output", "cluster", "debugtest"},
 		{"attach", "playback"},
 		{"sight"},
-		{"check", "churn", "cost", "describe", "doctor", "get", "shards", "view", "wait", "why"},
+		{"check", "churn", "cost", "doctor", "get", "shards", "view", "wait", "why"},
 	},
 }
 

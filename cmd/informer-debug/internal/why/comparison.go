@@ -1,4 +1,4 @@
-package describe
+package why
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// Command returns the verb describe, which writes to s.
-func Command(s terminal.Streams) *cobra.Command {
+// DescribeCommand returns the verb describe, which writes to s.
+func DescribeCommand(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var last int
 	cmd := &cobra.Command{
