@@ -118,7 +118,7 @@ func (i *inquiry) narrower(sources []controller.SourceStatus) string {
 	}
 	for _, s := range sources {
 		for name := range i.meant {
-			if i.cached && !i.meant[s.Name] && resource(s.Name) == resource(name) {
+			if len(i.holders) > 0 && !i.meant[s.Name] && resource(s.Name) == resource(name) {
 				return s.Name
 			}
 		}

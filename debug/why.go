@@ -3,6 +3,7 @@ package debug
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,9 +20,10 @@ import (
 
 // Why is why an object has not been reconciled, or so late.
 type Why struct {
-	Key     object.Key
-	Reasons []Reason  // the most telling first; never empty
-	Unowned []Sharing // informers whose share may lack it, where nothing tells whose it is
+	Key     object.Key // as asked; if no namespace was named, that in which the caches have the object
+	Reasons []Reason   // the most telling first; never empty
+	Cached  []Which    // informers that have it
+	Unowned []Sharing  // informers whose share may lack it, where nothing tells whose it is
 	Entries []flight.Entry
 }
 
@@ -69,6 +71,11 @@ func (p *Process) why(q query) (*Why, error) {
 	if key.Name == "" {
 		return nil, refuse(http.StatusBadRequest, "Say of which object: name, and namespace if it has one.")
 	}
+	all := p.informers()
+	key, err := located(all, q.get("informer"), key)
+	if err != nil {
+		return nil, err
+	}
 	line := p.opts.Recorder.Or().Timeline(q.get("informer"), key)
 	i := inquiry{key: key, name: object.FormatKey(key), line: line, now: time.Now(), informer: q.get("informer")}
 	if p.opts.Election != nil {
@@ -76,7 +83,6 @@ func (p *Process) why(q query) (*Why, error) {
 			i.say(NotLeading, "This replica (%s) does not lead; %s does, by the lease %s.", e.Identity, orNobody(e.Holder), object.FormatKey(e.Lease))
 		}
 	}
-	all := p.informers()
 	unowned := i.owners(all, p.opts.memberships(), q.get("hash"))
 	i.caches(all)
 	wanted, any := q.get("controller"), false // one of them
@@ -93,7 +99,38 @@ func (p *Process) why(q query) (*Why, error) {
 		i.say(NoController, "This process shows no controllers, so nothing is reconciled as far as can be seen.")
 	}
 	i.order(wanted != "")
-	return &Why{Key: key, Reasons: i.reasons, Unowned: unowned, Entries: line[max(0, len(line)-mostItems):]}, nil
+	return &Why{Key: key, Reasons: i.reasons, Cached: i.holders, Unowned: unowned, Entries: line[max(0, len(line)-mostItems):]}, nil
+}
+
+// located finds the namespace of a key that names none, if the caches have an object of that name
+// in one.
+func located(all []one, informer string, key object.Key) (object.Key, error) {
+	if key.Namespace != "" {
+		return key, nil
+	}
+	found := map[string]bool{}
+	for _, each := range all {
+		if each.view == nil || informer != "" && !flight.Names(informer, each.status.Reflector.Resource) {
+			continue
+		}
+		heads := each.view.Heads()
+		if _, ok := heads.Get(key); ok {
+			return key, nil
+		}
+		for head := range heads.All() {
+			if head.GetName() == key.Name {
+				found[head.GetNamespace()] = true
+			}
+		}
+	}
+	switch namespaces := slices.Sorted(maps.Keys(found)); len(namespaces) {
+	case 0:
+		return key, nil
+	case 1:
+		return object.Key{Namespace: namespaces[0], Name: key.Name}, nil
+	default:
+		return key, refuse(http.StatusConflict, "%s is in several namespaces: %s. Say which is meant.", clipped(key.Name), enumerated(namespaces, ", "))
+	}
 }
 
 // rank orders causes by how well they explain that nothing happens: what holds up now,
@@ -140,7 +177,7 @@ type inquiry struct {
 	meant    map[string]bool // of those that have the object, or may have it
 	asking   bool            // a controller
 	aside    bool            // one that has to do with other objects
-	cached   bool
+	holders  []Which         // informers that have the object
 	reasons  []Reason
 }
 
@@ -168,7 +205,7 @@ func (i *inquiry) caches(all []one) {
 			continue
 		}
 		if _, ok := each.view.Heads().Get(i.key); ok {
-			holders, i.cached = append(holders, each), true
+			holders, i.holders = append(holders, each), append(i.holders, (&Informer{each.cluster, each.status}).Which())
 			i.delivered(each)
 		}
 	}
@@ -465,7 +502,7 @@ func (i *inquiry) past(c controller.View) {
 		i.say(BackingOff, "The controller %s failed on %s %s ago and will not try again by itself (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
 	case done != nil:
 		i.say(Reconciled, "The controller %s reconciled %s %s ago in %s (%s), and nothing has asked for it since.", c.Name(), i.name, age(i.now, done.At), short(done.Took), done.Outcome)
-	case i.cached:
+	case len(i.holders) > 0:
 		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder remembers none: it was reconciled longer ago, a predicate left it out, or the map function names other objects.", c.Name(), i.name)
 	default:
 		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder does not remember one.", c.Name(), i.name)

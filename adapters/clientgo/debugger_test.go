@@ -74,7 +74,7 @@ func TestInformerDebugOfAProgram(t *testing.T) {
 			require.Equal(t, "configmaps/greeting\n", d.Run(0, "get", "configmaps", "-o", "name"))
 			require.Equal(t, "hello ann", d.Run(0, "get", "configmaps/greeting", "-o", "jsonpath={.data.text}"))
 			require.Regexp(t, `^configmaps: \d+ objects equal at version \d+\nnamespaces: \d+ objects equal at version \d+\n$`, built.In(t, d.Flags[:2]...).Run(0, "check"))
-			require.Contains(t, d.Run(0, "describe", "configmaps/greeting"), "The cache has configmaps/greeting as the server has it")
+			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), "The cache has configmaps/greeting as the server has it")
 			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), "nothing is reconciled as far as can be seen")
 			d.Top("configmaps  Watching", "namespaces  Watching")
 
@@ -103,7 +103,7 @@ func TestInformerDebugOfAProgram(t *testing.T) {
 			stop()
 			require.Regexp(t, `^configmaps: 1 of \d+ objects differ at version \d+ \(1 version\)\n`+
 				`  version  `+name+`/greeting  version `+before+` in the cache, `+m.ResourceVersion+` on the server\n$`, found)
-			require.Contains(t, d.Run(0, "describe", "configmaps/greeting"), `data.text: "hello ann"→"something else"`)
+			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), `data.text: "hello ann"→"something else"`)
 			deaf.To("")
 			require.NoError(t, maps.Delete(ctx, "greeting", metav1.DeleteOptions{}))
 			d.Run(0, "wait", "configmaps/greeting", "--for=jsonpath={.data.text}=hello ann")

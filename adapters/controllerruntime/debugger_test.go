@@ -127,7 +127,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	hidden, _ := d.Said(0, "get", "secrets/morning", "-o", "json")
 	require.NotContains(t, hidden, "Z29vZCBtb3JuaW5n")
 	require.Regexp(t, `^(\S+: \d+ objects equal at version \d+\n){3}$`, everywhere.Run(0, "check"))
-	require.Contains(t, d.Run(0, "describe", greetings+"/g1"), "The cache has "+greetings+"/g1 as the server has it")
+	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "The cache has "+greetings+"/g1 as the server has it")
 	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "nothing is reconciled as far as can be seen")
 	d.Top("configmaps", "secrets", "Watching")
 
@@ -153,7 +153,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	stop()
 	require.Regexp(t, `^configmaps: 1 of \d+ objects differ at version \d+ \(1 version\)\n`+
 		`  version  `+ns.Name+`/g1  version `+before+` in the cache, `+words.ResourceVersion+` on the server\n$`, found)
-	require.Contains(t, d.Run(0, "describe", "configmaps/g1"), `data.words: "good morning"→"something else"`)
+	require.Contains(t, d.Run(0, "why", "configmaps/g1"), `data.words: "good morning"→"something else"`)
 	deaf.To("")
 	require.NoError(t, c.Delete(ctx, words))
 	d.Run(0, "wait", "configmaps/g1", "--for=jsonpath={.data.words}=good morning")

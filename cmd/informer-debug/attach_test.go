@@ -92,21 +92,33 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	why, err := debug.Attach(server.URL, nil).Why(t.Context(), "pods", "", object.Key{Namespace: "shop", Name: "bad"})
 	require.NoError(t, err)
 	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.Lines()[0])
-	require.Contains(t, r.Lines(), "")
-	require.Len(t, r.Lines(), len(why.Reasons)+1+len(why.Entries))
+	require.Equal(t, []string{"", "Not compared with the server: there is no kubeconfig; --kubeconfig or --server says which cluster it is.", ""}, r.Lines()[len(why.Reasons):len(why.Reasons)+3])
+	require.Len(t, r.Lines(), len(why.Reasons)+3+len(why.Entries))
 	require.Contains(t, r.Out, "controller keeper")
 	require.NotContains(t, r.Out, "\x1b")
 
-	r = invoke(t, "why", "good", "-n", "shop", "--last", "0", at)
-	require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n$`, r.Out)
-	require.Contains(t, invoke(t, "why", "pods", "none", "-n", "shop", at).Out, "shop/none is in no cache")
-	require.Contains(t, invoke(t, "why", "pods/a", "b", at).ErrOut, `"pods/a b": want TYPE/NAME, TYPE NAME or NAME`)
+	for _, args := range [][]string{{"good", "-n", "shop"}, {"good"}, {"shop/good"}, {"pods/good"}, {"pod", "good"}, {"pods", "shop/good"}, {"pods/shop/good"}, {"shop/good", "-n", "shop"}} {
+		r = invoke(t, append(append([]string{"why"}, args...), "--last", "0", at)...)
+		require.Equal(t, exit.CodeOK, r.Code, "%s: %s", args, r.ErrOut)
+		require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n\nNot compared .*\n$`, r.Out, args)
+		require.Empty(t, r.ErrOut, args)
+	}
+	for args, want := range map[string]string{
+		"pods none -n shop": "shop/none is in no cache: ", "bank/good": "bank/good is in no cache: ",
+	} {
+		r = invoke(t, append(append([]string{"why"}, strings.Fields(args)...), at)...)
+		require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
+		require.Contains(t, r.Out, want)
+		require.Contains(t, r.ErrOut, "is in no cache, and the server was not asked\n")
+	}
+	r = invoke(t, "why", "sheep/good", "-n", "shop", at)
+	require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
+	require.Contains(t, r.ErrOut, `no informer is called "sheep"; there are: pods`)
+	require.Contains(t, invoke(t, "why", "pods/a", "b", at).ErrOut, `"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`)
 	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
 	require.Contains(t, r.Out, `"cause": "not cached"`)
-	require.Empty(t, r.ErrOut)
-	r = invoke(t, "why", "pods/good", at)
-	require.Contains(t, r.Lines()[0], "good is in no cache")
-	require.Regexp(t, `^! \S+  namespace     none was given: an object that is in one is found with -n\n$`, r.ErrOut)
+	require.Contains(t, r.Out, `"notCompared": "there is no kubeconfig`)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
 
 	r = invoke(t, "watch", "pods/good", "--timeout=1s", at)
 	require.Regexp(t, `\n! \S+  namespace     none was given: an object that is in one is found with -n\n`, r.ErrOut)

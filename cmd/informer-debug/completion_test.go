@@ -47,7 +47,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"get", "-n", "shop", server, "pods/"}, "pods/cart-1 pods/web-1"},
 		{[]string{"get", "-n", "shop", server, "po", "w"}, "cart-1 web-1"},
 		{[]string{"get", "-n", "shop", server, "po/web-1", ""}, ""},
-		{[]string{"describe", "-n", "bank", server, "pods/"}, "pods/api-1"},
+		{[]string{"why", "-n", "bank", server, "pods/"}, "pods/api-1"},
 		{[]string{"watch", "-n", "bank", server, "pods/"}, "pods/api-1"},
 		{[]string{"wait", "-n", "shop", server, "pods/cart-1", "po/"}, "po/cart-1 po/web-1"},
 		{[]string{"watch", server, "pods", ""}, ""},
@@ -59,7 +59,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"get", at, "pods/"}, "pods/bad pods/good"},
 		{[]string{"why", at, "-n", "shop", "pods/g"}, "pods/good"},
 		{[]string{"why", at, server, "-n", ""}, ""}, // the process's informers have all namespaces
-		{[]string{"describe", recorded, server, ""}, "pods"},
+		{[]string{"why", recorded, server, ""}, "pods"},
 		{[]string{"wait", recorded, server, "pods/x", "po"}, "pods"},
 		{[]string{"churn", recorded, server, "-n", ""}, "shop"},
 		{[]string{"get", recorded, server, "pods/"}, ""},

@@ -235,25 +235,25 @@ func onRecording(t *testing.T) func(verb string, args ...string) debugtest.Resul
 	}
 }
 
-func TestDescribeOfARecording(t *testing.T) {
+func TestWhyOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := onRecording(t)
-		r := on("describe", "po/web-2", "-n", "shop")
+		r := on("why", "po/web-2", "-n", "shop")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 		require.Equal(t, "At the end of the recording the cache has po/web-2 with version 104, and is complete up to version 105.", r.Lines()[0])
 		require.Contains(t, r.Out, "applied shop/web-2 update rv 104")
-		r = on("describe", "pods/web-1", "-n", "shop")
+		r = on("why", "pods/web-1", "-n", "shop")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 		require.Equal(t, "At the end of the recording pods/web-1 is not in the cache, which is complete up to version 105.", r.Lines()[0])
 		require.Contains(t, r.Out, "applied shop/web-1 delete")
-		require.Len(t, on("describe", "pods/web-1", "-n", "shop", "--last=1").Lines(), 3)
+		require.Len(t, on("why", "pods/web-1", "-n", "shop", "--last=1").Lines(), 3)
 		for want, args := range map[string][]string{
 			"nothing is known of pods/none: it is not in the cache at the end": {"pods/none", "-n", "shop"},
 			"pods/web-1 is in a namespace: say which with -n":                  {"pods/web-1"},
 			"means 2 informers": {"pods,nodes/a", "-n", "shop"},
 			"nothing of that":   {"leases/a", "-n", "shop"},
 		} {
-			r := on("describe", args...)
+			r := on("why", args...)
 			require.NotEqual(t, exit.CodeOK, r.Code, args)
 			require.Contains(t, r.ErrOut, want)
 		}
@@ -402,7 +402,6 @@ func TestVerbsThatMakeNoSenseOfARecording(t *testing.T) {
 	for want, args := range map[string][]string{
 		"informer-debug replay x.recording shows a recording as watch":         {"watch", "pods"},
 		"informer-debug get --replay x.recording shows what its caches held":   {"check"},
-		"a recording has no handlers and no controllers; informer-debug desc":  {"why", "pods/a"},
 		"informer-debug get --replay x.recording shows the state and the fail": {"doctor"},
 		"informer-debug churn --replay x.recording says what Keep would save":  {"cost"},
 	} {

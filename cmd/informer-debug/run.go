@@ -84,7 +84,6 @@ reconciled, and what their caches hold.
 		view.WatchCommand(s.Streams),
 		why.Command(s.Streams),
 		get.Command(s.Streams),
-		why.DescribeCommand(s.Streams),
 		newTop(s.Streams),
 		newServe(s.Streams),
 		check.Command(s.Streams),

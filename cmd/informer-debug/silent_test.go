@@ -72,7 +72,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 func TestInterruptedBeforeTheAnswer(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for code, verbs := range map[int][][]string{
-		exit.CodeRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
+		exit.CodeRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
 		exit.CodeOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},
 	} {
 		for _, args := range verbs {

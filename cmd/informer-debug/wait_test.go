@@ -74,7 +74,6 @@ func TestSeveralInformersOfAName(t *testing.T) {
 		code int
 	}{
 		{[]string{"wait", "pods/web-1", "-n", "shop", "--for=create", at}, exit.CodeUsage},
-		{[]string{"describe", "pods/web-1", "-n", "shop", at, p.address}, exit.CodeUsage},
 		{[]string{"get", "pods", at}, exit.CodeUnavailable},
 	} {
 		r := invoke(t, c.args...)
@@ -84,6 +83,8 @@ func TestSeveralInformersOfAName(t *testing.T) {
 	}
 	r = invoke(t, "wait", "pods in namespace shop/web-1", "-n", "shop", "--for=create", at)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	r = invoke(t, "why", "pods/web-1", at, p.address)
+	require.Contains(t, r.Out, "The cache has pods/web-1 as the server has it", "only one of them has it")
 }
 
 // An object that no informer of the process can have is not one that was deleted.

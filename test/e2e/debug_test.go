@@ -49,7 +49,7 @@ func debugCluster(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 	require.Regexp(t, `(?m)^settings +1 +`, d.Run(0, "get", "cm", "-l", "app=web", "--no-headers", "--server-print"))
 	require.Contains(t, d.Run(0, "watch", "cm", "-l", "app=web", "-c", "1", "-o", "jsonl"), `"colour":"blue"`)
 	require.Regexp(t, `^configmaps in namespace \S+: \d+ objects equal at version \d+\n$`, d.Run(0, "check", "cm"))
-	require.Contains(t, d.Run(0, "describe", "cm/settings"), "settings")
+	require.Contains(t, d.Run(0, "why", "cm/settings"), "settings")
 	require.NotEmpty(t, d.Run(0, "wait", "cm/settings", "--for=jsonpath={.data.colour}=blue", "--timeout=30s"))
 	d.Run(124, "wait", "cm/settings", "--for=delete", "--timeout=1s")
 	require.Contains(t, d.Run(0, "doctor", "cm,pods", "--for=1s"), "these credentials may list")
@@ -108,7 +108,7 @@ func debugProcess(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 	require.Contains(t, d.Run(0, "doctor", "--for=1s"), "warning  keeper: failed on "+ns+"/bad ")
 	d.Flags = append(d.Flags, "--kubeconfig="+shared.Kubeconfig, "-n", ns)
 	require.Regexp(t, `: \d+ objects equal at version \d+\n$`, d.Run(0, "check"))
-	require.Contains(t, d.Run(0, "describe", "configmaps/good"), "good")
+	require.Contains(t, d.Run(0, "why", "configmaps/good"), "good")
 
 	require.NoError(t, maps.Delete(t.Context(), object.Key{Name: "bad"}, metav1.DeleteOptions{}))
 	d.Run(0, "wait", "configmaps/bad", "--for=delete", "--timeout=30s")

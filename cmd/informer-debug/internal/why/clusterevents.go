@@ -42,21 +42,22 @@ var eventsMapping = discovery.Mapping{
 
 // clusterEvents are the Event objects that a cluster has of one object.
 type clusterEvents struct {
-	last []clusterEvent // the newest ones, newest last
-	all  int
-	err  error // why they are not known
+	Last []clusterEvent // the newest ones, newest last
+	All  int
+	Err  error // why they are not known
 }
 
 // clusterEvent is one of them.
 type clusterEvent struct {
-	at                   time.Time // when it happened last; zero where that is not told
-	typ, reason, message string
-	count                int
+	At                    time.Time // when it happened last; zero if that is not told
+	Type, Reason, Message string
+	Count                 int
 }
 
 // readEvents asks for the Events of an object with one request. Of an object that was made
 // again, those of the one before are left out.
-func readEvents(ctx context.Context, client *rest.Client, kind string, key object.Key, uid string) (found clusterEvents) {
+func readEvents(ctx context.Context, client *rest.Client, kind string, key object.Key, uid string) *clusterEvents {
+	found := &clusterEvents{}
 	ctx, cancel := context.WithTimeoutCause(ctx, eventsPatience, fmt.Errorf("no answer within %s", eventsPatience))
 	defer cancel()
 	of := fields.Set{"involvedObject.kind": kind, "involvedObject.name": key.Name}
@@ -69,11 +70,11 @@ func readEvents(ctx context.Context, client *rest.Client, kind string, key objec
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			return clusterEvents{err: err}
+			return &clusterEvents{Err: err}
 		}
 		var e corev1.Event
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &e); err != nil {
-			return clusterEvents{err: fmt.Errorf("event %s: %w", o.GetName(), err)}
+			return &clusterEvents{Err: fmt.Errorf("event %s: %w", o.GetName(), err)}
 		}
 		if about := string(e.InvolvedObject.UID); about != "" && about != uid && about != key.Name { // kubelets write the name of a Node there
 			continue
@@ -85,28 +86,28 @@ func readEvents(ctx context.Context, client *rest.Client, kind string, key objec
 
 // add keeps an event if it is among the newest.
 func (c *clusterEvents) add(e clusterEvent) {
-	c.all++
-	c.last = append(c.last, e)
-	slices.SortStableFunc(c.last, func(a, b clusterEvent) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.reason, b.reason))
+	c.All++
+	c.Last = append(c.Last, e)
+	slices.SortStableFunc(c.Last, func(a, b clusterEvent) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Reason, b.Reason))
 	})
-	if len(c.last) > eventsShown {
-		c.last = c.last[1:]
+	if len(c.Last) > eventsShown {
+		c.Last = c.Last[1:]
 	}
 }
 
 // eventOf reads an Event in the old way of writing and in that with a series.
 func eventOf(e *corev1.Event) clusterEvent {
-	one := clusterEvent{typ: e.Type, reason: e.Reason, message: e.Message, count: max(int(e.Count), 1)}
+	one := clusterEvent{Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(int(e.Count), 1)}
 	for _, at := range []time.Time{e.CreationTimestamp.Time, e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time} {
-		if at.After(one.at) {
-			one.at = at
+		if at.After(one.At) {
+			one.At = at
 		}
 	}
 	if s := e.Series; s != nil {
-		one.count = max(int(s.Count), 1)
-		if s.LastObservedTime.After(one.at) {
-			one.at = s.LastObservedTime.Time
+		one.Count = max(int(s.Count), 1)
+		if s.LastObservedTime.After(one.At) {
+			one.At = s.LastObservedTime.Time
 		}
 	}
 	return one
@@ -114,31 +115,28 @@ func eventOf(e *corev1.Event) clusterEvent {
 
 // write writes them as a table, or a line that says why there is none.
 func (c *clusterEvents) write(b *strings.Builder) {
-	line := func(format string, args ...any) {
-		fmt.Fprintf(b, "%s\n", terminal.OneLine(fmt.Sprintf(format, args...)))
-	}
 	switch {
-	case apierrors.IsForbidden(c.err) || apierrors.IsUnauthorized(c.err):
-		line("Its Events may not be read: %v.", c.err)
+	case apierrors.IsForbidden(c.Err) || apierrors.IsUnauthorized(c.Err):
+		line(b, "Its Events may not be read: %v.", c.Err)
 		return
-	case c.err != nil:
-		line("Its Events could not be read: %v.", c.err)
+	case c.Err != nil:
+		line(b, "Its Events could not be read: %v.", c.Err)
 		return
-	case c.all == 0:
-		line("The cluster has no Events of it.")
+	case c.All == 0:
+		line(b, "The cluster has no Events of it.")
 		return
-	case c.all > len(c.last):
-		line("The last %d of %d Events of it in the cluster:", len(c.last), c.all)
+	case c.All > len(c.Last):
+		line(b, "The last %d of %d Events of it in the cluster:", len(c.Last), c.All)
 	default:
-		line("Events of it in the cluster:")
+		line(b, "Events of it in the cluster:")
 	}
 	t := &terminal.Table{To: b, Header: []string{"  AGE", "TYPE", "REASON", "COUNT", "MESSAGE"}}
-	for _, e := range c.last {
+	for _, e := range c.Last {
 		age := "-"
-		if !e.at.IsZero() {
-			age = duration.HumanDuration(time.Since(e.at))
+		if !e.At.IsZero() {
+			age = duration.HumanDuration(time.Since(e.At))
 		}
-		t.Row("  "+age, terminal.OrDash(e.typ), terminal.OrDash(e.reason), strconv.Itoa(e.count), e.message)
+		t.Row("  "+age, terminal.OrDash(e.Type), terminal.OrDash(e.Reason), strconv.Itoa(e.Count), e.Message)
 	}
 	_ = t.Write() // it writes to memory
 }

@@ -4,138 +4,164 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 )
 
-// whyFlags are those of why alone.
-type whyFlags struct {
+// inquiry is one run of why.
+type inquiry struct {
+	subject
+	look       sight.Flags
 	controller string
-	entries    int
+	last       int
 	output     output.Choice
+
+	streams terminal.Streams
+	console *terminal.Console
+	answer  answer
 }
 
-// whyQuestion is what a process is asked.
-type whyQuestion struct {
-	process  *debug.Client
-	look     *attach.Flags
-	flags    *whyFlags
-	informer string // empty for any
-	key      object.Key
+// answer is all that is known of the object, as -o json has it.
+type answer struct {
+	Key         object.Key
+	Reasons     []debug.Reason  `json:",omitzero"` // of a process
+	Unowned     []debug.Sharing `json:",omitzero"`
+	Comparisons []comparison    `json:",omitzero"`
+	NotCompared string          `json:",omitzero"` // why there is no comparison
+	Entries     []flight.Entry  `json:",omitzero"`
 }
 
 // Command returns the verb why, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
-	var look attach.Flags
-	flags := whyFlags{output: output.Choice{Words: []string{"json"}}}
+	q := inquiry{streams: s, console: terminal.NewConsole(s, false), output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
-		Use:   "why [TYPE/]NAME | TYPE NAME",
-		Short: "Say why an object has not been reconciled, or so late",
+		Use:   "why [TYPE/]NAME | TYPE NAME | NAMESPACE/NAME",
+		Short: "Say why an object has not been reconciled, and where cache and server differ",
 		Long: `why asks a running process about one object: is the change still on the way, does it
 wait for a handler or a worker, is it being reconciled, did it fail, was it left out by a
-predicate, is it in no cache, does another replica lead? The reason that holds it up comes
-first, and then what the flight recorder remembers of the object.
+predicate, is it in no cache, does another replica lead or own it? The reason that holds it up
+comes first. Then why compares the cache with the server, field by field, shows the last Events
+that the cluster has of the object, and what the flight recorder remembers of it.
 
-Where replicas share their work it names the one that has the object, or from which to which
-it is being handed over. If the process that is asked does not have the object, the cluster of your
-kubeconfig is asked for its UID.
+TYPE is the name of an informer as get lists it, such as "pods in namespace shop", or
+the resource alone: pods, pod or po. A NAME alone means any TYPE. Without -n it is the object in
+whichever namespace the caches have it, or in the namespace of the kubeconfig.
 
-TYPE is the name of an informer as the process calls it, such as "pods in namespace shop", or
-the resource alone: pods, pod or po. A NAME alone means any.
+The kubeconfig says which cluster to compare with; without one, why says that it has not compared.
+For a process at a URL, --token and the flags about TLS are for the process alone. Fields are
+compared if the process shows contents, and of Secrets never. Fields that a cache leaves out on
+purpose are shown as differences. Events need the verb list on events.
+
+Without --attach, why runs an informer of its own on the cluster of your kubeconfig, and needs TYPE.
+With --replay FILE it shows what became of the object in a recording.
 
 ` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
-  informer-debug why web-1 -n shop --controller janitor --attach pod/janitor-0 -o json`,
+  informer-debug why shop/web-1 --controller janitor --attach pod/janitor-0 -o json
+  informer-debug why pods/web-1 -n shop
+  informer-debug why pods/web-1 -n shop --replay bug.recording`,
 		Args: cobra.RangeArgs(1, 2),
 	}
-	look.Add(cmd)
-	playback.Refuse(cmd, "a recording has no handlers and no controllers; informer-debug describe --replay %s shows what became of an object, and controllertest.Replay plays it to your controller")
-	completer := &sight.Completer{Attach: &look, Namespace: &look.Namespace, Slash: true, Second: true}
+	q.look.Flags.Add(cmd)
+	q.look.Replay.Add(cmd, "")
+	completer := &sight.Completer{Attach: &q.look.Flags, Replay: &q.look.Replay, Namespace: &q.look.Namespace, Slash: true, Second: true}
 	completer.Register(cmd)
-	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
+	cmd.Flags().StringVar(&q.controller, "controller", "", "with --attach: name of the controller that is meant (default all)")
 	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // it fails only for a flag that does not exist
-	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
-	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := look.Check(); err != nil {
+	cmd.Flags().IntVar(&q.last, "last", 20, "how many of the last events to show; 0 is none")
+	cmd.Flags().VarP(&q.output, "output", "o", "output format (default text)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := q.look.Check(); err != nil {
 			return err
 		}
-		return runWhy(cmd.Context(), s, &look, &flags, args)
+		if q.subject, err = subjectOf(args, q.look.Namespace); err != nil {
+			return err
+		}
+		switch {
+		case q.last < 0:
+			return exit.Usage("--last is %d: want 0 or more", q.last)
+		case q.look.To == "" && q.controller != "":
+			return exit.Usage("--controller is of a process: name it with --attach")
+		case q.look.To == "" && q.types == "":
+			return exit.Usage("%q: without --attach, say TYPE/NAME or TYPE NAME", strings.Join(args, " "))
+		case q.look.To == "":
+			return q.looking(cmd.Context())
+		}
+		return q.attached(cmd.Context())
 	}
 	return cmd
 }
 
-func runWhy(ctx context.Context, s terminal.Streams, look *attach.Flags, flags *whyFlags, args []string) error {
-	typ, name, named := attach.CutName(args[0])
-	twice := named && len(args) == 2
-	switch {
-	case len(args) == 2: // as kubectl has it, too
-		name = args[1]
-	case !named:
-		typ, name = "", args[0]
+// looking answers with informers of its own, on a cluster or on a recording.
+func (q *inquiry) looking(ctx context.Context) error {
+	if q.look.Namespace = q.key.Namespace; q.look.Replay.File == "" {
+		q.look.OnlyNamed(q.key.Name)
 	}
-	switch {
-	case twice || name == "" || strings.Contains(name, "/"):
-		return exit.Usage("%q: want TYPE/NAME, TYPE NAME or NAME", strings.Join(args, " "))
-	case flags.entries < 0:
-		return exit.Usage("--last is %d: want 0 or more", flags.entries)
-	}
-	process, called, err := look.Attach(s)
+	v, err := q.look.Open(ctx, q.streams, q.types, q.console)
 	if err != nil {
 		return err
 	}
-	w := whyQuestion{process, look, flags, typ, object.Key{Namespace: look.Namespace, Name: name}}
-	why, err := process.Why(ctx, typ, flags.controller, w.key)
-	if err == nil {
-		why, err = w.whose(ctx, s, why)
+	defer v.Close()
+	if err := v.Wait(ctx); err != nil {
+		return err
 	}
+	if ctx.Err() != nil {
+		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
+	}
+	if v.Played != nil {
+		return q.recorded(ctx, v)
+	}
+	if len(v.Informers) != 1 {
+		return exit.Usage("%q means %d TYPEs: name one", q.types, len(v.Informers))
+	}
+	status, err := v.Process.Status(ctx)
 	if err != nil {
-		return look.Unanswered(ctx, called, err)
+		return v.Unanswered(ctx, err)
 	}
-	if err := writeWhy(s.Out, why, flags); err != nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: err}
+	at, err := v.Server(q.streams)
+	if err != nil {
+		return err
 	}
-	if look.Namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) && !w.withoutNamespace(ctx) {
-		terminal.NewConsole(s, false).Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
+	q.key.Namespace = v.Informers[0].Target.Namespace
+	q.answer.Key = q.key
+	c := comparing{inquiry: q, sight: v, at: at, status: status}
+	if err := c.informer(ctx, &status.Informers[0]); err != nil {
+		return err
 	}
-	return nil
+	if q.answer.Comparisons[0].absent() {
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is neither in the cache nor on the server", &q.subject)}
+	}
+	return q.write((*answer).writeComparisons)
 }
 
-// withoutNamespace reports whether the objects that are meant are known to be in none.
-func (w *whyQuestion) withoutNamespace(ctx context.Context) bool {
-	one, err := w.process.Objects(ctx, debug.Which{Informer: w.informer}, debug.Page{Limit: 1})
-	return err == nil && len(one.Heads) > 0 && one.Heads[0].Namespace == ""
-}
+// lastOf are the entries that are shown.
+func (q *inquiry) lastOf(all []flight.Entry) []flight.Entry { return all[max(0, len(all)-q.last):] }
 
-func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
-	if flags.output.Value == "json" {
-		return debug.WriteJSON(w, why)
+// write writes parts of the answer as text; as JSON, which is one document, all of it at the end.
+func (q *inquiry) write(parts ...func(*answer, *strings.Builder)) error {
+	if q.output.Value == "json" {
+		return exit.Unwritten(debug.WriteJSON(q.streams.Out, &q.answer))
 	}
 	var b strings.Builder
-	for _, r := range why.Reasons {
-		fmt.Fprintf(&b, "%s\n", terminal.OneLine(r.Text))
+	for _, part := range parts {
+		part(&q.answer, &b)
 	}
-	last := why.Entries[max(0, len(why.Entries)-flags.entries):]
-	if len(last) > 0 {
-		b.WriteString("\n")
-	}
-	for n := range last {
-		attach.WriteEntry(&b, &last[n])
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	_, err := io.WriteString(q.streams.Out, b.String())
+	return exit.Unwritten(err)
+}
+
+func line(b *strings.Builder, format string, args ...any) {
+	fmt.Fprintf(b, "%s\n", terminal.OneLine(fmt.Sprintf(format, args...)))
 }

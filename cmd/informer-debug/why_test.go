@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,81 +15,121 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-func TestDescribeOnACluster(t *testing.T) {
+func TestWhyOnACluster(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
-	r := invoke(t, "describe", "po/web-1", "-n", "shop", server)
+	r := invoke(t, "why", "po/web-1", "-n", "shop", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.Lines()[0])
 	require.Len(t, r.Lines(), 4, r.Out)
-	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", invoke(t, "describe", "po", "web-1", "-n", "shop", server).Lines()[0])
+	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", invoke(t, "why", "po", "web-1", "-n", "shop", server).Lines()[0])
 	require.Equal(t, "The cluster has no Events of it.", r.Lines()[3])
 
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
-	r = invoke(t, "describe", "secrets/key", "-n", "shop", server)
+	r = invoke(t, "why", "secrets/key", "-n", "shop", server)
 	require.Contains(t, r.Out, "Fields are not compared: contents of Secrets are not shown.")
 	require.NotContains(t, r.Out, "aGlkZGVu")
 	for want, args := range map[string][]string{
-		"po/none is neither in the cache nor on the server":       {"po/none", "-n", "shop"},
-		`"pods": want TYPE/NAME or TYPE NAME`:                     {"pods"},
-		`"pods/a b": want TYPE/NAME or TYPE NAME`:                 {"pods/a", "b"},
-		"an object by its name is in one namespace: leave out -A": {"pods/web-1", "-A"},
+		"po/none is neither in the cache nor on the server":                  {"po/none", "-n", "shop"},
+		`"pods": without --attach, say TYPE/NAME or TYPE NAME`:               {"pods"},
+		`"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`:          {"pods/a", "b"},
+		`"shop/web-1" is in namespace shop, and -n says bank: leave one out`: {"pods", "shop/web-1", "-n", "bank"},
+		"--controller is of a process: name it with --attach":                {"pods/web-1", "--controller=keeper"},
 	} {
-		r := invoke(t, append([]string{"describe", server}, args...)...)
+		r := invoke(t, append([]string{"why", server}, args...)...)
 		require.NotEqual(t, exit.CodeOK, r.Code)
 		require.Contains(t, r.ErrOut, want)
 	}
 }
 
-func TestDescribeComparesAProcessWithTheServer(t *testing.T) {
+func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, from, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()
-	web, describe := object.Key{Namespace: "shop", Name: "web-1"}, []string{"describe", "pods in namespace shop/web-1", "--attach=" + at.URL, server}
+	web, why := object.Key{Namespace: "shop", Name: "web-1"}, []string{"why", "pods in namespace shop/web-1", "--attach=" + at.URL, server}
 
-	r := invoke(t, describe...)
+	r := invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Contains(t, r.Lines()[0], "as the server has it, with version 101.")
+	require.Contains(t, r.Lines()[2], "as the server has it, with version 101.")
 	require.NotContains(t, r.Out, "From the cache to the server", "a Go type and the server write the same object")
+
+	found, ok := i.Cache().Get(web)
+	require.True(t, ok)
+	found.Labels["app"] = "evil" // a program that writes to what it shares
+	r = invoke(t, why...)
+	require.Contains(t, r.Lines()[2], "The cache has pods in namespace shop/web-1 with the server's version 101, and 1 fields differ: a transform or Keep changed them, or the program has written to the cached object.")
+	require.Contains(t, r.Out, "From the cache to the server:\n  metadata.labels.app: evil→web\n")
+	found.Labels["app"] = "web"
 
 	from.ignore(web)
 	debugtest.Put(t, srv, web, corev1.PodFailed)
-	r = invoke(t, describe...)
-	require.Contains(t, r.Lines()[0], "The cache has version 101 of pods in namespace shop/web-1, and the server version 104: the cache is complete up to version 103, and the change is on its way.")
+	r = invoke(t, why...)
+	require.Contains(t, r.Lines()[2], "The cache has version 101 of pods in namespace shop/web-1, and the server version 104: the cache is complete up to version 103, and the change is on its way.")
 	require.Contains(t, r.Out, "From the cache to the server:\n  status.phase: Running→Failed\n")
 
 	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "cart-2"}, corev1.PodRunning)
 	require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
-	r = invoke(t, describe...)
-	require.Contains(t, r.Lines()[0], "and should have it: see informer-debug check")
+	r = invoke(t, why...)
+	require.Contains(t, r.Lines()[2], "and should have it: see informer-debug check")
 
 	require.NoError(t, srv.Delete(debugtest.Pods(), web))
-	r = invoke(t, describe...)
-	require.Contains(t, r.Lines()[0], "is in the cache, complete up to version 105, and not on the server.")
+	r = invoke(t, why...)
+	require.Contains(t, r.Lines()[2], "is in the cache, complete up to version 105, and not on the server.")
 	debugtest.Put(t, srv, web, corev1.PodRunning)
-	r = invoke(t, describe...)
-	require.Contains(t, r.Lines()[0], "was deleted and made again, and the cache has the one before")
-	r = invoke(t, "describe", "pods in namespace shop/cart-2", "--attach="+at.URL, server)
+	r = invoke(t, why...)
+	require.Contains(t, r.Lines()[2], "was deleted and made again, and the cache has the one before")
+	r = invoke(t, "why", "pods in namespace shop/cart-2", "--attach="+at.URL, server)
 	require.Regexp(t, `\n\n.*informer pods in namespace shop +applied`, r.Out)
 }
 
-func TestDescribeSaysWhatControllersDo(t *testing.T) {
-	process := httptest.NewServer(program(t, true))
+// The reasons are printed before anything is asked of a server, which may not answer.
+func TestWhyPrintsItsReasonsBeforeItAsksTheServer(t *testing.T) {
+	process := httptest.NewServer(program(t, false))
 	defer process.Close()
-	_, server := debugtest.Cluster(t, apiservertest.Options{})
-	r := invoke(t, "describe", "pods/bad", "-n", "shop", "--attach="+process.URL, server)
+	var stdout, stderr debugtest.Transcript
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !asked {
+			asked = true
+			assert.Contains(t, stdout.String(), "The controller keeper failed on shop/bad ")
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	r := finish(t, t.Context(), []string{"why", "shop/bad", "--attach=" + process.URL, "--server=" + server.URL}, around(&stdout, &stderr))
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Contains(t, r.Lines()[0], "pods/bad is in the cache, complete up to version ")
-	require.Contains(t, r.Out, "The controller keeper failed on shop/bad")
-	require.NotContains(t, r.Out, "\x1b")
-	r = invoke(t, "describe", "pods/bad", "--attach="+process.URL, server)
-	require.Equal(t, exit.CodeUsage, r.Code)
-	require.Contains(t, r.ErrOut, "pods/bad is in a namespace: say which with -n")
+	require.True(t, asked)
+	require.Regexp(t, `\nNot compared with the server: unknown\.\n`, r.Out)
+	require.Contains(t, r.Out, "controller keeper ", "the flight recorder's entries come all the same")
+}
+
+// Without a namespace it is the object in whichever the caches have it, or that of the kubeconfig.
+func TestWhyFindsTheNamespace(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	other := factory.New(p.client, factory.Options{Namespaces: []string{"bank"}, Flight: p.recorder})
+	factory.Informer[*corev1.Pod](other)
+	at := p.run(other)
+	require.Equal(t, exit.CodeOK, invoke(t, "wait", "pods", "--for=synced", at).Code)
+	require.Contains(t, invoke(t, "why", "web-1", at, p.address).Out, "The cache has pods in namespace shop/web-1 as the server has it")
+	r := invoke(t, "why", "none", at, p.address)
+	require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
+	require.Contains(t, r.Lines()[0], "default/none is in no cache")
+	r = invoke(t, "why", "pods/none", at, p.address)
+	require.Contains(t, r.Out, "pods/none is neither in the cache nor on the server.")
+	require.Contains(t, r.ErrOut, "pods/none is in no cache, and the server does not have it\n")
+	debugtest.Put(t, p.server, object.Key{Namespace: "bank", Name: "web-1"}, corev1.PodRunning)
+	require.Eventually(t, func() bool {
+		r = invoke(t, "why", "web-1", at, p.address)
+		return r.Code == exit.CodeUsage
+	}, 10*time.Second, time.Millisecond)
+	require.Contains(t, r.ErrOut, "web-1 is in several namespaces: bank, shop. Say which is meant")
 }
 
 // event writes an Event of shop/web-1 that is some minutes old.
@@ -107,11 +149,11 @@ func event(t *testing.T, srv *apiservertest.Server, name string, minutes int, ch
 }
 
 // The last Events of an object are shown, the newest last, and those of others are not.
-func TestDescribeShowsEvents(t *testing.T) {
+func TestWhyShowsEvents(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	pod, err := srv.Get(debugtest.Pods(), object.Key{Namespace: "shop", Name: "web-1"})
 	require.NoError(t, err)
-	describe := []string{"describe", "po/web-1", "-n", "shop", server}
+	why := []string{"why", "po/web-1", "-n", "shop", server}
 	event(t, srv, "c", 10, func(e *corev1.Event) { e.InvolvedObject.UID = pod.GetUID() })
 	event(t, srv, "a", 0, func(e *corev1.Event) { // as events.k8s.io has them
 		e.Type, e.Reason, e.Message, e.LastTimestamp = corev1.EventTypeWarning, "BackOff", "one\x1b[2J\ntwo", metav1.Time{}
@@ -129,7 +171,7 @@ func TestDescribeShowsEvents(t *testing.T) {
 		}
 		return true
 	})
-	r := invoke(t, describe...)
+	r := invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, 1, requests)
 	require.Regexp(t, `\nEvents of it in the cluster:\n`+
@@ -141,7 +183,7 @@ func TestDescribeShowsEvents(t *testing.T) {
 	for n := range 10 {
 		event(t, srv, fmt.Sprint("more-", n), 20+n)
 	}
-	r = invoke(t, describe...)
+	r = invoke(t, why...)
 	require.Contains(t, r.Out, "\nThe last 10 of 13 Events of it in the cluster:\n")
 	lines := r.Lines()
 	require.Len(t, lines[len(lines)-11:], 11)
@@ -149,12 +191,12 @@ func TestDescribeShowsEvents(t *testing.T) {
 	require.Contains(t, lines[len(lines)-1], "BackOff")
 
 	srv.SetAuthorizer(apiservertest.Deny("", "events"))
-	r = invoke(t, describe...)
+	r = invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Regexp(t, `\nIts Events may not be read: .*events is forbidden: .*\n$`, r.Out)
 	srv.SetAuthorizer(nil)
 	srv.Faults().Add(apiservertest.Fault{Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
-	r = invoke(t, describe...)
+	r = invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "\nIts Events could not be read: ")
 
@@ -165,6 +207,6 @@ func TestDescribeShowsEvents(t *testing.T) {
 	event(t, srv, "node", 1, func(e *corev1.Event) {
 		e.Namespace, e.InvolvedObject = "default", corev1.ObjectReference{Kind: "Node", Name: "n1", UID: "n1"}
 	})
-	r = invoke(t, "describe", "node/n1", server)
+	r = invoke(t, "why", "node/n1", server)
 	require.Regexp(t, `  (6\ds|1m) +Normal +Pulled +1 +said node\n$`, r.Out)
 }

@@ -1,0 +1,54 @@
+package why
+
+import (
+	"strings"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// subject is the object that is asked about.
+type subject struct {
+	types string // TYPE; empty for any
+	key   object.Key
+
+	// either is whether types may be the namespace instead: the argument was A/B.
+	either bool
+}
+
+// subjectOf reads [TYPE/]NAME or TYPE NAME, in which NAME may be NAMESPACE/NAME, as output has it.
+func subjectOf(args []string, namespace string) (subject, error) {
+	types, name, named := attach.CutName(args[0])
+	twice := named && len(args) == 2
+	switch {
+	case len(args) == 2: // as kubectl has it, too
+		name = args[1]
+	case !named:
+		types, name = "", args[0]
+	}
+	q := subject{types: types, key: object.Key{Namespace: namespace, Name: name}}
+	q.either = named && !strings.Contains(name, "/") && (namespace == "" || namespace == types)
+	if in, rest, found := strings.Cut(name, "/"); found {
+		if namespace != "" && namespace != in {
+			return q, exit.Usage("%q is in namespace %s, and -n says %s: leave one out", name, in, namespace)
+		}
+		q.key = object.Key{Namespace: in, Name: rest}
+		twice = twice || in == ""
+	}
+	if twice || named && types == "" || q.key.Name == "" || strings.ContainsAny(q.key.Name, "/ ") {
+		return q, exit.Usage("%q: want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME", strings.Join(args, " "))
+	}
+	return q, nil
+}
+
+// asKey takes the TYPE for the namespace.
+func (q *subject) asKey() { *q = subject{key: object.Key{Namespace: q.types, Name: q.key.Name}} }
+
+// String is TYPE/NAME as it was written, or the key.
+func (q *subject) String() string {
+	if q.types == "" {
+		return object.FormatKey(q.key)
+	}
+	return q.types + "/" + q.key.Name
+}
