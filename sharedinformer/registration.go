@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
 )
 
 // ErrClosed: the registration was closed.
@@ -154,6 +155,9 @@ type HandlerStatus struct {
 	Pending int           // events that it has not heard to the end; growth means that it is slower than the changes
 	Behind  time.Duration // age of the event that it is being told of, or of the call in progress if that is older; 0 when it has heard all
 
+	Key  object.Key    // of the object that the call in progress is about; zero if there is none
+	Busy time.Duration // how long that call takes already; of quick calls, how long some of them together
+
 	Delivered uint64 // calls that have returned
 	Coalesced uint64 // events that it did not need to hear, with Lag Coalesce
 	Panics    uint64 // calls that panicked
@@ -175,8 +179,9 @@ func (d *delivery) Status() HandlerStatus {
 	if a := d.replay.Load(); a != nil {
 		s.Pending += a.remaining()
 	}
-	if _, since, ok := d.current(); ok {
-		if s.Behind = d.watch.running(); !since.IsZero() {
+	if o, since, ok := d.current(); ok {
+		s.Key, s.Busy = object.KeyOf(o), d.watch.running()
+		if s.Behind = s.Busy; !since.IsZero() {
 			s.Behind = max(s.Behind, time.Since(since))
 		}
 	}
