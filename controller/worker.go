@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/pprof"
 	"time"
 
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
@@ -19,8 +20,10 @@ import (
 // than Options.Timeout.
 var ErrTimeout = errors.New("the reconcile took longer than the controller's timeout")
 
-// runWorker reconciles the requests that the queue hands out until it is shut down.
+// runWorker reconciles the requests that the queue hands out until it is shut down. Profiles of
+// goroutines name the controller.
 func (s *session) runWorker() {
+	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, pprof.Labels("controller", s.name)))
 	exited := true
 	defer func() {
 		if exited { // by the reconciler; the queue's own deferred Done has been called
