@@ -193,6 +193,14 @@ func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, err
 	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
+// Stacks returns where the calls in progress are of the handlers and controllers of a name, which may
+// be that of an informer; empty for all.
+func (c *Client) Stacks(ctx context.Context, name string) (*Stacks, error) {
+	v := url.Values{}
+	set(v, "name", name)
+	return get[Stacks](ctx, c, "stacks", v)
+}
+
 // Goroutines counts them.
 func (c *Client) Goroutines(ctx context.Context) (*Goroutines, error) {
 	return get[Goroutines](ctx, c, "goroutines", nil)

@@ -26,6 +26,7 @@
 //	events      what happens, as server-sent events: informer, namespace, name
 //	recording   what clients received, as a file of package recording, and what comes
 //	goroutines  how many there are of each package
+//	stacks      where the calls in progress of handlers and controllers are: name
 //
 // An empty cluster, as in "cluster=", is the own one; without it, any may be meant. Every answer has
 // the header Millrace-Debug with the version of the protocol, v1.

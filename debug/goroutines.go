@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -41,39 +42,64 @@ func goroutines() (*Goroutines, error) {
 	return readGoroutines(&b)
 }
 
-// In the profile's text each group of goroutines begins with its count, and its frames
+// group are goroutines with one stack.
+type group struct {
+	count  int
+	labels map[string]string
+	frames []frame // the innermost first
+}
+
+// frame is one call of a stack.
+type frame struct{ function, place string }
+
+// In the profile's text each group of goroutines begins with its count. Its labels and its frames
 // follow, the innermost first: "#	0x4a3b2c	net/http.(*Server).Serve+0x1a	/src/net/http/server.go:3285".
 var (
 	groupLine = regexp.MustCompile(`^(\d+) @ `)
-	frameLine = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(.+)\+0x[0-9a-f]+\t`)
+	frameLine = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(.+)\+0x[0-9a-f]+\t+(.*)`)
 )
 
-// starters begin goroutines for others.
-var starters = []string{"sync.(*WaitGroup).Go.func1", "golang.org/x/sync/errgroup.(*Group).Go.func1"}
-
-func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
-	counts := map[string]int{}
-	all := &Goroutines{}
-	count, outermost := 0, ""
-	note := func() {
-		if count > 0 {
-			counts[outermost] += count
-			all.Count += count
-		}
-		count, outermost = 0, ""
-	}
+// readGroups reads a profile.
+func readGroups(b *bytes.Buffer) (groups []group, err error) {
 	lines := bufio.NewScanner(b)
 	lines.Buffer(nil, b.Len()+1) // labels may be long
 	for lines.Scan() {
 		line := lines.Text()
 		if m := groupLine.FindStringSubmatch(line); m != nil {
-			note()
-			count, _ = strconv.Atoi(m[1]) // digits
-		} else if m := frameLine.FindStringSubmatch(line); m != nil && !slices.Contains(starters, m[1]) {
-			outermost = m[1]
+			count, _ := strconv.Atoi(m[1]) // digits
+			groups = append(groups, group{count: count})
+			continue
+		}
+		if len(groups) == 0 {
+			continue
+		}
+		last := &groups[len(groups)-1]
+		if labels, ok := strings.CutPrefix(line, "# labels: "); ok {
+			_ = json.Unmarshal([]byte(labels), &last.labels) // without them the goroutine is nobody's
+		} else if m := frameLine.FindStringSubmatch(line); m != nil {
+			last.frames = append(last.frames, frame{m[1], m[2]})
 		}
 	}
-	note()
+	return groups, lines.Err()
+}
+
+// starters begin goroutines for others.
+var starters = []string{"sync.(*WaitGroup).Go.func1", "golang.org/x/sync/errgroup.(*Group).Go.func1"}
+
+func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
+	groups, err := readGroups(b)
+	counts := map[string]int{}
+	all := &Goroutines{}
+	for _, g := range groups {
+		outermost := ""
+		for _, f := range g.frames {
+			if !slices.Contains(starters, f.function) {
+				outermost = f.function
+			}
+		}
+		counts[outermost] += g.count
+		all.Count += g.count
+	}
 	owners := map[string]*GoroutinesOf{}
 	for function, n := range counts {
 		pkg := packageOf(function)
@@ -92,7 +118,7 @@ func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
 	slices.SortFunc(all.Owners, func(a, b GoroutinesOf) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Package, b.Package))
 	})
-	return all, lines.Err()
+	return all, err
 }
 
 // packageOf is the import path in the name of a function.

@@ -59,6 +59,7 @@ func New(opts Options) *Process {
 		"why":        func(_ context.Context, q query) (any, error) { return p.why(q) },
 		"busiest":    func(_ context.Context, q query) (any, error) { return p.busiest(q) },
 		"goroutines": func(context.Context, query) (any, error) { return goroutines() },
+		"stacks":     func(_ context.Context, q query) (any, error) { return stacks(q.get("name")) },
 	} {
 		p.mux.HandleFunc(Path+"v1/"+name, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, answer) })
 	}

@@ -79,7 +79,11 @@ func (p *Process) why(q query) (*Why, error) {
 	line := p.opts.Recorder.Or().Timeline(q.get("informer"), key)
 	i := inquiry{key: key, name: object.FormatKey(key), line: line, now: time.Now(), informer: q.get("informer")}
 	if p.opts.Election != nil {
-		if e := p.opts.Election(); e != nil && !e.Leading {
+		switch e := p.opts.Election(); {
+		case e == nil || e.Leading:
+		case e.Attempts > 0 && e.Failure != nil:
+			i.say(NotLeading, "This replica (%s) does not lead, and cannot read or renew the lease %s: %v.", e.Identity, object.FormatKey(e.Lease), e.Failure)
+		default:
 			i.say(NotLeading, "This replica (%s) does not lead; %s does, by the lease %s.", e.Identity, orNobody(e.Holder), object.FormatKey(e.Lease))
 		}
 	}
@@ -165,6 +169,9 @@ func (i *inquiry) order(byName bool) {
 	}
 	slices.SortStableFunc(i.reasons, func(a, b Reason) int { return place(a) - place(b) })
 }
+
+// longCall is from when on a call in progress is worth a look at its stack.
+const longCall = 5 * time.Second
 
 // inquiry gathers reasons.
 type inquiry struct {
@@ -361,7 +368,11 @@ func because(s reflector.Status) string {
 func (i *inquiry) delivered(of one) {
 	for _, h := range of.status.Handlers {
 		if h.Behind > time.Second {
-			i.say(HandlerLags, "The handler %s of %s is %s behind, with %d events to hear; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
+			text := fmt.Sprintf("The handler %s of %s is %s behind, with %d events to hear; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
+			if h.Busy >= longCall {
+				text += fmt.Sprintf(" It has been called about %s for %s.", object.FormatKey(h.Key), short(h.Busy)) + whereIs(h.Name, of.status.Reflector.Resource)
+			}
+			i.say(HandlerLags, "%s", text)
 		}
 	}
 }
@@ -462,7 +473,11 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool { return h.Key.Key == i.key })
 	}
 	if n := at(contents.Running); n >= 0 {
-		i.say(Running, "The controller %s has been reconciling %s for %s.", c.Name(), i.name, age(i.now, contents.Running[n].Since))
+		text := fmt.Sprintf("The controller %s has been reconciling %s for %s.", c.Name(), i.name, age(i.now, contents.Running[n].Since))
+		if i.now.Sub(contents.Running[n].Since) >= longCall {
+			text += whereIs(c.Name(), "")
+		}
+		i.say(Running, "%s", text)
 		return true
 	}
 	if n := at(contents.Waiting); n >= 0 {
@@ -471,7 +486,11 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 			longest := contents.Running[0]
 			text += fmt.Sprintf("; %d of %d workers are busy, one with %s for %s", s.Active, s.Concurrency, longest.Key, age(i.now, longest.Since))
 		}
-		i.say(Waiting, "%s.", text)
+		text += "."
+		if len(contents.Running) > 0 && i.now.Sub(contents.Running[0].Since) >= longCall {
+			text += whereIs(c.Name(), "")
+		}
+		i.say(Waiting, "%s", text)
 		return true
 	}
 	if n := at(contents.Delayed); n >= 0 {

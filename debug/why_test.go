@@ -84,11 +84,11 @@ func TestWhy(t *testing.T) {
 		},
 		"running": {
 			reconcile: block, happen: put("p"), want: debug.Running,
-			text: `^The controller keeper has been reconciling shop/p for 5s\.$`,
+			text: `^The controller keeper has been reconciling shop/p for 5s\. It is in debug_test\.TestWhy\.func1 \(why_test\.go:\d+\)\.$`,
 		},
 		"waiting": {
 			reconcile: block, happen: func(p *puzzle) { put("blocks")(p); put("p")(p) }, want: debug.Waiting,
-			text: `^shop/p has waited for a worker of keeper for 5s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 10s\.$`,
+			text: `^shop/p has waited for a worker of keeper for 5s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 10s\. It is in debug_test\.TestWhy\.func1 \(why_test\.go:\d+\)\.$`,
 		},
 		"failing": {
 			reconcile: func(context.Context, string) (controller.Result, error) {
@@ -161,7 +161,7 @@ func TestWhy(t *testing.T) {
 				require.NoError(p, err)
 				p.Settle(time.Second)
 			}, want: debug.Running,
-			text: `^The controller keeper has been reconciling shop/p for 6s\.$`,
+			text: `^The controller keeper has been reconciling shop/p for 6s\. It is in debug_test\.TestWhy\.func1 \(why_test\.go:\d+\)\.$`,
 		},
 		"in the cache of another informer": {
 			narrow: true, happen: put("p"), want: debug.NotCached,
@@ -201,12 +201,17 @@ func TestWhy(t *testing.T) {
 				}}, sharedinformer.HandlerOptions{Name: "stuck"})
 			},
 			happen: put("p"), want: debug.HandlerLags,
-			text: `^The handler stuck \(debug/why_test\.go:\d+\) of pods \(\*v1\.Pod\) is 5s behind, with 1 events to hear; its longest call takes or took 5s\.$`,
+			text: `^The handler stuck \(debug/why_test\.go:\d+\) of pods \(\*v1\.Pod\) is 5s behind, with 1 events to hear; its longest call takes or took 5s\. It has been called about shop/p for 5s\. It is in debug_test\.TestWhy\.func\d+\.1 \(why_test\.go:\d+\)\.$`,
 		},
 		"follower": {
 			election: &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}},
 			happen:   put("p"), want: debug.NotLeading,
 			text: `^This replica \(a\) does not lead; b does, by the lease kube-system/keeper\.$`,
+		},
+		"lease that cannot be read": {
+			election: &leaderelection.Status{Identity: "a", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}, Attempts: 3, Failure: &leaderelection.Failure{Err: errors.New("leases is forbidden")}},
+			happen:   put("p"), want: debug.NotLeading,
+			text: `^This replica \(a\) does not lead, and cannot read or renew the lease kube-system/keeper: leases is forbidden.*\.$`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

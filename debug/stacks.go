@@ -1,0 +1,87 @@
+package debug
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"runtime/pprof"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/flight"
+)
+
+// Stack is where goroutines are that call a handler or a reconciler.
+type Stack struct {
+	Informer, Handler string   `json:",omitzero"` // of a handler
+	Controller        string   `json:",omitzero"` // of a reconciler
+	Count             int      // goroutines with this stack
+	Frames            []string // of the handler or reconciler and what it calls, the innermost first, as "main.wait (main.go:17)"
+}
+
+// Where is the innermost frame of the program's own, without the path of its package.
+func (s *Stack) Where() string {
+	own := func(frame string) bool {
+		first, _, nested := strings.Cut(frame, "/")
+		return nested && strings.Contains(first, ".") || strings.HasPrefix(frame, "main.")
+	}
+	frame := s.Frames[max(0, slices.IndexFunc(s.Frames, own))]
+	return frame[strings.LastIndex(frame, "/")+1:]
+}
+
+// Stacks are those of the calls in progress.
+type Stacks struct{ Stacks []Stack }
+
+// callers call handlers and reconcilers.
+var callers = []string{
+	"github.com/millrace-dev/millrace/sharedinformer.(*delivery).call",
+	"github.com/millrace-dev/millrace/controller.(*core).reconcile",
+}
+
+// stacks returns those of the handlers and the controllers of a name; empty for all.
+func stacks(name string) (*Stacks, error) {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		return nil, err
+	}
+	groups, err := readGroups(&b)
+	all := &Stacks{}
+	for _, g := range groups {
+		s := Stack{Informer: g.labels["informer"], Handler: g.labels["handler"], Controller: g.labels["controller"], Count: g.count}
+		end := slices.IndexFunc(g.frames, func(f frame) bool { return slices.Contains(callers, f.function) })
+		if end < 0 || name != "" && name != s.Controller && name != s.Handler && !(s.Handler != "" && flight.Names(name, s.Informer)) {
+			continue
+		}
+		if s.Handler != "" {
+			s.Controller = "" // its run is in a goroutine that a reconcile began
+		}
+		for _, f := range g.frames[:end] {
+			if pkg := packageOf(f.function); pkg != "runtime" && !strings.HasPrefix(pkg, "internal/") {
+				s.Frames = append(s.Frames, fmt.Sprintf("%s (%s)", f.function, path.Base(f.place)))
+			}
+		}
+		if len(s.Frames) > 0 {
+			all.Stacks = append(all.Stacks, s)
+		}
+	}
+	return all, err
+}
+
+// whereIs says where the calls of a handler or controller are, as a sentence behind others; empty if
+// nothing is known.
+func whereIs(name, informer string) string {
+	all, err := stacks(name)
+	if err != nil {
+		return ""
+	}
+	var places []string
+	for n := range all.Stacks {
+		if s := &all.Stacks[n]; s.Informer == informer && !slices.Contains(places, s.Where()) {
+			places = append(places, s.Where())
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return " It is in " + enumerated(places, ", or in ") + "."
+}
