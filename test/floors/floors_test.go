@@ -65,6 +65,7 @@ var rooms = map[string][][]string{
 		{"output", "cluster", "debugtest"},
 		{"attach", "playback"},
 		{"sight"},
+		{"compare"},
 		{"check", "churn", "cost", "doctor", "get", "shards", "view", "wait", "why"},
 	},
 }

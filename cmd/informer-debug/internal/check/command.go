@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/compare"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
@@ -169,12 +170,12 @@ const atOnce = 8
 
 // all begins to compare all informers, and returns for each what to call for its result, and for
 // all what waits until nobody compares any more.
-func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target, informers []debug.Informer) (ends []func() (*compared, error), wait func()) {
+func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target, informers []debug.Informer) (ends []func() (*compare.Result, error), wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
 	for n := range informers {
-		var result *compared
+		var result *compare.Result
 		var err error
 		done := make(chan struct{})
 		running.Go(func() {
@@ -182,12 +183,12 @@ func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target,
 			select {
 			case turns <- struct{}{}:
 				defer func() { <-turns }()
-				result, err = f.one(ctx, v, at, &informers[n])
+				result, err = compare.Informer(ctx, v, at, &informers[n], f.console)
 			case <-ctx.Done():
 				err = context.Cause(ctx)
 			}
 		})
-		ends = append(ends, func() (*compared, error) {
+		ends = append(ends, func() (*compare.Result, error) {
 			<-done
 			return result, err
 		})
@@ -214,36 +215,8 @@ func verdict(differ, all int, failed []error) error {
 	return e
 }
 
-// one compares one informer.
-func (f *checkFlags) one(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer) (*compared, error) {
-	scopes, err := sight.Scopes(i)
-	if err != nil {
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
-	}
-	c := &comparison{process: v.Process, which: i.Which(), status: *i, console: f.console}
-	if c.parts, err = partsOf(ctx, v, at, scopes, f.console); err != nil {
-		return nil, err
-	}
-	if v.Flags.To != "" && len(c.parts) > 0 {
-		c.namespace = c.parts[0].Namespace
-	}
-	if len(c.parts) > 1 {
-		c.namespace = ""
-	}
-	result, err := c.run(ctx)
-	switch failed, ofList := errors.AsType[*listError](err); {
-	case err == nil:
-		return result, nil
-	case ctx.Err() != nil:
-		return result, context.Cause(ctx)
-	case ofList:
-		return nil, at.Unavailable(failed, failed.err)
-	}
-	return nil, v.Unanswered(ctx, err)
-}
-
 // warn tells why the result may mean nothing.
-func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compared) {
+func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compare.Result) {
 	c := terminal.NewConsole(s, false)
 	if r.Doubt != "" && v.Flags.To != "" {
 		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.Config.Host), r.Doubt)
@@ -254,18 +227,18 @@ func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compared) {
 }
 
 // write says what was found out about one informer.
-func (f *checkFlags) write(w io.Writer, r *compared) error {
-	all := r.Differences
+func (f *checkFlags) write(w io.Writer, r *compare.Result) error {
+	r.Count()
+	sentence, all := r.Sentence(), r.Differences
 	if f.limit > 0 && len(all) > f.limit {
 		r.Differences = all[:f.limit]
 		defer func() { r.Differences = all }()
 	}
 	if f.output.Value == "json" {
-		r.Differing = counts(all)
 		return debug.WriteJSON(w, r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", terminal.OneLine(sentence(r, all)))
+	fmt.Fprintf(&b, "%s\n", terminal.OneLine(sentence))
 	for n := range r.Differences {
 		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(r.Differences[n].String()))
 	}
@@ -274,31 +247,4 @@ func (f *checkFlags) write(w io.Writer, r *compared) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func counts(all []difference) map[string]int {
-	kinds := map[string]int{}
-	for _, d := range all {
-		kinds[d.Kind]++
-	}
-	return kinds
-}
-
-// sentence sums up.
-func sentence(r *compared, all []difference) string {
-	if len(all) == 0 && r.Unsure == "" {
-		return fmt.Sprintf("%s: %d objects equal at version %s", r.Informer, r.Objects, r.RV)
-	}
-	var parts []string
-	kinds := counts(all)
-	for _, kind := range []string{kindMissing, kindGhost, kindVersion, kindUID} {
-		if kinds[kind] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], kind))
-		}
-	}
-	text := fmt.Sprintf("%s: %d of %d objects differ at version %s (%s)", r.Informer, len(all), r.Objects+kinds[kindGhost], r.RV, strings.Join(parts, ", "))
-	if r.Unsure != "" {
-		text += ", which may pass: " + r.Unsure
-	}
-	return text
 }

@@ -1,12 +1,16 @@
-package check
+package compare
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -22,8 +26,8 @@ const (
 	kindUID     = "uid"     // the cache has another object of that name
 )
 
-// difference is an object that the cache has otherwise than the server.
-type difference struct {
+// Difference is an object that the cache has otherwise than the server.
+type Difference struct {
 	Kind   string
 	Key    object.Key
 	Cached version `json:",omitzero"`
@@ -31,7 +35,7 @@ type difference struct {
 }
 
 // String is a difference as a line.
-func (d *difference) String() string {
+func (d *Difference) String() string {
 	var text string
 	switch d.Kind {
 	case kindMissing:
@@ -80,14 +84,14 @@ type comparison struct {
 // pollEvery is how often a process is asked whether it has come further.
 const pollEvery = 200 * time.Millisecond
 
-// compared is what a comparison has found.
-type compared struct {
+// Result is what a comparison has found.
+type Result struct {
 	Informer    string
 	Cluster     string         `json:",omitzero"`
 	Objects     int            // of the server
 	RV          string         // of the list
 	Differing   map[string]int // how many are of each kind
-	Differences []difference   // the first of them
+	Differences []Difference   // the first of them
 
 	// Unsure says why the differences may pass, for want of time; empty if they are real.
 	Unsure string `json:",omitzero"`
@@ -98,7 +102,7 @@ type compared struct {
 
 // run compares. When ctx is over before it is sure, it returns what it has, with Unsure, and
 // exit.ErrTimedOut.
-func (c *comparison) run(ctx context.Context) (*compared, error) {
+func (c *comparison) run(ctx context.Context) (*Result, error) {
 	c.since = time.Now()
 	before, err := c.cached(ctx)
 	if err != nil {
@@ -108,7 +112,7 @@ func (c *comparison) run(ctx context.Context) (*compared, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &compared{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv}
+	result := &Result{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv}
 	result.Doubt = doubt(before, list)
 	first := list
 	defer func() { // what came after the first list is on the server, too
@@ -151,7 +155,7 @@ func (c *comparison) run(ctx context.Context) (*compared, error) {
 		}
 		list, kinds = now, again
 	}
-	slices.SortFunc(result.Differences, func(a, b difference) int {
+	slices.SortFunc(result.Differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	return result, nil
@@ -159,7 +163,7 @@ func (c *comparison) run(ctx context.Context) (*compared, error) {
 
 // suspects returns what differs when the cache is complete up to the list, and at once if
 // nothing does: objects of the same versions are the same.
-func (c *comparison) suspects(ctx context.Context, list *served) (found []difference, err error) {
+func (c *comparison) suspects(ctx context.Context, list *served) (found []Difference, err error) {
 	for {
 		cache, err := c.cached(ctx)
 		if err != nil {
@@ -175,7 +179,7 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []differ
 }
 
 // late tells once what is waited for, when that has lasted.
-func (c *comparison) late(differing []difference, list *served) {
+func (c *comparison) late(differing []Difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
 	}
@@ -227,22 +231,22 @@ func (c *comparison) behind(list *served) string {
 }
 
 // differences are those between a cache and a list, without what is of after the list.
-func differences(c *cached, s *served) (found []difference) {
+func differences(c *cached, s *served) (found []Difference) {
 	for key, is := range s.objects {
 		has, ok := c.objects[key]
 		switch {
 		case !ok:
-			found = append(found, difference{Kind: kindMissing, Key: key, Served: is})
+			found = append(found, Difference{Kind: kindMissing, Key: key, Served: is})
 		case has == is, sight.Newer(has.RV, s.rv):
 		case has.UID != is.UID:
-			found = append(found, difference{Kind: kindUID, Key: key, Cached: has, Served: is})
+			found = append(found, Difference{Kind: kindUID, Key: key, Cached: has, Served: is})
 		default:
-			found = append(found, difference{Kind: kindVersion, Key: key, Cached: has, Served: is})
+			found = append(found, Difference{Kind: kindVersion, Key: key, Cached: has, Served: is})
 		}
 	}
 	for key, has := range c.objects {
 		if _, ok := s.objects[key]; !ok && s.covers(key) && !sight.Newer(has.RV, s.rv) {
-			found = append(found, difference{Kind: kindGhost, Key: key, Cached: has})
+			found = append(found, Difference{Kind: kindGhost, Key: key, Cached: has})
 		}
 	}
 	return found
@@ -286,4 +290,65 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 			return all, nil
 		}
 	}
+}
+
+// Informer compares the cache of one informer with the server at. It tells console what it waits for. When ctx is
+// over before it is sure, it returns what it has, with Unsure, and the cause of ctx.
+func Informer(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer, console *terminal.Console) (*Result, error) {
+	scopes, err := sight.Scopes(i)
+	if err != nil {
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
+	}
+	c := &comparison{process: v.Process, which: i.Which(), status: *i, console: console}
+	if c.parts, err = partsOf(ctx, v, at, scopes, console); err != nil {
+		return nil, err
+	}
+	if v.Flags.To != "" && len(c.parts) > 0 {
+		c.namespace = c.parts[0].Namespace
+	}
+	if len(c.parts) > 1 {
+		c.namespace = ""
+	}
+	result, err := c.run(ctx)
+	switch failed, ofList := errors.AsType[*listError](err); {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return result, context.Cause(ctx)
+	case ofList:
+		return nil, at.Unavailable(failed, failed.err)
+	}
+	return nil, v.Unanswered(ctx, err)
+}
+
+// counts is how many there are of each kind.
+func counts(all []Difference) map[string]int {
+	kinds := map[string]int{}
+	for _, d := range all {
+		kinds[d.Kind]++
+	}
+	return kinds
+}
+
+// Count sets how many there are of each kind.
+func (r *Result) Count() { r.Differing = counts(r.Differences) }
+
+// Sentence sums up.
+func (r *Result) Sentence() string {
+	all := r.Differences
+	if len(all) == 0 && r.Unsure == "" {
+		return fmt.Sprintf("%s: %d objects equal at version %s", r.Informer, r.Objects, r.RV)
+	}
+	var parts []string
+	kinds := counts(all)
+	for _, kind := range []string{kindMissing, kindGhost, kindVersion, kindUID} {
+		if kinds[kind] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], kind))
+		}
+	}
+	text := fmt.Sprintf("%s: %d of %d objects differ at version %s (%s)", r.Informer, len(all), r.Objects+kinds[kindGhost], r.RV, strings.Join(parts, ", "))
+	if r.Unsure != "" {
+		text += ", which may pass: " + r.Unsure
+	}
+	return text
 }
