@@ -70,6 +70,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"wait", at, "--for=queue=0", ""}, "keeper"},
 		{[]string{"wait", "--for=queue=0", ""}, ""},
 		{[]string{"why", at, "--controller", ""}, "keeper"},
+		{[]string{"doctor", "--output", ""}, "json"},
 		{[]string{"get", "--output", "j"}, "wide json jsonl yaml name jsonpath= custom-columns= go-template="},
 	} {
 		require.Equal(t, c.want, completed(t, c.args...), c.args)

@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
@@ -134,6 +135,35 @@ func faults() map[string]func(p *sick) []string {
 			p.changes()
 			return []string{p.run()}
 		},
+		"something else writes what a controller reconciles": func(p *sick) []string {
+			p.changes()
+			p.keeper(func(context.Context, string) error { return nil })
+			return []string{p.run()}
+		},
+		"every worker is stuck": func(p *sick) []string {
+			p.keeper(hang)
+			return []string{p.run()}
+		},
+		"changes lead to no reconcile": func(p *sick) []string {
+			p.keeper(hang, controller.PredicateFunc[*corev1.Pod](func(e sharedinformer.Event[*corev1.Pod]) bool { return false }))
+			p.put("web-2", "web-3")
+			return []string{p.run()}
+		},
+		"a handler writes to a cached object": func(p *sick) []string {
+			p.handles(func(_ context.Context, pod *corev1.Pod, _ bool) error {
+				if pod.Name == "web-1" {
+					pod.Labels["app"] = "evil"
+				}
+				return nil
+			})
+			return []string{p.run(), p.address}
+		},
+		"a selector leaves everything out": func(p *sick) []string {
+			p.pods = nil
+			p.factory = factory.New(p.client, factory.Options{Scope: factory.Scope{Namespaces: []string{"shop"}, Labels: labels.Set{"app": "shop"}.AsSelector()}, Flight: p.recorder})
+			factory.Informer[*corev1.Pod](p.factory)
+			return []string{p.run(), p.address}
+		},
 		"a watch is frozen": func(p *sick) []string {
 			const initial = 3 // events of a streaming list
 			p.server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{AfterFrames: initial}}})
@@ -158,16 +188,8 @@ func faults() map[string]func(p *sick) []string {
 			p.server.SetAuthorizer(apiservertest.Deny("", "pods"))
 			return []string{p.run()}
 		},
-		"the cache has drifted": func(p *sick) []string {
-			i, from, process := listener(p.T, p.server, sharedinformer.Options{})
-			at := httptest.NewServer(process)
-			p.Cleanup(at.Close)
-			from.ignore(object.Key{Namespace: "shop", Name: "web-1"})
-			require.NoError(p, p.server.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"}))
-			p.put("cart-2")
-			require.NoError(p, i.WaitForRV(p.Context(), p.server.RV()))
-			return []string{"--attach=" + at.URL, p.address}
-		},
+		"the cache has drifted":       (*sick).drift,
+		"the cache misses a deletion": (*sick).drift,
 		"a reconcile fails each time": func(p *sick) []string {
 			p.keeper(func(context.Context, string) error { return errQuota })
 			return []string{p.run()}
@@ -232,6 +254,18 @@ func faults() map[string]func(p *sick) []string {
 			return []string{p.run()}
 		},
 	}
+}
+
+// drift lets an informer miss a deletion.
+func (p *sick) drift() []string {
+	i, from, process := listener(p.T, p.server, sharedinformer.Options{})
+	at := httptest.NewServer(process)
+	p.Cleanup(at.Close)
+	from.ignore(object.Key{Namespace: "shop", Name: "web-1"})
+	require.NoError(p, p.server.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"}))
+	p.put("cart-2")
+	require.NoError(p, i.WaitForRV(p.Context(), p.server.RV()))
+	return []string{"--attach=" + at.URL, p.address}
 }
 
 // planted is a row of the table: a fault, the command that finds it, and what it says first.

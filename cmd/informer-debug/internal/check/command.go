@@ -70,7 +70,7 @@ concern the process alone.
 	playback.Refuse(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait for the cache to be complete up to the list; 0 is no end")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many differences to show of each informer; 0 is all")
-	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
 			return err

@@ -81,7 +81,7 @@ no fields in that.
 	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many objects, fields and managers to show; 0 is all that were counted")
 	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
-	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.check(); err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
@@ -93,6 +95,9 @@ type Result struct {
 	Differing   map[string]int // how many are of each kind
 	Differences []Difference   // the first of them
 
+	// Relabelled objects have other labels in the cache than on the server, at the same version.
+	Relabelled []object.Key `json:",omitzero"`
+
 	// Unsure says why the differences may pass, for want of time; empty if they are real.
 	Unsure string `json:",omitzero"`
 
@@ -114,6 +119,12 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 	}
 	result := &Result{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv}
 	result.Doubt = doubt(before, list)
+	for key, has := range before.objects {
+		if is, ok := list.objects[key]; ok && has.same(is) && has.labels != is.labels {
+			result.Relabelled = append(result.Relabelled, key)
+		}
+	}
+	slices.SortFunc(result.Relabelled, compareKeys)
 	first := list
 	defer func() { // what came after the first list is on the server, too
 		for _, d := range result.Differences {
@@ -145,7 +156,7 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 			was, had := list.objects[d.Key]
 			is, has := now.objects[d.Key]
 			still := kinds[d.Key] == d.Kind && (d.Kind != kindMissing || was.UID == is.UID)
-			if had == has && was == is || still {
+			if had == has && was.same(is) || still {
 				result.Differences = append(result.Differences, d)
 				delete(now.only, d.Key)
 				delete(now.objects, d.Key)
@@ -155,10 +166,12 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 		}
 		list, kinds = now, again
 	}
-	slices.SortFunc(result.Differences, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
-	})
+	slices.SortFunc(result.Differences, func(a, b Difference) int { return compareKeys(a.Key, b.Key) })
 	return result, nil
+}
+
+func compareKeys(a, b object.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // suspects returns what differs when the cache is complete up to the list, and at once if
@@ -237,7 +250,7 @@ func differences(c *cached, s *served) (found []Difference) {
 		switch {
 		case !ok:
 			found = append(found, Difference{Kind: kindMissing, Key: key, Served: is})
-		case has == is, sight.Newer(has.RV, s.rv):
+		case has.same(is), sight.Newer(has.RV, s.rv):
 		case has.UID != is.UID:
 			found = append(found, Difference{Kind: kindUID, Key: key, Cached: has, Served: is})
 		default:
@@ -284,7 +297,7 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 		}
 		for n := range objects.Heads {
 			h := &objects.Heads[n]
-			all.objects[object.Key{Namespace: h.Namespace, Name: h.Name}] = version{h.UID, h.RV}
+			all.objects[object.Key{Namespace: h.Namespace, Name: h.Name}] = version{h.UID, h.RV, labels.FormatLabels(h.Labels)}
 		}
 		if page.Continue = objects.Continue; page.Continue == "" {
 			return all, nil

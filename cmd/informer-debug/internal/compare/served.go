@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -18,7 +19,12 @@ import (
 type version struct {
 	UID string `json:",omitzero"`
 	RV  string `json:",omitzero"`
+
+	labels string // as one text
 }
+
+// same reports whether it is the same state of the same object.
+func (v version) same(other version) bool { return v.UID == other.UID && v.RV == other.RV }
 
 // served is what the server has, as a list of version rv shows it.
 type served struct {
@@ -82,7 +88,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 				err = failed
 				break
 			}
-			found[object.KeyOf(o)] = version{string(o.GetUID()), o.GetResourceVersion()}
+			found[object.KeyOf(o)] = version{string(o.GetUID()), o.GetResourceVersion(), labels.FormatLabels(o.GetLabels())}
 		}
 		if err != nil && (!apierrors.IsResourceExpired(err) || try == expiries) {
 			return &listError{err}

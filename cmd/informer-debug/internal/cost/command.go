@@ -75,7 +75,7 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
 	cmd.Flags().IntVar(&flags.sample, "sample", 500, "how many objects of each type to read")
 	cmd.Flags().Float64Var(&flags.qps, "qps", 5, "requests a second at most")
 	cmd.Flags().StringVar(&flags.keep, "keep", "", "fields that an informer would keep, such as spec.nodeName,status.phase")
-	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default a table)")
+	flags.output.Add(cmd, "output format (default a table)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.check(); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -21,10 +22,10 @@ import (
 
 // doctorFlags are those of doctor alone.
 type doctorFlags struct {
-	attach.Flags
-	allNamespaces bool
-	period        time.Duration
-	output        output.Choice
+	sight.Flags
+	period time.Duration
+	strict bool
+	output output.Choice
 }
 
 // doctorFor is how long it looks unless a flag says otherwise.
@@ -37,7 +38,8 @@ func Command(s terminal.Streams) *cobra.Command {
 		Use:   "doctor TYPE[,TYPE...]",
 		Short: "Say what is wrong, or soon will be, with a cluster or a process",
 		Long: `doctor looks at what informers need, and says of each thing on one line whether it is ok, a
-warning or a problem, and what to do about it. It ends with 4 if there is a problem.
+warning or a problem, and what to do about it. It ends with 4 if there is a problem; with --strict,
+also if there is a warning. A note says nothing wrong, and may explain that nothing happens.
 
 Of a cluster, with TYPEs: whether these credentials may list and watch them, with a Role that
 would allow it; how long an answer takes; streaming lists; bookmarks, if --for is long
@@ -47,9 +49,12 @@ is read once, for ten seconds at most.
 Of a process, with --attach: informers that are not synced, that no changes reach, that list
 all objects again and again, or that are there twice; handlers that lag or panic; indexes
 with one huge bucket; controllers that do not run; queues that grow within --for; keys that
-are reconciled over and over, hang, starve, or keep failing; a lease that was lost.
+are reconciled over and over, hang, starve, or keep failing; a lease that was lost. Calls that
+hang are shown with the key and the function that they are in. Then the caches are compared with
+the cluster of your kubeconfig, if there is one: the metadata of all objects is read once, for ten
+seconds at most.
 
-What is wrong comes first.
+The worst comes first.
 
 ` + attach.Help + `
 
@@ -58,19 +63,18 @@ What is wrong comes first.
   informer-debug doctor --attach http://localhost:6060`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	flags.Add(cmd)
+	flags.Flags.Flags.Add(cmd)
 	playback.Refuse(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
-	cmd.Flags().BoolVarP(&flags.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
+	cmd.Flags().BoolVarP(&flags.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
 	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to look for bookmarks, and for queues that grow")
-	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "end with 4 on a warning, too")
+	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
 		if err := flags.Check(); err != nil {
 			return err
 		}
 		switch {
-		case flags.allNamespaces && flags.Namespace != "":
-			return exit.Usage("-n %s and -A contradict each other: leave one out", flags.Namespace)
 		case flags.period <= 0:
 			return exit.Usage("--for is %s: want more than 0", flags.period)
 		case flags.To == "" && types == "":
@@ -98,7 +102,8 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 	}
 	found.order()
-	if err == nil || found.problems() > 0 { // what is known already may be the reason for err
+	problems, warnings := found.count(levelProblem), found.count(levelWarning)
+	if err == nil || problems > 0 { // what is known already may be the reason for err
 		if err := found.write(s.Out, f.output.Value); err != nil {
 			return exit.Unwritten(err)
 		}
@@ -106,21 +111,25 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 	if err != nil {
 		return err
 	}
-	if n := found.problems(); n > 0 {
-		return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("problems: %d", n)}
+	switch {
+	case problems > 0:
+		return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("problems: %d", problems)}
+	case f.strict && warnings > 0:
+		return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("warnings: %d", warnings)}
 	}
 	return nil
 }
 
 func (f *doctorFlags) process(ctx context.Context, s terminal.Streams, found *findings) error {
-	client, called, err := f.Attach(s)
+	v, err := f.Open(ctx, s, "", nil)
 	if err != nil {
 		return err
 	}
-	x := examination{process: client, findings: found, to: f.To}
+	x := examination{process: v.Process, findings: found, to: f.To}
 	if err := x.run(ctx, f.period); err != nil {
-		return f.Unanswered(ctx, called, err)
+		return v.Unanswered(ctx, err)
 	}
+	x.compare(ctx, s, v)
 	return nil
 }
 
@@ -149,7 +158,7 @@ func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types str
 	}
 	for n, m := range mappings {
 		at.Mapping, at.Namespace = m, ""
-		if m.Namespaced && !f.allNamespaces {
+		if m.Namespaced && !f.AllNamespaces {
 			at.Namespace = cfg.Namespace
 		}
 		if err := p.resource(ctx, at, n == 0, f.period); err != nil {

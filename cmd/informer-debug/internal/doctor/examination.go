@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 
 const (
 	longBehind   = 10 * time.Second // from here on, a handler lags
-	longRunning  = time.Minute      // from here on, a reconcile looks as if it hung
+	longCall     = 5 * time.Second  // from here on, it is said where a call is
+	longRunning  = time.Minute      // from here on, a call looks as if it hung
 	longWaiting  = time.Minute      // from here on, a key starves
 	hugeBucket   = 1000             // objects under one value of an index, and most of all
 	growth       = 10               // keys that a queue has more than before
@@ -36,6 +38,8 @@ type examination struct {
 	*findings
 	process *debug.Client
 	to      string // --attach of the commands that it advises
+	status  *debug.Status
+	stacks  []debug.Stack // of the calls in progress
 }
 
 // run looks twice, the period apart.
@@ -53,12 +57,12 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // without, places are not told
+		x.stacks = stacks.Stacks
+	}
+	x.status = status
 	x.anything(status)
 	x.election(status)
-	same := map[debug.Which]int{}
-	for n := range status.Informers {
-		same[status.Informers[n].Which()]++
-	}
 	for n := range status.Informers {
 		i := &status.Informers[n]
 		x.informer(i, status.At)
@@ -66,17 +70,53 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 		if err := x.indexes(ctx, i); err != nil {
 			return err
 		}
-		which := i.Which()
-		if same[which] > 1 {
-			x.add(levelWarning, which.Informer, "share one: a factory gives the same to all who ask", "%d informers cache the same objects as %s", same[which], which.Type)
-			delete(same, which) // it is said once
-		}
+	}
+	if err := x.twice(ctx, status.Informers); err != nil {
+		return err
 	}
 	if err := x.controllers(ctx, status); err != nil {
 		return err
 	}
 	x.queues(before, status, period)
 	return x.busiest(ctx)
+}
+
+// twice tells of informers that cache the same objects: by their names, or because the first object
+// of each is the same one although the clusters have different names.
+func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
+	type what struct{ informer, uid string }
+	same := map[what][]debug.Which{}
+	for n := range all {
+		which := all[n].Which()
+		key := what{informer: which.Informer}
+		if objects, err := x.process.Objects(ctx, which, debug.Page{Limit: 1}); err == nil && len(objects.Heads) > 0 {
+			key.uid = objects.Heads[0].UID
+		} else if _, refused := asRefused(err); err != nil && !refused {
+			return err
+		} else {
+			key.uid = "of cluster " + which.Cluster // two of one name are refused, and an empty one has none
+		}
+		same[key] = append(same[key], which)
+	}
+	for n := range all {
+		for key, whichs := range same {
+			if len(whichs) < 2 || whichs[0] != all[n].Which() {
+				continue
+			}
+			delete(same, key) // it is said once
+			var names []string
+			for _, w := range whichs {
+				name := w.Type
+				if w.Cluster != "" {
+					name += " of cluster " + w.Cluster
+				}
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			x.add(levelWarning, key.informer, "share one: a factory gives the same to all who ask", "%d informers cache the same objects as %s", len(whichs), strings.Join(slices.Compact(names), ", "))
+		}
+	}
+	return nil
 }
 
 // anything tells of a process that shows nothing of its own, since silence would mean that all is
@@ -101,7 +141,7 @@ func (x *examination) election(s *debug.Status) {
 	case e.Holder == "":
 		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "nobody leads")
 	default:
-		x.add(levelOK, "lease "+object.FormatKey(e.Lease), "", "%s leads, and this replica waits", e.Holder)
+		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s leads, and this replica waits", e.Holder)
 	}
 }
 
@@ -154,9 +194,21 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		x.add(levelWarning, name, "see whether an index function is slow", "%d changes wait for the cache, the oldest for %s", i.QueueDepth, terminal.Duration(i.QueueAge))
 	}
 	for _, h := range i.Handlers {
-		about := name + ", handler " + h.Name + " (" + h.Place + ")"
-		if h.Behind >= longBehind {
-			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call takes or took %s", terminal.Duration(h.Behind), h.Pending, terminal.Duration(h.Slowest))
+		about := name + ", handler " + h.Name
+		if h.Place != h.Name {
+			about += " (" + h.Place + ")"
+		}
+		if h.Behind >= longBehind || h.Busy >= longCall {
+			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d events to hear; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce"
+			if h.Busy >= longCall {
+				what += fmt.Sprintf("it has been called about %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == name }))
+			} else {
+				what += "its longest call takes or took " + terminal.Duration(h.Slowest)
+			}
+			if h.Busy >= longRunning {
+				level = levelProblem
+			}
+			x.add(level, about, do, "%s", what)
 		}
 		if h.Panics > 0 {
 			x.add(levelProblem, about, "the log has its stack", "panicked %s%s", terminal.Times(h.Panics), last(h.Failure))
@@ -165,6 +217,20 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 			x.add(levelWarning, about, "", "failed %s%s", terminal.Times(h.Errors), last(h.Failure))
 		}
 	}
+}
+
+// where says in which functions the calls are that match, as the end of a sentence.
+func (x *examination) where(match func(*debug.Stack) bool) string {
+	var places []string
+	for n := range x.stacks {
+		if s := &x.stacks[n]; match(s) && !slices.Contains(places, s.Where()) && len(places) < busiestShown {
+			places = append(places, s.Where())
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return ", in " + strings.Join(places, " or ")
 }
 
 // missing is why there is no list, without the name before it.
@@ -214,6 +280,7 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 		if c.Stale > 0 {
 			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", terminal.Times(c.Stale))
 		}
+		x.leftOut(c, s.Informers)
 		keys, err := x.process.Queue(ctx, c.Name, keysRead)
 		if _, refused := asRefused(err); refused { // it has gone meanwhile
 			continue
@@ -221,9 +288,24 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 		if err != nil {
 			return err
 		}
-		x.keys(c.Name, keys)
+		x.keys(c.Name, c.Concurrency, keys)
 	}
 	return nil
+}
+
+// leftOut tells of changes that led to no request, since a controller that sleeps through them looks
+// like one that has nothing to do.
+func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) {
+	const few = 3
+	for _, source := range c.Sources {
+		for n := range informers {
+			for _, h := range informers[n].Handlers {
+				if h.Name == "controller "+c.Name+": "+source.Name && h.Delivered >= source.Added+few {
+					x.add(levelNote, c.Name, x.command("why TYPE/NAME")+" says so of one object", "%d of %d changes of %s led to no reconcile: a predicate left them out, or the map function", h.Delivered-source.Added, h.Delivered, source.Name)
+				}
+			}
+		}
+	}
 }
 
 // stopped tells of a controller that does not run. One that waits for the lease is no problem.
@@ -244,9 +326,23 @@ func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 }
 
 // keys looks for those that hang, starve or keep failing.
-func (x *examination) keys(name string, keys *debug.Keys) {
-	if len(keys.Running) > 0 && keys.Running[0].For >= longRunning {
-		x.add(levelWarning, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "has been reconciling %s for %s", keys.Running[0].Key, terminal.Duration(keys.Running[0].For))
+func (x *examination) keys(name string, workers int, keys *debug.Keys) {
+	var hang []string
+	for _, k := range keys.Running {
+		if k.For >= longCall && len(hang) < busiestShown {
+			hang = append(hang, fmt.Sprintf("%s for %s", k.Key, terminal.Duration(k.For)))
+		}
+	}
+	all := workers > 0 && len(keys.Running) >= workers && keys.Running[workers-1].For >= longCall
+	if waiting := keys.Queue.Waiting; len(hang) > 0 && (keys.Running[0].For >= longRunning || all && waiting > 0) {
+		level, busy := levelWarning, "has been reconciling "
+		if keys.Running[0].For >= longRunning {
+			level = levelProblem
+		}
+		if all && waiting > 0 {
+			busy = fmt.Sprintf("every worker is busy, and %d keys wait: it has been reconciling ", keys.Queue.Waiting)
+		}
+		x.add(level, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "%s%s%s", busy, strings.Join(hang, " and "), x.where(func(s *debug.Stack) bool { return s.Controller == name }))
 	}
 	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
 		x.add(levelWarning, name, "see what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
@@ -265,13 +361,7 @@ func (x *examination) keys(name string, keys *debug.Keys) {
 }
 
 // askWhy is the command that asks why about a key.
-func (x *examination) askWhy(key string) string {
-	verb := "why " + key
-	if namespace, name, ok := strings.Cut(key, "/"); ok {
-		verb = "why " + name + " -n " + namespace
-	}
-	return x.command(verb)
-}
+func (x *examination) askWhy(key string) string { return x.command("why " + key) }
 
 // command is a command about the process.
 func (x *examination) command(verb string) string {
@@ -309,25 +399,61 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 }
 
 // busiest looks for keys that are reconciled over and over, and for objects that change so often.
-// Where a controller reconciles it as often, that is said alone: it is the cause, or has the work.
 func (x *examination) busiest(ctx context.Context) error {
+	const do = "informer-debug churn TYPE says who writes which fields"
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
 	if err != nil {
 		return err
 	}
 	told := map[object.Key]bool{}
 	for _, b := range busy.Keys {
-		if b.Role == flight.Controller && b.Count >= oftenEnough {
-			told[b.Key] = true
-			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug churn TYPE says who writes which fields", "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
+		if b.Role != flight.Controller || b.Count < oftenEnough {
+			continue
+		}
+		written, err := x.writtenBy(ctx, b.Name, b.Key)
+		if err != nil {
+			return err
+		}
+		if told[b.Key] = written; written {
+			x.add(levelWarning, b.Name, "see whether it writes what it watches: "+do, "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	for _, b := range busy.Keys {
 		if b.Role == flight.Informer && b.Count >= oftenEnough && !told[b.Key] {
-			x.add(levelWarning, b.Name, "informer-debug churn TYPE says who writes which fields", "%s changed %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
+			by := ""
+			if _, reconciled := told[b.Key]; reconciled {
+				by = ", mostly while no reconcile of it was in progress: something else writes it"
+			}
+			x.add(levelWarning, b.Name, do, "%s changed %s within %s%s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within, by)
 		}
 	}
 	return nil
+}
+
+// writtenBy reports whether a controller seems to cause the changes of an object that it reconciles: at
+// least half of them came during a reconcile, or just after it. It is true if there were no changes,
+// because then the controller asks for itself.
+func (x *examination) writtenBy(ctx context.Context, name string, key object.Key) (bool, error) {
+	line, err := x.process.Timeline(ctx, "", key)
+	if err != nil {
+		return false, err
+	}
+	changes, inside := 0, 0
+	var taken, until time.Time
+	for _, e := range line.Entries {
+		switch {
+		case e.Role == flight.Controller && e.Name == name && e.Kind == flight.Taken:
+			taken, until = e.At, time.Time{}
+		case e.Role == flight.Controller && e.Name == name && e.Kind == flight.Done:
+			until = e.At.Add(e.Took) // the event may come as late as the answer to the write
+		case e.Role == flight.Informer && e.Kind == flight.Applied && e.Change == "update":
+			changes++
+			if at := e.At.Add(-max(e.Received, 0)); !taken.IsZero() && !at.Before(taken) && (until.IsZero() || !at.After(until)) {
+				inside++
+			}
+		}
+	}
+	return 2*inside >= changes, nil
 }
 
 // asRefused reports whether a process has answered, and does not do what it was asked for.

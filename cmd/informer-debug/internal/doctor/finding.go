@@ -13,6 +13,7 @@ import (
 // How bad a finding is.
 const (
 	levelOK      = "ok"
+	levelNote    = "note" // nothing is wrong, and it may explain that nothing happens
 	levelWarning = "warning"
 	levelProblem = "problem"
 )
@@ -35,16 +36,16 @@ func (f *findings) add(level, about, do, what string, args ...any) {
 
 // order puts what is worst first. What was looked at first stays first otherwise.
 func (f *findings) order() {
-	levels := []string{levelProblem, levelWarning, levelOK}
+	levels := []string{levelProblem, levelWarning, levelNote, levelOK}
 	slices.SortStableFunc(f.all, func(a, b finding) int {
 		return slices.Index(levels, a.Level) - slices.Index(levels, b.Level)
 	})
 }
 
-// problems counts those that are.
-func (f *findings) problems() (n int) {
+// count is how many are of a level.
+func (f *findings) count(level string) (n int) {
 	for _, one := range f.all {
-		if one.Level == levelProblem {
+		if one.Level == level {
 			n++
 		}
 	}

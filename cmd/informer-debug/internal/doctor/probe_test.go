@@ -60,7 +60,7 @@ func TestDoctorCountsBookmarks(t *testing.T) {
 			at := cluster.Target{Client: client, Mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
 			require.NoError(t, p.resource(t.Context(), at, true, period))
 			require.Contains(t, found.all[len(found.all)-1].What, want)
-			require.Zero(t, found.problems())
+			require.Zero(t, found.count(levelProblem))
 		})
 	}
 }

@@ -4,12 +4,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // Choice is a flag whose value is one of a few words.
 type Choice struct {
 	Value string   // one of the words, or empty
 	Words []string // that may be chosen
+}
+
+// Add adds the flag --output to a verb, with completion.
+func (c *Choice) Add(cmd *cobra.Command, usage string) {
+	cmd.Flags().VarP(c, "output", "o", usage)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)) // it fails only for a flag that does not exist
 }
 
 // String returns the value.

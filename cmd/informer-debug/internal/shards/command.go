@@ -68,13 +68,12 @@ holds up what it hands over.
 	playback.Refuse(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups of all namespaces")
-	flags.VarP(&f.output, "output", "o", "output format")
+	f.output.Add(cmd, "output format")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the tables without headers")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "look again and again")
 	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between two looks")
 	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, end after so many looks; 0 is no end")
 	// They fail only for flags that do not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.output.Words, cobra.ShellCompDirectiveNoFileComp))
 	(&sight.Completer{Attach: &f.Flags, Namespace: &f.Namespace}).Register(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := sight.Completing(cmd)

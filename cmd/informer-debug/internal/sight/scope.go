@@ -61,6 +61,9 @@ func (s Scope) Within(namespace string) (Scope, bool) {
 	return s, left
 }
 
+// Selector is what the scope's objects have to match, as text; empty if they are all.
+func (s Scope) Selector() string { return strings.Trim(s.labels+" "+s.fields, " ") }
+
 // List asks for the objects of the scope; of the one called name, unless that is empty.
 func (s Scope) List(name string) metav1.ListOptions {
 	opts := metav1.ListOptions{LabelSelector: s.labels, FieldSelector: s.fields, Limit: 500}

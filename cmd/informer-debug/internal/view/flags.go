@@ -55,7 +55,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "ask for the metadata of the objects alone")
 	flags.StringVar(&f.snapshot, "snapshot", "", "directory in which to keep what was seen, so that the next call need not list it")
 	flags.Var(&f.initial, "initial", "how the initial state is read: streamed where the server can, streamed, or listed")
-	flags.VarP(&f.output, "output", "o", "output format (default a table)")
+	f.output.Add(cmd, "output format (default a table)")
 	flags.BoolVar(&f.diff, "diff", false, "below each update, a line for each field that changed, with its old and new value")
 	flags.BoolVar(&f.stage, "stage", false, "show when a change was received, decoded, queued, applied and told, in the place of how long it took")
 	flags.StringArrayVar(&f.onlyTexts, "only", nil, "only changes of that field, such as status.phase or '{.spec.containers[*].image}'; may be repeated")

@@ -81,7 +81,7 @@ With --replay FILE it shows what became of the object in a recording.
 	cmd.Flags().StringVar(&q.controller, "controller", "", "with --attach: name of the controller that is meant (default all)")
 	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // it fails only for a flag that does not exist
 	cmd.Flags().IntVar(&q.last, "last", 20, "how many of the last events to show; 0 is none")
-	cmd.Flags().VarP(&q.output, "output", "o", "output format (default text)")
+	q.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := q.look.Check(); err != nil {
 			return err

@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/compare"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+)
+
+const (
+	comparePatience = 10 * time.Second // with the server, and with caches that are behind
+	comparedAtOnce  = 4
+)
+
+// compare compares the caches of a process with the cluster of the kubeconfig. That there is none, or
+// that it does not answer, is no finding about the process.
+func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.Sight) {
+	const about = "caches"
+	at, err := v.Server(s)
+	if errors.Is(err, config.ErrNoConfig) {
+		err = errors.New("there is no kubeconfig")
+	}
+	if err != nil {
+		x.add(levelOK, about, "", "not compared with the server: %v", err)
+		return
+	}
+	defer at.Client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeoutCause(ctx, comparePatience, fmt.Errorf("no answer from %s within %s", at.Server, comparePatience))
+	defer cancel()
+	all := len(x.status.Informers)
+	results, failures, selectors := make([]*compare.Result, all), make([]error, all), make([]string, all)
+	turns := make(chan struct{}, comparedAtOnce)
+	var running sync.WaitGroup
+	for n := range x.status.Informers {
+		if i := &x.status.Informers[n]; i.Synced && i.Reflector.Attempts == 0 && i.Cluster == "" {
+			running.Go(func() {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				results[n], failures[n] = compare.Informer(ctx, v, at, i, nil)
+				if failures[n] == nil && i.Objects == 0 {
+					selectors[n], failures[n] = leavesAllOut(ctx, v, at, i)
+				}
+			})
+		}
+	}
+	running.Wait()
+	said := map[string]bool{}
+	for n, r := range results {
+		doubt := ""
+		switch err := failures[n]; {
+		case r != nil && r.Doubt != "":
+			doubt = fmt.Sprintf("%s may not be the cluster of the process (%s)", at.Server, r.Doubt)
+		case r == nil && err != nil:
+			doubt = err.Error()
+		case r != nil:
+			x.differs(r, &x.status.Informers[n])
+		}
+		if selectors[n] != "" {
+			x.add(levelWarning, r.Informer, "see whether the labels or fields are those that are meant", "caches nothing, although the server has objects: its selector %s leaves all out", selectors[n])
+		}
+		if doubt != "" && !said[doubt] {
+			said[doubt] = true
+			x.add(levelOK, about, "", "not compared with the server: %s", doubt)
+		}
+	}
+}
+
+// differs tells of objects that a cache has otherwise than the server.
+func (x *examination) differs(r *compare.Result, i *debug.Informer) {
+	if len(r.Differences) > 0 {
+		first := strings.Join(strings.Fields(r.Differences[0].String()), " ")
+		text := strings.TrimPrefix(r.Sentence(), r.Informer+": ")
+		level := levelProblem
+		if r.Unsure != "" {
+			level = levelWarning
+			text += "; its watch has brought nothing for " + terminal.Duration(i.Reflector.Silence(x.status.At))
+		}
+		x.add(level, r.Informer, x.command("check")+" shows all", "the cache is not what the server has: %s; %s", first, text)
+	}
+	if len(r.Relabelled) > 0 {
+		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows all fields; sharedinformer.Options has a mutation detector",
+			"%d cached objects, such as %s, have other labels than the server's of the same version: the program writes to cached objects, or a transform does", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
+	}
+}
+
+// leavesAllOut returns the selector of an informer without objects if the server has some for it.
+func leavesAllOut(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer) (selector string, err error) {
+	scopes, err := sight.Scopes(i)
+	if err != nil || scopes[0].Selector() == "" {
+		return "", err
+	}
+	mapping, err := at.Resolve(ctx, scopes[0].Resource, cluster.Patience(v.Config), nil)
+	if err != nil {
+		return "", err
+	}
+	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(scopes[0].Namespace)
+	for _, err := range of.List(ctx, metav1.ListOptions{Limit: 1}).Items {
+		return scopes[0].Selector(), err
+	}
+	return "", nil
+}
