@@ -99,9 +99,9 @@ func (p *Process) choose(q query) (one, error) {
 		resource := i.status.Reflector.Resource
 		names = append(names, describe(i))
 		switch {
-		case name != "" && !flight.Names(name, resource), typ != "" && typ != i.status.Type, q.values["cluster"] != nil && cluster != i.cluster:
+		case !means(name, i), typ != "" && typ != i.status.Type, q.values["cluster"] != nil && cluster != i.cluster:
 		default:
-			if found = append(found, i); name != "" && flight.NamesWhole(name, resource) {
+			if found = append(found, i); name != "" && (flight.NamesWhole(name, resource) || name == names[len(names)-1]) {
 				exact = append(exact, i)
 			}
 		}
@@ -131,15 +131,11 @@ func (p *Process) choose(q query) (one, error) {
 }
 
 // describe names an informer so that it can be told from others.
-func describe(i one) string {
-	text := i.status.Reflector.Resource
-	if i.status.Type != "" {
-		text += " (" + i.status.Type + ")"
-	}
-	if i.cluster != "" {
-		text += " of cluster " + i.cluster
-	}
-	return text
+func describe(i one) string { return (&Informer{i.cluster, i.status}).String() }
+
+// means reports whether a text, which a person has written, means the informer.
+func means(text string, i one) bool {
+	return text == "" || flight.Names(text, i.status.Reflector.Resource) || text == describe(i)
 }
 
 // mostRequirements bounds a selector, which is matched against every object of a cache.

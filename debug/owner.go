@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/shard/membership"
 )
@@ -28,7 +27,7 @@ func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown [
 	told := map[string]bool{} // each slot of a group once
 	for _, each := range all {
 		of, ok := each.view.(scoped)
-		if !ok || i.informer != "" && !flight.Names(i.informer, each.status.Reflector.Resource) {
+		if !ok || !means(i.informer, each) {
 			continue
 		}
 		scope := of.Scope()

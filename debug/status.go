@@ -70,6 +70,19 @@ func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
 }
 
+// String is the name with the type, and the cluster if it has another one, which tells informers of one
+// name from each other, such as "pods (*v1.Pod) of cluster west". It can be used as Which.Informer.
+func (i *Informer) String() string {
+	text := i.Reflector.Resource
+	if i.Type != "" {
+		text += " (" + i.Type + ")"
+	}
+	if i.Cluster != "" {
+		text += " of cluster " + i.Cluster
+	}
+	return text
+}
+
 // longSilent is for how long a watch that lives may bring nothing: a server sends a bookmark about
 // once a minute.
 const longSilent = 2 * time.Minute

@@ -76,7 +76,7 @@ func (p *Process) why(q query) (*Why, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := p.opts.Recorder.Or().Timeline(q.get("informer"), key)
+	line := p.opts.Recorder.Or().Timeline(recorded(all, q.get("informer")), key)
 	i := inquiry{key: key, name: object.FormatKey(key), line: line, now: time.Now(), informer: q.get("informer")}
 	if p.opts.Election != nil {
 		switch e := p.opts.Election(); {
@@ -114,7 +114,7 @@ func located(all []one, informer string, key object.Key) (object.Key, error) {
 	}
 	found := map[string]bool{}
 	for _, each := range all {
-		if each.view == nil || informer != "" && !flight.Names(informer, each.status.Reflector.Resource) {
+		if each.view == nil || !means(informer, each) {
 			continue
 		}
 		heads := each.view.Heads()
@@ -135,6 +135,16 @@ func located(all []one, informer string, key object.Key) (object.Key, error) {
 	default:
 		return key, refuse(http.StatusConflict, "%s is in several namespaces: %s. Say which is meant.", clipped(key.Name), enumerated(namespaces, ", "))
 	}
+}
+
+// recorded is what the flight recorder calls the informer that a text names by type or cluster, too.
+func recorded(all []one, text string) string {
+	for _, each := range all {
+		if text == describe(each) {
+			return each.status.Reflector.Resource
+		}
+	}
+	return text
 }
 
 // rank orders causes by how well they explain that nothing happens: what holds up now,
@@ -204,7 +214,7 @@ func orNobody(name string) string {
 func (i *inquiry) caches(all []one) {
 	var meant, holders []one
 	for _, each := range all {
-		if i.informer != "" && !flight.Names(i.informer, each.status.Reflector.Resource) {
+		if !means(i.informer, each) {
 			continue
 		}
 		meant = append(meant, each)

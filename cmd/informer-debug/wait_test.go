@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,6 +86,31 @@ func TestSeveralInformersOfAName(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	r = invoke(t, "why", "pods/web-1", at, p.address)
 	require.Contains(t, r.Out, "The cache has pods/web-1 as the server has it", "only one of them has it")
+}
+
+// Each name that get prints means that informer for all verbs, also if several informers have one
+// resource.
+func TestTheNamesOfInformersOfOneResource(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	factory.InformerWith[*metav1.PartialObjectMetadata](p.factory, factory.For[*metav1.PartialObjectMetadata]{Kind: object.GVK{Version: "v1", Kind: "Pod"}})
+	at := p.run()
+	names := invoke(t, "get", "-o", "name", at).Lines()
+	require.Equal(t, []string{"pods in namespace shop (*v1.Pod)", "pods in namespace shop (*v1.PartialObjectMetadata)"}, names)
+	for _, name := range names {
+		for _, args := range [][]string{
+			{"wait", name, "--for=synced", at}, {"get", name, at}, {"get", name, "web-1", "-n", "shop", at}, {"get", name + "/web-1", "-n", "shop", at},
+			{"check", name, at, p.address}, {"why", name + "/web-1", at, p.address}, {"wait", name + "/web-1", "-n", "shop", "--for=create", at},
+		} {
+			r := invoke(t, args...)
+			require.Equal(t, exit.CodeOK, r.Code, "%s: %s", args, r.ErrOut)
+			require.NotContains(t, r.Out, "differ", "a cache of metadata has no other fields")
+		}
+	}
+	require.Contains(t, invoke(t, "get", "pods", at).ErrOut, strings.Join(names, "; "))
+	r := invoke(t, "get", names[1], "--cluster=west", at)
+	require.Equal(t, exit.CodeUsage, r.Code)
+	require.Contains(t, r.ErrOut, "--cluster-name says of which cluster")
 }
 
 // An object that no informer of the process can have is not one that was deleted.

@@ -141,6 +141,9 @@ TYPE get lists the informers.
 		if err := errors.Join(look.Check(), flags.check()); err != nil {
 			return err
 		}
+		if look.To != "" && !look.InPod() && look.Connect.Load.Cluster != "" {
+			return exit.Usage("--cluster is of a kubeconfig, which get needs none of at a URL: --cluster-name says of which cluster the informer is")
+		}
 		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
 		defer cancel()
 		err := runGet(ctx, s, &look, &flags, args)

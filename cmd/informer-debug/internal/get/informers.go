@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -37,8 +38,8 @@ func (g *getter) informers(ctx context.Context) error {
 		}
 		return exit.Unwritten(g.trees(trees, false))
 	case g.output.Form == output.Name:
-		for n := range status.Informers {
-			if _, err := fmt.Fprintln(g.Out, terminal.OneLine(status.Informers[n].Reflector.Resource)); err != nil {
+		for _, name := range sight.Distinct(status.Informers) {
+			if _, err := fmt.Fprintln(g.Out, terminal.OneLine(name)); err != nil {
 				return exit.Unwritten(err)
 			}
 		}
@@ -48,6 +49,7 @@ func (g *getter) informers(ctx context.Context) error {
 	if g.output.Form == output.Wide {
 		t.Header = append(t.Header, "TYPE", "STORE", "CLUSTER")
 	}
+	names := sight.Distinct(status.Informers)
 	for n := range status.Informers {
 		i := &status.Informers[n]
 		behind, most := "-", time.Duration(0)
@@ -56,7 +58,7 @@ func (g *getter) informers(ctx context.Context) error {
 				behind, most = terminal.Duration(h.Behind), h.Behind
 			}
 		}
-		t.Row(i.Reflector.Resource, i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), terminal.OrDash(i.RV),
+		t.Row(names[n], i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), terminal.OrDash(i.RV),
 			strconv.Itoa(len(i.Handlers)), behind, strconv.FormatUint(i.Reflector.Failures, 10), terminal.OrDash(i.Type), i.Store.String(), terminal.OrDash(i.Cluster))
 	}
 	return exit.Unwritten(t.Write())

@@ -34,10 +34,7 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 	}
 	for word := range strings.SplitSeq(types, ",") {
 		if !add(word) {
-			var names []string
-			for _, i := range all {
-				names = append(names, i.Reflector.Resource)
-			}
+			names := Distinct(all)
 			return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
 		}
 	}
@@ -47,6 +44,9 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 // Named returns the informers of that name, or else those that it may mean.
 func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
+		if name == i.String() {
+			return []debug.Informer{i}
+		}
 		if flight.NamesWhole(name, i.Reflector.Resource) {
 			found = append(found, i)
 		}
@@ -64,11 +64,24 @@ func Named(all []debug.Informer, name string) (found []debug.Informer) {
 
 // Several is the error of a name that means more than one informer.
 func Several(name string, found []debug.Informer) error {
-	var names []string
-	for n := range found {
-		names = append(names, found[n].Reflector.Resource)
+	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(Distinct(found), "; "))
+}
+
+// Distinct returns the names of informers, those of one name with their types and clusters. Each means
+// its informer on the command line.
+func Distinct(all []debug.Informer) (names []string) {
+	same := map[string]int{}
+	for n := range all {
+		same[all[n].Reflector.Resource]++
 	}
-	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(names, "; "))
+	for n := range all {
+		name := all[n].Reflector.Resource
+		if same[name] > 1 {
+			name = all[n].String()
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // AndTrouble is what keeps an informer from its changes, as the end of a sentence.

@@ -148,7 +148,7 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	if o := s.object; o != nil {
 		one.Served = &version{RV: o.GetResourceVersion(), Generation: o.GetGeneration(), UID: string(o.GetUID()), Created: o.GetCreationTimestamp().Time, Changed: lastChange(o)}
 	}
-	if one.Fields, err = differing(cached, s.object); err != nil {
+	if one.Fields, err = differing(i, cached, s.object); err != nil {
 		one.Withheld = err.Error()
 	}
 	one.Verdict = c.verdict(&one, i)

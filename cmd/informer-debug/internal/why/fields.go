@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,8 +14,8 @@ import (
 )
 
 // differing lists the fields that the cache has otherwise than the server, if the contents of both
-// are known.
-func differing(cached *debug.Object, served *unstructured.Unstructured) ([]diff.Change, error) {
+// are known. A cache of metadata is compared by that alone.
+func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Unstructured) ([]diff.Change, error) {
 	if cached == nil || served == nil || cached.Contents == nil {
 		return nil, nil
 	}
@@ -23,6 +24,9 @@ func differing(cached *debug.Object, served *unstructured.Unstructured) ([]diff.
 		return nil, fmt.Errorf("contents in the cache: %w", err)
 	}
 	is := runtime.DeepCopyJSON(served.Object)
+	if strings.HasSuffix(i.Type, ".PartialObjectMetadata") {
+		has, is = map[string]any{"metadata": has["metadata"]}, map[string]any{"metadata": is["metadata"]}
+	}
 	for _, member := range []string{"apiVersion", "kind"} { // which a Go type need not have
 		if has[member] == nil {
 			delete(is, member)
