@@ -249,6 +249,28 @@ func TestWaysToAProcess(t *testing.T) {
 	require.Equal(t, "a b c [2Jd", terminal.OneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
+// Controllers, the keys of a queue and the stacks of calls can be had, too.
+func TestGetWhatAProcessHasBesideInformers(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	p.keeper(hang)
+	at := p.run()
+	require.Eventually(t, func() bool { return p.keepers[0].Status().Active == 1 && p.keepers[0].Status().Queue.Waiting == 1 }, 10*time.Second, time.Millisecond)
+	require.Regexp(t, `^CONTROLLER +STATE +BUSY +WAITING +OLDEST +DELAYED +PARKED +DONE +FAILED +LAST FAILURE\nkeeper +Running +1/1 +1 +\S+ +0 +0 +0 +0 +-\n$`, invoke(t, "get", "controllers", at).Out)
+	for _, args := range [][]string{{"queue", "keeper"}, {"queue"}, {"queue/keeper"}} {
+		require.Regexp(t, `^KEY +STATE +FOR +DUE +FAILURES +WAITS FOR\nshop/cart-1 +running +\S+ +- +0 +-\nshop/web-1 +waiting +\S+ +- +0 +-\n$`, invoke(t, append(append([]string{"get"}, args...), at)...).Out)
+	}
+	require.Regexp(t, `(?m)^controller keeper, goroutines: 1\n  \S+/informer-debug\.hang \(sick_test\.go:\d+\)$`, invoke(t, "get", "stack", "keeper", at).Out)
+	require.Contains(t, invoke(t, "get", "queue", "keeper", "-o", "json", at).Out, `"key": "shop/web-1"`)
+	for args, want := range map[string]string{
+		"controllers none": `no controller is called "none"`, "queue none": "No controller and no queue is called that", "queue -o yaml": "-o yaml is of objects",
+	} {
+		r := invoke(t, append(append([]string{"get"}, strings.Fields(args)...), at)...)
+		require.NotEqual(t, exit.CodeOK, r.Code)
+		require.Contains(t, r.ErrOut, want)
+	}
+}
+
 // What happens in a process is followed, filtered by informer and name.
 func TestWatchOfAProcess(t *testing.T) {
 	recorder := flight.New(flight.DefaultSize)

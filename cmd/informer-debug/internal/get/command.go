@@ -116,13 +116,15 @@ is known that every head has: stderr says so, and -o json shows a PartialObjectM
 ` + playback.Help + ` get shows what there was at its end.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
-TYPE get lists the informers.
+TYPE get lists the informers. "get controllers" shows the controllers, "get queue NAME" the keys of
+one, and "get stack [NAME]" in which functions its reconcilers, or the handlers of an informer, are.
 
 ` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug get deploy,rs,po -n shop
   informer-debug get --attach http://localhost:6060
+  informer-debug get stack janitor --attach http://localhost:6060
   informer-debug get pods -n shop -w --output-watch-events
   informer-debug get pods --replay bug.recording
   informer-debug get pods -n shop -l app=web -o wide --attach http://localhost:6060
@@ -200,6 +202,9 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 	g := getter{getFlags: flags, Streams: s, sight: v, console: terminal.NewConsole(s, false)}
 	if types == "" {
 		return g.informers(ctx)
+	}
+	if is, err := g.process(ctx, types, name); is {
+		return err
 	}
 	if flags.watch {
 		return g.follow(ctx, types, name)

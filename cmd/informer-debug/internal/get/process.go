@@ -1,0 +1,125 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// process shows what a process has beside informers, if types is the word for it and no informer is
+// called so.
+func (g *getter) process(ctx context.Context, types, name string) (is bool, err error) {
+	show := map[string]func(context.Context, *debug.Status, string) (any, func(io.Writer) error, error){
+		"controllers": g.controllers, "queue": g.queue, "queues": g.queue, "stack": g.stacks, "stacks": g.stacks,
+	}[types]
+	if show == nil || g.sight.Flags.To == "" {
+		return false, nil
+	}
+	status, err := g.sight.Process.Status(ctx)
+	if err != nil {
+		return true, g.sight.Unanswered(ctx, err)
+	}
+	if len(sight.Named(status.Informers, types)) > 0 {
+		return false, nil
+	}
+	if g.output.Form != "" && g.output.Form != output.JSON {
+		return true, exit.Usage("-o %s is of objects: %s are a table, or -o json", g.output.Form, types)
+	}
+	what, text, err := show(ctx, status, name)
+	switch {
+	case err != nil:
+		return true, err
+	case g.output.Form == output.JSON:
+		return true, exit.Unwritten(debug.WriteJSON(g.Out, what))
+	}
+	return true, exit.Unwritten(text(g.Out))
+}
+
+func (g *getter) controllers(_ context.Context, s *debug.Status, name string) (any, func(io.Writer) error, error) {
+	var found []controller.Status
+	t := g.table("CONTROLLER", "STATE", "BUSY", "WAITING", "OLDEST", "DELAYED", "PARKED", "DONE", "FAILED", "LAST FAILURE")
+	for _, c := range s.Controllers {
+		if name != "" && name != c.Name {
+			continue
+		}
+		last := "-"
+		if c.Failure != nil {
+			last = c.Failure.Error()
+		}
+		found = append(found, c)
+		t.Row(c.Name, c.State.String(), fmt.Sprintf("%d/%d", c.Active, c.Concurrency), strconv.Itoa(c.Queue.Waiting), duration(c.Queue.OldestWaiting), strconv.Itoa(c.Queue.Delayed),
+			strconv.Itoa(c.Parked), strconv.FormatUint(c.Successes+c.Requeues+c.RequeuesAfter+c.Errors, 10), strconv.FormatUint(c.Errors, 10), last)
+	}
+	if len(found) == 0 && name != "" {
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller is called %q", name)}
+	}
+	return found, func(io.Writer) error { return t.Write() }, nil
+}
+
+// queue shows the keys of a controller or queue. If there is one controller alone, it need not be named.
+func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, func(io.Writer) error, error) {
+	if name == "" {
+		if len(s.Controllers) != 1 {
+			return nil, nil, exit.Usage("say of which controller or queue: get queue NAME")
+		}
+		name = s.Controllers[0].Name
+	}
+	const most = 1000
+	keys, err := g.sight.Process.Queue(ctx, name, most)
+	if err != nil {
+		return nil, nil, g.sight.Unanswered(ctx, err)
+	}
+	t := g.table("KEY", "STATE", "FOR", "DUE", "FAILURES", "WAITS FOR")
+	for _, held := range []struct {
+		state string
+		keys  []debug.Key
+	}{{"running", keys.Running}, {"waiting", keys.Waiting}, {"delayed", keys.Delayed}, {"parked", keys.Parked}} {
+		for _, k := range held.keys {
+			t.Row(k.Key, held.state, duration(k.For), duration(k.Due), strconv.Itoa(k.Requeues), terminal.OrDash(k.Write))
+		}
+	}
+	return keys, func(io.Writer) error { return t.Write() }, nil
+}
+
+// stacks shows where the calls in progress of handlers and reconcilers are.
+func (g *getter) stacks(ctx context.Context, _ *debug.Status, name string) (any, func(io.Writer) error, error) {
+	all, err := g.sight.Process.Stacks(ctx, name)
+	if err != nil {
+		return nil, nil, g.sight.Unanswered(ctx, err)
+	}
+	return all.Stacks, func(w io.Writer) error {
+		var b strings.Builder
+		for _, s := range all.Stacks {
+			whose := "controller " + s.Controller
+			if s.Handler != "" {
+				whose = "handler " + s.Handler + " of " + s.Informer
+			}
+			fmt.Fprintf(&b, "%s, goroutines: %d\n", terminal.OneLine(whose), s.Count)
+			for _, frame := range s.Frames {
+				fmt.Fprintf(&b, "  %s\n", terminal.OneLine(frame))
+			}
+		}
+		if len(all.Stacks) == 0 {
+			g.console.State(time.Now(), "%-12s  no handler and no reconciler is in a call", "nothing")
+		}
+		_, err := io.WriteString(w, b.String())
+		return err
+	}, nil
+}
+
+func duration(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return terminal.Duration(d)
+}
