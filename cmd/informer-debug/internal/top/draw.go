@@ -41,8 +41,9 @@ var keysHelp = []string{
 	"A row that begins with ! is in trouble, and stands first unless you sort: an",
 	"informer that is not synced, fails, or has heard nothing for two minutes, what",
 	"is behind by more than a second, a controller that does not run or whose work",
-	"lasts or waits for a minute, an object that is being deleted. The line above",
-	"the last one says more of the row of the cursor, and what is cut in it.",
+	"lasts or waits for a minute, or keeps all workers for five seconds while keys",
+	"wait, an object that is being deleted; a tab with ! has such rows. The line",
+	"above the last one says more of the row of the cursor, and what is cut in it.",
 	"EV/S are changes a second, REC/S reconciles; BEHIND is the age of the oldest",
 	"change that is not heard to the end.",
 }
@@ -127,7 +128,11 @@ func (d *display) drawTabs(y, width int, here *spot) {
 		if n == here.tab {
 			style = selected
 		}
-		text := fmt.Sprintf(" %d %s ", n+1, t.name)
+		mark := ""
+		if t.trouble != nil && d.status != nil && t.trouble(d.status) {
+			mark = "!"
+		}
+		text := fmt.Sprintf(" %d %s%s ", n+1, t.name, mark)
 		d.put(x, y, width, text, style)
 		x += uniseg.StringWidth(text) + 1
 	}

@@ -17,10 +17,10 @@ import (
 // informer is one informer.
 func informer(which debug.Which) *place {
 	return &place{which.Informer, []tab{
-		{"handlers", func(ctx context.Context, a *asker) (table, error) { return loadHandlers(ctx, a, which) }},
-		{"objects", func(ctx context.Context, a *asker) (table, error) { return loadObjects(ctx, a, which) }},
-		{"indexes", func(ctx context.Context, a *asker) (table, error) { return loadIndexes(ctx, a, which) }},
-		{"state", func(ctx context.Context, a *asker) (table, error) { return loadState(ctx, a, which) }},
+		{name: "handlers", load: func(ctx context.Context, a *asker) (table, error) { return loadHandlers(ctx, a, which) }},
+		{name: "objects", load: func(ctx context.Context, a *asker) (table, error) { return loadObjects(ctx, a, which) }},
+		{name: "indexes", load: func(ctx context.Context, a *asker) (table, error) { return loadIndexes(ctx, a, which) }},
+		{name: "state", load: func(ctx context.Context, a *asker) (table, error) { return loadState(ctx, a, which) }},
 	}}
 }
 
@@ -45,8 +45,8 @@ func loadHandlers(ctx context.Context, a *asker, which debug.Which) (table, erro
 		return table{}, err
 	}
 	t := table{columns: []column{
-		{name: "HANDLER", long: true}, {name: "CALLS/S", right: true}, {name: "PENDING", right: true}, {name: "BEHIND", right: true},
-		{name: "SLOWEST", right: true}, {name: "ERRORS", right: true}, {name: "PANICS", right: true}, {name: "PLACE", long: true},
+		{name: "HANDLER", long: true, ends: true}, {name: "CALLS/S", right: true}, {name: "PENDING", right: true}, {name: "BEHIND", right: true},
+		{name: "SLOWEST", right: true}, {name: "ERRORS", right: true}, {name: "PANICS", right: true}, {name: "PLACE", long: true, ends: true},
 	}}
 	for n, h := range i.Handlers {
 		id := fmt.Sprintf("handler %s %s %s %s %d", which.Cluster, which.Informer, which.Type, h.Name, n)
@@ -60,15 +60,20 @@ func loadHandlers(ctx context.Context, a *asker, which debug.Which) (table, erro
 }
 
 func handlerAbout(h *sharedinformer.HandlerStatus) string {
-	if h.Failure != nil {
+	switch {
+	case h.Behind > time.Second && h.Busy > time.Second:
+		return "it has been called about " + object.FormatKey(h.Key) + " for " + short(h.Busy)
+	case h.Failure != nil:
 		return "last failure: " + h.Failure.Error()
+	case h.Behind > time.Second:
+		return fmt.Sprintf("%d events are to be heard, and its longest call took %s", h.Pending, short(h.Slowest))
 	}
 	return ""
 }
 
 // handler is one handler, found again by its name and where it was added.
 func handler(which debug.Which, h sharedinformer.HandlerStatus) *place {
-	return &place{h.Name, []tab{{"state", func(ctx context.Context, a *asker) (table, error) {
+	return &place{h.Name, []tab{{name: "state", load: func(ctx context.Context, a *asker) (table, error) {
 		i, err := a.find(ctx, which)
 		if err != nil {
 			return table{}, err

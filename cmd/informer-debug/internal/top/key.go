@@ -11,7 +11,7 @@ import (
 
 // queue is what a controller or a queue has to do.
 func queue(name string) *place {
-	return &place{name, []tab{{"keys", func(ctx context.Context, a *asker) (table, error) {
+	return &place{name, []tab{{name: "keys", load: func(ctx context.Context, a *asker) (table, error) {
 		if _, err := a.ask(ctx); err != nil {
 			return table{}, err
 		}
@@ -48,7 +48,7 @@ func parseKey(text string) object.Key {
 // it, if it is known which.
 func key(which debug.Which, at object.Key) *place {
 	p := &place{object.FormatKey(at), []tab{
-		{"why", func(ctx context.Context, a *asker) (table, error) {
+		{name: "why", load: func(ctx context.Context, a *asker) (table, error) {
 			if _, err := a.ask(ctx); err != nil {
 				return table{}, err
 			}
@@ -68,7 +68,7 @@ func key(which debug.Which, at object.Key) *place {
 		}},
 	}}
 	if which.Informer != "" {
-		p.tabs = append(p.tabs, tab{"object", func(ctx context.Context, a *asker) (table, error) { return loadObject(ctx, a, which, at) }})
+		p.tabs = append(p.tabs, tab{name: "object", load: func(ctx context.Context, a *asker) (table, error) { return loadObject(ctx, a, which, at) }})
 	}
 	return p
 }

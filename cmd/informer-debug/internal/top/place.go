@@ -1,11 +1,13 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -20,8 +22,9 @@ type place struct {
 
 // tab is a table of a place, and how to come by it.
 type tab struct {
-	name string
-	load func(context.Context, *asker) (table, error)
+	name    string
+	load    func(context.Context, *asker) (table, error)
+	trouble func(*debug.Status) bool // whether it has rows in trouble; nil for never
 }
 
 // asker asks the process. It is used by one goroutine at a time.
@@ -45,11 +48,16 @@ func (a *asker) ask(ctx context.Context) (*debug.Status, error) {
 // home is the whole process.
 func home(called string) *place {
 	return &place{called, []tab{
-		{"informers", loadInformers},
-		{"controllers", loadControllers},
-		{"busiest", loadBusiest},
-		{"stages", loadStages},
-		{"goroutines", loadGoroutines},
+		{name: "informers", load: loadInformers, trouble: func(s *debug.Status) bool {
+			return slices.ContainsFunc(s.Informers, func(i debug.Informer) bool { return informerTrouble(&i, s.At) })
+		}},
+		{name: "controllers", load: loadControllers, trouble: func(s *debug.Status) bool {
+			return slices.ContainsFunc(s.Controllers, func(c controller.Status) bool { return controllerTrouble(&c) }) ||
+				slices.ContainsFunc(s.Queues, func(q workqueue.Status) bool { return hangs(&q, q.Sleeping == 0) })
+		}},
+		{name: "busiest", load: loadBusiest},
+		{name: "stages", load: loadStages},
+		{name: "goroutines", load: loadGoroutines},
 	}}
 }
 
@@ -64,10 +72,6 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 	}}
 	for n := range s.Informers {
 		i := &s.Informers[n]
-		behind := i.QueueAge
-		for _, h := range i.Handlers {
-			behind = max(behind, h.Behind)
-		}
 		id := fmt.Sprintf("informer %s %s %s %d", i.Cluster, i.Type, i.Reflector.Resource, sameBefore(s.Informers[:n], i))
 		perSecond, known := a.rates.of(id, s.At, i.Reflector.Events)
 		name := i.Reflector.Resource
@@ -75,12 +79,25 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 			name = i.Cluster + ": " + name
 		}
 		which := i.Which()
-		t.rows = append(t.rows, row{id: id, trouble: !i.Synced || i.Trouble(s.At) != "" || behind > time.Second, cells: []cell{
-			word(name), word(i.Reflector.State.String()), count(i.Objects), rate(perSecond, known), lasting(behind),
+		t.rows = append(t.rows, row{id: id, trouble: informerTrouble(i, s.At), cells: []cell{
+			word(name), word(i.Reflector.State.String()), count(i.Objects), rate(perSecond, known), lasting(behind(i)),
 			countOrDash(i.QueueDepth), size(i.Packed.Bytes), count(i.Reflector.Relists), count(i.Reflector.Failures), word(orDash(i.RV)), word(orDash(i.Type)),
 		}, about: informerAbout(i, s.At), enter: func() *place { return informer(which) }})
 	}
 	return t, nil
+}
+
+// behind is how far the cache or the slowest handler of an informer is.
+func behind(i *debug.Informer) time.Duration {
+	most := i.QueueAge
+	for _, h := range i.Handlers {
+		most = max(most, h.Behind)
+	}
+	return most
+}
+
+func informerTrouble(i *debug.Informer, now time.Time) bool {
+	return !i.Synced || i.Trouble(now) != "" || behind(i) > time.Second
 }
 
 // informerAbout says what is wrong with an informer, if anything is.
@@ -98,12 +115,33 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 	case !i.Synced:
 		return "not synced: " + r.State.String()
 	}
+	for _, h := range i.Handlers {
+		if h.Behind > time.Second {
+			return "handler " + h.Name + " is " + short(h.Behind) + " behind: " + handlerAbout(&h)
+		}
+	}
+	if i.QueueAge > time.Second {
+		return cmp.Or(i.Blocked, fmt.Sprintf("%d changes wait for the cache, the oldest for %s", i.QueueDepth, short(i.QueueAge)))
+	}
 	return i.Trouble(now)
 }
 
-// hangs reports whether work lasts or waits as long as doctor finds it worth a warning.
-func hangs(q *workqueue.Status) bool {
-	return max(q.OldestWaiting, q.LongestRunning) > time.Minute
+// stuck is how long every worker is with one key before it looks as if none came back.
+const stuck = 5 * time.Second
+
+// hangs reports whether work lasts or waits as long as doctor finds it worth a warning; all says that
+// no worker is free.
+func hangs(q *workqueue.Status, all bool) bool {
+	return max(q.OldestWaiting, q.LongestRunning) > time.Minute || all && q.Waiting > 0 && min(q.OldestWaiting, q.LongestRunning) > stuck
+}
+
+func controllerTrouble(c *controller.Status) bool {
+	return c.State != controller.Running || hangs(&c.Queue, c.Active >= c.Concurrency)
+}
+
+// queueAbout says what is wrong with a queue that hangs.
+func queueAbout(q *workqueue.Status) string {
+	return fmt.Sprintf("%d of its keys wait, the oldest for %s; a worker has been with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
 }
 
 // sameBefore counts informers of one name, so that each has an id of its own.
@@ -133,7 +171,17 @@ func loadControllers(ctx context.Context, a *asker) (table, error) {
 		if c.Failure != nil {
 			last = "last failure: " + c.Failure.Error()
 		}
-		t.rows = append(t.rows, row{id: id, trouble: c.State.String() != "Running" || hangs(&c.Queue), cells: []cell{
+		if controllerTrouble(c) {
+			if last = queueAbout(&c.Queue); c.State != controller.Running {
+				last = "is " + c.State.String()
+				for _, source := range c.Sources {
+					if source.Waiting != nil {
+						last += "; " + source.Name + ": " + source.Waiting.Error()
+					}
+				}
+			}
+		}
+		t.rows = append(t.rows, row{id: id, trouble: controllerTrouble(c), cells: []cell{
 			word(c.Name), word(c.State.String()), rate(perSecond, known), {fmt.Sprintf("%d/%d", c.Active, c.Concurrency), float64(c.Active)}, countOrDash(c.Queue.Waiting),
 			lasting(c.Queue.OldestWaiting), lasting(c.Queue.LongestRunning), countOrDash(c.Queue.Delayed), countOrDash(c.Parked), count(c.Errors),
 		}, about: last, enter: func() *place { return queue(c.Name) }})
@@ -142,10 +190,14 @@ func loadControllers(ctx context.Context, a *asker) (table, error) {
 		q := &s.Queues[n]
 		id := "queue " + q.Name
 		perSecond, known := a.rates.of(id, s.At, q.Gets)
-		t.rows = append(t.rows, row{id: id, trouble: hangs(q), cells: []cell{
+		about := q.HookFailure
+		if hangs(q, q.Sleeping == 0) {
+			about = cmp.Or(about, queueAbout(q))
+		}
+		t.rows = append(t.rows, row{id: id, trouble: hangs(q, q.Sleeping == 0), cells: []cell{
 			word(q.Name), word(q.State.String()), rate(perSecond, known), {fmt.Sprintf("%d/%d", q.Running, q.Running+q.Sleeping), float64(q.Running)}, countOrDash(q.Waiting),
 			lasting(q.OldestWaiting), lasting(q.LongestRunning), countOrDash(q.Delayed), {text: "-"}, count(q.Retries),
-		}, about: q.HookFailure, enter: func() *place { return queue(q.Name) }})
+		}, about: about, enter: func() *place { return queue(q.Name) }})
 	}
 	return t, nil
 }

@@ -331,3 +331,14 @@ func TestCutInTheMiddle(t *testing.T) {
 	}
 	require.Equal(t, "…", cutMiddle("abc", 1))
 }
+
+// A controller without a free worker is in trouble before a minute has passed, and its row says why.
+func TestAStarvedQueueIsInTrouble(t *testing.T) {
+	c := controller.Status{State: controller.Running, Concurrency: 2, Active: 2, Queue: workqueue.Status{Waiting: 19, OldestWaiting: 12 * time.Second, LongestRunning: 13 * time.Second}}
+	require.True(t, controllerTrouble(&c))
+	require.Equal(t, "19 of its keys wait, the oldest for 12s; a worker has been with one for 13s", queueAbout(&c.Queue))
+	require.True(t, home("x").tabs[1].trouble(&debug.Status{Controllers: []controller.Status{c}}))
+	require.False(t, home("x").tabs[0].trouble(&debug.Status{Controllers: []controller.Status{c}}))
+	c.Active = 1
+	require.False(t, controllerTrouble(&c), "a worker is free")
+}
