@@ -38,8 +38,10 @@ function moment(status) {
   return {
     at: Date.parse(status.at), each,
     events: sum(informers, i => i.reflector.events), reconciles: sum(controllers, done), errors: sum(controllers, c => c.errors),
-    lag50: lag?.minute.p50Seconds ?? null, lag99: lag?.minute.p99Seconds ?? null,
-    work50: work?.minute.p50Seconds ?? null, work99: work?.minute.p99Seconds ?? null,
+    lagNow: Math.max(0, ...informers.flatMap(i => i.handlers ?? []).map(d => d.behindSeconds ?? 0)), // calls in progress give no sample
+    workNow: Math.max(0, ...controllers.map(c => c.queue?.longestRunningSeconds ?? 0)),
+    lag99: lag?.minute.p99Seconds ?? null,
+    work99: work?.minute.p99Seconds ?? null,
     heap: status.memory.heapBytes, live: status.memory.liveBytes || null, total: status.memory.totalBytes,
     goroutines: status.memory.goroutines, cached: status.memory.cachedCount, packed: status.memory.cachedBytes,
   };

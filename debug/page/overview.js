@@ -23,8 +23,8 @@ export function charts(feed) {
   return h('section', { class: 'charts', 'aria-label': 'The last five minutes' },
     chart('events', 'Events/s', rate, [named('all', feed.rates(m => m.events))]),
     chart('reconciles', 'Reconciles/s', rate, [named('all', feed.rates(m => m.reconciles)), named('failed', feed.rates(m => m.errors))]),
-    chart('lag', 'Slowest handler’s lag', time, [named('p50', feed.series('lag50')), named('p99', feed.series('lag99'))]),
-    chart('work', 'Slowest reconciles', time, [named('p50', feed.series('work50')), named('p99', feed.series('work99'))]));
+    chart('lag', 'Slowest handler’s lag', time, [named('now', feed.series('lagNow')), named('p99', feed.series('lag99'))]),
+    chart('work', 'Slowest reconciles', time, [named('now', feed.series('workNow')), named('p99', feed.series('work99'))]));
 }
 
 // doing is what a controller does right now, and since when.

@@ -3,7 +3,7 @@ import { clock, count, keyText, time } from './dom.js';
 import { controllerKey, informerKey, informerName } from './feed.js';
 
 // What informer-debug doctor finds worth a look, in seconds.
-const longBehind = 10, longRunning = 60, longWaiting = 60, longSilent = 120;
+const longBehind = 10, longCall = 5, longRunning = 60, longWaiting = 60, longSilent = 120;
 
 const since = (status, at) => (Date.parse(status.at) - Date.parse(at)) / 1000;
 const ago = (status, at) => time(since(status, at)) + ' ago';
@@ -33,7 +33,8 @@ export function ofInformer(status, i) {
   if (i.queueAgeSeconds > longBehind) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
   if (i.packed?.damaged > 0) all.push(`${count(i.packed.damaged)} packed objects are damaged: the memory of the machine is broken`);
   for (const d of i.handlers ?? []) {
-    if (d.behindSeconds > longBehind) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} events to hear`);
+    if (d.busySeconds > longCall) all.push(`handler ${d.name} has been called about ${keyText(d.key)} for ${time(d.busySeconds)}, with ${count(d.pending)} events to hear`);
+    else if (d.behindSeconds > longBehind) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} events to hear`);
     if (d.failure && d.panics + d.errors > 0) all.push(`handler ${d.name} failed ${count(d.panics + d.errors)} times: ${said(status, d.failure)}`);
   }
   return all;
@@ -47,7 +48,9 @@ export function ofController(status, c) {
     if (s.failure) all.push(`source ${s.name} failed ${count(s.failures)} times: ${s.failure}`);
   }
   const q = c.queue ?? {};
-  if (q.longestRunningSeconds > longRunning) all.push(`a worker has been with one key for ${time(q.longestRunningSeconds)}`);
+  if (q.waiting > 0 && c.active >= c.concurrency && Math.min(q.oldestWaitingSeconds, q.longestRunningSeconds) > longCall) {
+    all.push(`every worker is busy, one for ${time(q.longestRunningSeconds)}, and ${count(q.waiting)} keys wait`);
+  } else if (q.longestRunningSeconds > longRunning) all.push(`a worker has been with one key for ${time(q.longestRunningSeconds)}`);
   if (q.oldestWaitingSeconds > longWaiting) all.push(`${count(q.waiting)} keys wait for a worker, the oldest for ${time(q.oldestWaitingSeconds)}`);
   if (q.hookFailure) all.push(q.hookFailure);
   if (c.failure && Date.parse(status.at) - Date.parse(c.failure.last) < 300000) {

@@ -255,6 +255,7 @@ func (p *tab) compare(status *debug.Status) {
 		require.Contains(p, p.text(`document.querySelector('[aria-label="Controllers"]').innerText`), c.Name)
 	}
 	p.until(`document.querySelector('[aria-label="Controllers"]').innerText.includes('shop/stuck for ')`)
+	p.until(`/now \d/.test(document.querySelector('[data-key="work"] figcaption').innerText)`) // a call in progress gives no sample
 }
 
 // fits checks that nothing is wider than the window.
