@@ -2,17 +2,24 @@ package main
 
 import (
 	"fmt"
+	"go/build"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
-// TestMain hides the kubeconfig of the machine: verbs that attach compare with its cluster.
+// TestMain hides the kubeconfig of the machine, since verbs that attach compare with its cluster. The
+// go command keeps its directories.
 func TestMain(m *testing.M) {
 	home, err := os.MkdirTemp("", "home")
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
+		os.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
+	}
+	os.Setenv("GOPATH", build.Default.GOPATH)
 	os.Setenv("HOME", home)
 	os.Unsetenv("KUBECONFIG")
 	code := m.Run()
