@@ -53,11 +53,11 @@ it from another terminal.
 
 ` + view.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug demo
   informer-debug demo --rate 50 -o wide
   informer-debug demo leases --faults=false --duration 10s`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(exit.Args(0, 1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"pods", "nodes", "leases"},
 	}
 	flags.Add(cmd)

@@ -77,7 +77,7 @@ out.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug record pods -A -o bug.recording
   informer-debug record pods,nodes -n shop -o bug.recording --duration 10m --max-size 64Mi
   informer-debug record --attach http://localhost:6060 -o bug.recording --duration 5s`,

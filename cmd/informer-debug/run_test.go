@@ -220,7 +220,7 @@ func TestBadUsage(t *testing.T) {
 		{"watch pods --insecure-skip-tls-verify --certificate-authority ca.pem", "contradict each other"},
 		{"watch pods --no-such-flag", "unknown flag"},
 		{"wach pods", "unknown command"},
-		{"demo pods nodes", "accepts at most 1 arg"},
+		{"demo pods nodes", "2 arguments: want demo"},
 		{"demo secrets", "invalid argument"},
 		{"demo --rate 0", "--rate is 0"},
 		{"demo --rate NaN", "--rate is NaN"},

@@ -36,7 +36,7 @@ With --attach it shows that process, and passes nothing to it but questions.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug serve pods,deploy -A
   informer-debug serve --attach http://localhost:6060
   informer-debug serve --attach pod/janitor-0:6060 -n ops --listen 127.0.0.1:8000`,

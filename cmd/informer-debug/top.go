@@ -32,10 +32,10 @@ needed.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug top --attach http://localhost:6060
   informer-debug top deploy,rs,po -A`,
-		Args: cobra.MaximumNArgs(1),
+		Args: exit.Args(0, 1),
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "1")

@@ -16,7 +16,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of the program, of Go and of the Kubernetes libraries",
-		Args:  cobra.NoArgs,
+		Args:  exit.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, ok := debug.ReadBuildInfo()
 			if !ok {

@@ -60,11 +60,11 @@ concern the process alone.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug check pods,deploy -A
   informer-debug check --attach http://localhost:6060
   informer-debug check pods --attach pod/janitor-0 -n shop --timeout 5m -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: exit.Args(0, 1),
 	}
 	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")

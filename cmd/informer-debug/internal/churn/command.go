@@ -69,12 +69,12 @@ no fields in that.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug churn pods,leases.coordination.k8s.io -A
   informer-debug churn nodes --for 5m --keep spec.podCIDR,status.conditions -o json
   informer-debug churn --replay bug.recording
   informer-debug churn --attach pod/janitor-0 -n ops`,
-		Args: cobra.MaximumNArgs(1),
+		Args: exit.Args(0, 1),
 	}
 	flags.Add(cmd)
 	flags.Replay.Add(cmd, "")

@@ -62,11 +62,11 @@ of the cluster: WHOLE and PACKED are rather less than shown. A few KiB more or l
 The sample ends at ` + terminal.Bytes(mostSampled) + ` of a type, and at ` + fmt.Sprint(mostRequests) + ` requests; between the places, metadata is
 read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came short is said below the table.
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug cost
   informer-debug cost pods,secrets,nodes --keep spec.nodeName,status.phase
   informer-debug cost all --sample 2000 -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: exit.Args(0, 1),
 	}
 	flags.Add(cmd)
 	playback.Refuse(cmd, "cost reads samples of a cluster; informer-debug churn --replay %s says what Keep would save of what was recorded")

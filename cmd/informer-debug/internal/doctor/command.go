@@ -58,10 +58,10 @@ The worst comes first.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug doctor pods,deployments.apps -A --for 90s
   informer-debug doctor --attach http://localhost:6060`,
-		Args: cobra.MaximumNArgs(1),
+		Args: exit.Args(0, 1),
 	}
 	flags.Flags.Flags.Add(cmd)
 	playback.Refuse(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")

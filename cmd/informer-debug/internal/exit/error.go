@@ -20,7 +20,10 @@ const (
 	CodeTimeout     = 124
 )
 
-// Help tells users of the exit codes, at the end of the help of a verb.
+// See says where the exit codes are listed, at the end of the help of a verb.
+const See = `"informer-debug --help" lists the exit codes.`
+
+// Help tells users of the exit codes, at the end of the help of the program.
 const Help = `Exit codes:
   0    done, or ended by Ctrl-C, by --count, or by demo's --duration
   1    runtime error, for example stdout was closed; Ctrl-C before there was an answer to show
@@ -61,6 +64,16 @@ func Advised(err error) string {
 		text += ": " + e.Hint
 	}
 	return text
+}
+
+// Args lets a verb have so many arguments; most is -1 for any number.
+func Args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
+		}
+		return Usage("%s: want %s", terminal.Counted(len(args), "argument"), cmd.Use)
+	}
 }
 
 // Usage returns the error of a flag or an argument that is wrong.

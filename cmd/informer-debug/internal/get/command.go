@@ -121,7 +121,7 @@ one, and "get stack [NAME]" in which functions its reconcilers, or the handlers 
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug get deploy,rs,po -n shop
   informer-debug get --attach http://localhost:6060
   informer-debug get stack janitor --attach http://localhost:6060
@@ -131,7 +131,7 @@ one, and "get stack [NAME]" in which functions its reconcilers, or the handlers 
   informer-debug get pods/web-1 -n shop -o yaml --attach unix:/run/janitor.sock
   informer-debug get pods -A --sort-by .metadata.creationTimestamp -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName
   informer-debug get nodes -o jsonpath='{.items[*].status.addresses[?(@.type=="InternalIP")].address}'`,
-		Args: cobra.MaximumNArgs(2),
+		Args: exit.Args(0, 2),
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "")

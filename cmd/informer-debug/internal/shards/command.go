@@ -57,12 +57,12 @@ holds up what it hands over.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug shards -n shop
   informer-debug shards -A
   informer-debug shards carts -n shop -o wide --watch
   informer-debug shards --attach pod/carts-0 -n shop`,
-		Args: cobra.MaximumNArgs(1),
+		Args: exit.Args(0, 1),
 	}
 	f.Add(cmd)
 	playback.Refuse(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")

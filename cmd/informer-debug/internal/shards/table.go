@@ -143,7 +143,7 @@ func sentence(g *debug.Group, several bool) string {
 		moving += m.Count
 	}
 	parts := []string{
-		counted(g.Slots, "slot"), counted(len(g.Members), "member"),
+		terminal.Counted(g.Slots, "slot"), terminal.Counted(len(g.Members), "member"),
 		fmt.Sprintf("%d without an owner", g.Orphaned),
 	}
 	if silent := silentSlots(g); silent > 0 {
@@ -155,7 +155,7 @@ func sentence(g *debug.Group, several bool) string {
 	}
 	text := fmt.Sprintf("group %s: %s", name, strings.Join(parts, ", "))
 	if g.Seen.IsZero() {
-		text = fmt.Sprintf("group %s: %s, not seen yet", name, counted(g.Slots, "slot"))
+		text = fmt.Sprintf("group %s: %s, not seen yet", name, terminal.Counted(g.Slots, "slot"))
 	}
 	if g.Attempts > 0 {
 		text += fmt.Sprintf("; failed %d times in a row: %s", g.Attempts, g.Failure)
@@ -173,13 +173,6 @@ func silentSlots(g *debug.Group) (n int) {
 	return n
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // owned says how many slots the member that tells of a group works on, and which if asked.
 func owned(g *debug.Group, which bool) string {
 	set, err := shard.ParseSlots(g.Owned, g.Slots)
@@ -189,9 +182,9 @@ func owned(g *debug.Group, which bool) string {
 	case set.Len() == 0:
 		return "no slots"
 	case which:
-		return fmt.Sprintf("%s: %s", counted(set.Len(), "slot"), g.Owned)
+		return fmt.Sprintf("%s: %s", terminal.Counted(set.Len(), "slot"), g.Owned)
 	}
-	return counted(set.Len(), "slot")
+	return terminal.Counted(set.Len(), "slot")
 }
 
 func stateOf(m *debug.Member) string {

@@ -36,3 +36,11 @@ func Times(n uint64) string {
 	}
 	return fmt.Sprintf("%d times", n)
 }
+
+// Counted is how many there are of something, such as "1 list" and "2 lists".
+func Counted[N int | uint64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

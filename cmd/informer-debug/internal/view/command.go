@@ -53,7 +53,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 
 ` + Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug watch pods -A
   informer-debug watch deployments.v1.apps -n shop -o wide
   informer-debug watch pods -A -o name | while read change ns pod; do echo $change $ns $pod; done

@@ -42,7 +42,7 @@ a server that was silent.
 
 ` + Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug replay bug.recording
   informer-debug replay bug.recording pods --speed max -o wide`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ func (v *view) summary(s sharedinformer.Status, took time.Duration) {
 	}
 	say("stopped", "after %s, %d objects, rv %s", terminal.Duration(took), s.Objects, s.RV)
 	say("changes", "%d added, %d updated, %d deleted, %d initial", t.adds, t.updates, t.deletes, t.initial)
-	say("requests", "%d lists, %d relists, %d watches, %d failures", r.Lists-r.Relists, r.Relists, r.Watches, r.Failures)
+	say("requests", "%s, %s, %d watches, %s", terminal.Counted(r.Lists-r.Relists, "list"), terminal.Counted(r.Relists, "relist"), r.Watches, terminal.Counted(r.Failures, "failure"))
 	if h := &t.latency; h.count > 0 {
 		say("latency", "p50 %s, p99 %s, max %s", terminal.Duration(h.quantile(0.5)), terminal.Duration(h.quantile(0.99)), terminal.Duration(h.max))
 	}

@@ -58,14 +58,14 @@ may be overlooked.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug wait pods/web-1 pods/web-2 -n shop --for=condition=Ready
   informer-debug wait pods -l app=web -n shop --for=jsonpath='{.status.phase}'=Running --timeout=5m
   informer-debug wait pods/web-1 -n shop --for=delete
   informer-debug wait pods --for=rv=1042 --attach http://localhost:6060
   informer-debug wait pods/web-1 -n shop --for=delete --replay bug.recording
   informer-debug wait keeper --for=queue=0 --attach http://localhost:6060`,
-		Args: cobra.MinimumNArgs(1),
+		Args: exit.Args(1, -1),
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "max")

@@ -67,12 +67,12 @@ With --replay FILE it shows what became of the object in a recording.
 
 ` + attach.Help + `
 
-` + exit.Help,
+` + exit.See,
 		Example: `  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
   informer-debug why shop/web-1 --controller janitor --attach pod/janitor-0 -o json
   informer-debug why pods/web-1 -n shop
   informer-debug why pods/web-1 -n shop --replay bug.recording`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: exit.Args(1, 2),
 	}
 	q.look.Flags.Add(cmd)
 	q.look.Replay.Add(cmd, "")
