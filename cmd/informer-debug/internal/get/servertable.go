@@ -3,6 +3,7 @@ package get
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,6 +76,10 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 	return all, nil
 }
 
+// errNoTables is the answer of a server that makes no tables at all, such as that of demo. It is no
+// news to the user.
+var errNoTables = errors.New("the server makes no tables")
+
 func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, address string) (*metav1.Table, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -86,7 +91,11 @@ func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, addre
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotAcceptable:
+		return nil, errNoTables
+	default:
 		return nil, fmt.Errorf("it answers with HTTP %d", resp.StatusCode)
 	}
 	var page metav1.Table
@@ -125,7 +134,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (
 		err = fmt.Errorf("it has no columns")
 	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, errNoTables) {
 			g.console.State(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.Target, err)
 		}
 		return false, nil
