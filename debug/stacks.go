@@ -55,6 +55,9 @@ func stacks(name string) (*Stacks, error) {
 		if s.Handler != "" {
 			s.Controller = "" // its run is in a goroutine that a reconcile began
 		}
+		for caller := packageOf(g.frames[end].function); end > 0 && packageOf(g.frames[end-1].function) == caller; {
+			end-- // adapters of functions, such as HandlerFunc
+		}
 		for _, f := range g.frames[:end] {
 			if pkg := packageOf(f.function); pkg != "runtime" && !strings.HasPrefix(pkg, "internal/") {
 				s.Frames = append(s.Frames, fmt.Sprintf("%s (%s)", f.function, path.Base(f.place)))

@@ -55,5 +55,6 @@ func TestTheKeyAndThePlaceOfACallThatBlocks(t *testing.T) {
 		require.Len(e, all.Stacks, 1)
 		require.Equal(e, "keeper", all.Stacks[0].Controller)
 		require.Contains(e, all.Stacks[0].Frames[0], "waitInReconcile (stacks_test.go:20)")
+		require.Len(e, all.Stacks[0].Frames, 2, "of the library there are none: %v", all.Stacks[0].Frames)
 	})
 }
