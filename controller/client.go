@@ -165,25 +165,25 @@ func (c *Client[T]) Informer() *sharedinformer.Informer[T] { return c.informer }
 // does; rest.ResourceFor has one that does not.
 func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
 
-// Watchable is a kind of objects that a cache has, whatever its type: a *Client.
-type Watchable interface {
-	Kind
-	// Owned is the source that Owns makes for owner.
-	Owned(owner Kind) Source
-	// Awaited is a source that asks for nothing and is waited for.
-	Awaited() Source
+// View implements Watchable: it returns the informer for those who need not know its type, nil for a
+// kind that bypasses the cache.
+func (c *Client[T]) View() sharedinformer.View { return c.of.view() }
+
+func (c *client) view() sharedinformer.View {
+	if c.informer == nil {
+		return nil
+	}
+	return c.informer.View()
 }
 
-// Owned is the source Owns(c.Informer(), owner).
-func (c *Client[T]) Owned(owner Kind) Source {
-	return ownersSource(c.of.informer, c.of.declared, owner, controls, filter{})
-}
+// declaredType returns the type of the objects, as the program writes it.
+func (c *Client[T]) declaredType() string { return c.of.declared }
 
-// Awaited returns a source that asks for nothing and is waited for all the same: of a
-// kind that reconciles read, and whose changes lead to none.
-func (c *Client[T]) Awaited() Source {
-	return handleSource(c.of.informer, c.of.declared, addNothing, filter{})
-}
+// Owned is the source [Owns] of c.
+func (c *Client[T]) Owned(owner Kind) Source { return Owned(c, owner) }
+
+// Awaited is the source [Awaited] of c.
+func (c *Client[T]) Awaited() Source { return Awaited(c) }
 
 // Mapping returns where the kind is served.
 func (c *Client[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {

@@ -16,8 +16,8 @@
 //		return controller.Result{}, err
 //	}), controller.Options{Concurrency: 4})
 //
-//	c.Watch(controller.For(memcacheds.Informer()))
-//	c.Watch(controller.Owns(deployments.Informer(), memcacheds))
+//	c.Watch(controller.For(memcacheds))
+//	c.Watch(controller.Owns(deployments, memcacheds))
 //	err = c.Run(ctx)
 //
 // In a program with a manager, manager.ControllerFor does this in fewer lines.

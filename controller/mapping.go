@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
-	"reflect"
+	"iter"
 	"slices"
 	"sync"
 
@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Map returns a source that asks, when something happens to an object of an
+// Map returns a source that asks, when something happens to an object of a client or an
 // informer and every predicate lets it pass, for the requests that a function
 // makes of the object; of an update, of the object before and after it.
 //
@@ -26,17 +26,18 @@ import (
 // are shared and must not be changed. As long as it fails for every object that
 // was there when the source began, the source is not synced, unless the reason is
 // that a kind is not served.
-func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
+func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), func(ctx context.Context, head object.Head) ([]placedRequest, error) {
+	i := informerOf(of)
+	return mapSource(watchedBy(of, predicates), func(ctx context.Context, head object.Head) ([]placedRequest, error) {
 		o, err := i.Open(head)
 		if err != nil {
 			return nil, err
 		}
 		return anywhere(requests(ctx, o))
-	}, newFilter(i, predicates))
+	})
 }
 
 // anywhere returns requests that may belong to any process.
@@ -49,10 +50,10 @@ func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 }
 
 // mapSource is a source that maps heads.
-func mapSource(i *sharedinformer.Informer[object.Object], declared string, requests func(ctx context.Context, o object.Head) ([]placedRequest, error), f filter) Source {
-	return informerSource(i, declared, func(ctx context.Context, in *Inbox) error {
+func mapSource(w *watched, requests func(ctx context.Context, o object.Head) ([]placedRequest, error)) Source {
+	return informerSource(w, func(ctx context.Context, in *Inbox) error {
 		m := &mapping{
-			ctx: ctx, in: in, requests: requests, admits: f.admits,
+			ctx: ctx, in: in, requests: requests, admits: w.filter.admits,
 			unmapped: make(map[object.Key]*unmapped),
 			retries:  workqueue.New(workqueue.Options[object.Key]{Name: in.core.name + ": " + in.subscription.source.String()}),
 		}
@@ -60,16 +61,41 @@ func mapSource(i *sharedinformer.Informer[object.Object], declared string, reque
 		var retrying sync.WaitGroup
 		defer retrying.Wait()
 		retrying.Go(func() { m.retry(&retrying) })
-		return runHandler(ctx, i, in, m.handle, m.synced)
-	}).misused(f.misuse)
+		return runHandler(ctx, w.informer, in, m.handle, m.synced)
+	})
 }
 
 // MapFunc is Map for a function that needs nothing but the object and cannot fail.
-func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
+func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return Map(i, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
+	return Map(of, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
+}
+
+// MapByIndex is MapFunc for the commonest function: it asks for every object that an index has under the
+// value that value returns for the changed object; of an update, for the object before and after it.
+// So a change of a Secret reconciles the sites that name it:
+//
+//	bySecret := controller.AddIndex(sites, "secret", func(s *Site) []string { return []string{s.Spec.Secret} })
+//	source := controller.MapByIndex(secrets, bySecret, func(s *corev1.Secret) string { return s.Name })
+//
+// The index is of the kind that is reconciled. It ignores namespaces: where names are unique only in
+// one, use keys as values (object.KeyOf). An object that comes into the index later needs no request of this source, since
+// its own event leads to one.
+func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
+	if index == nil || value == nil {
+		panic(failure.Place(1) + ": the index or the function of a source is nil")
+	}
+	return Map(of, func(_ context.Context, o T) ([]Request, error) { return requestsFor(index.Heads(value(o))), nil }, predicates...)
+}
+
+// requestsFor returns a request for each object.
+func requestsFor(objects iter.Seq[object.Head]) (reqs []Request) {
+	for o := range objects {
+		reqs = append(reqs, Request{Key: object.KeyOf(o)})
+	}
+	return reqs
 }
 
 // mapping makes requests of objects, by a function that may fail.

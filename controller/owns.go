@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/discovery"
-	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // Kind is something that knows where a kind is served: a *rest.Resource or a
@@ -25,19 +23,22 @@ type Kind interface {
 // reference that is marked as controller. When an object changes hands, both are
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
-func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), owner, controls, newFilter(i, predicates))
+func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
+	return Owned(watchedBy(of, predicates), owner)
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or
 // not. Where the informer holds a share of the objects, an owner that does not control
 // one hears of it only if that share has both.
-func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return ownersSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), owner, func(metav1.OwnerReference) bool { return true }, newFilter(i, predicates))
+func OwnsAny[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
+	return ownersSource(watchedBy(of, predicates), owner, func(metav1.OwnerReference) bool { return true })
 }
 
-func ownersSource(i *sharedinformer.Informer[object.Object], declared string, owner Kind, which func(metav1.OwnerReference) bool, f filter) Source {
-	s := mapSource(i, declared, owners(owner, which, shardedCacheOf(i)), f)
+// Owned is [Owns] for a kind of any type.
+func Owned(of Watchable, owner Kind) Source { return ownersSource(watchedOf(of), owner, controls) }
+
+func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool) Source {
+	s := mapSource(w, owners(owner, which, shardedCacheOf(w.informer)))
 	s.role = roleOwned
 	if absent(owner) {
 		return s.misused(errNoKind)

@@ -267,7 +267,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 					return []controller.Request{{Key: object.Key{Name: "all"}}}, nil
 				}))
 				for _, client := range []controller.Watchable{w.maps, w.pods, w.deployments, w.nodes} {
-					c.Watch(client.Awaited())
+					c.Watch(controller.Awaited(client))
 				}
 				e.Start(c)
 				e.Server.SetLag(2 * time.Second)

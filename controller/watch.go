@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -13,13 +12,21 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// For returns a source that asks for a reconcile of each object of an informer
+// For returns a source that asks for a reconcile of each object of a client or an informer
 // when something happens to it, if every predicate lets that pass.
-func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	s := handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), addItself, newFilter(i, predicates))
+func For[T object.Object](of Cached[T], predicates ...Predicate[T]) Source {
+	return reconciledSource(watchedBy(of, predicates))
+}
+
+func reconciledSource(w *watched) Source {
+	s := handleSource(w, addItself)
 	s.role = roleReconciled
 	return s
 }
+
+// Awaited returns a source that asks for nothing and is waited for all the same: of a
+// kind that reconciles read, and whose changes lead to none.
+func Awaited(of Watchable) Source { return handleSource(watchedOf(of), addNothing) }
 
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 	if !movedAway(e) {
@@ -37,32 +44,33 @@ func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox
 func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }
 
 // Handle returns a source that calls a function for whatever happens to an
-// object of an informer and passes every predicate: one call at a time, in the
+// object of a client or an informer and passes every predicate: one call at a time, in the
 // order of the server. An error or a panic is reported by the informer and counts as a failure of
 // the source, and the event is not told again; to retry is what Map is for.
-func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
+func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return handleSource(sharedinformer.Objects(i), reflect.TypeFor[T]().String(), func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
+	i := informerOf(of)
+	return handleSource(watchedBy(of, predicates), func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 		told, err := i.OpenEvent(e)
 		if err != nil {
 			return err
 		}
 		return handle(ctx, told, in)
-	}, newFilter(i, predicates))
+	})
 }
 
 // handleSource is a source that is told of heads.
-func handleSource(i *sharedinformer.Informer[object.Object], declared string, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, f filter) Source {
-	return informerSource(i, declared, func(ctx context.Context, in *Inbox) error {
-		return runHandler(ctx, i, in, func(_ context.Context, e sharedinformer.Event[object.Head]) error {
+func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error) Source {
+	return informerSource(w, func(ctx context.Context, in *Inbox) error {
+		return runHandler(ctx, w.informer, in, func(_ context.Context, e sharedinformer.Event[object.Head]) error {
 			otherwise := func() {
 				if err := handle(ctx, e, in); err != nil {
 					in.Failed(err)
 				}
 			}
-			if ctx.Err() != nil || !f.admits(in, e, otherwise) {
+			if ctx.Err() != nil || !w.filter.admits(in, e, otherwise) {
 				return nil
 			}
 			err := errUnreturned
@@ -74,21 +82,21 @@ func handleSource(i *sharedinformer.Informer[object.Object], declared string, ha
 			err = handle(ctx, e, in)
 			return err
 		}, in.Synced)
-	}).misused(f.misuse)
+	})
 }
 
 // errUnreturned: the informer, which knows more, reports a panic and a runtime.Goexit of a handler.
 var errUnreturned = errors.New("its function panicked or called runtime.Goexit: the status of the informer's handler says which")
 
-// informerSource is a source that run makes of the events of an informer. Declared is the type
-// of the objects, as the program writes it.
-func informerSource(i *sharedinformer.Informer[object.Object], declared string, run func(ctx context.Context, in *Inbox) error) Source {
+// informerSource is a source that run makes of the events of a kind.
+func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) Source {
+	i := w.informer
 	if i == nil {
-		s := SourceFunc(declared, func(context.Context, *Inbox) error { return errUncached })
-		s.misuse = errUncached
-		return s
+		s := SourceFunc(w.declared, func(context.Context, *Inbox) error { return errUncached })
+		return s.misused(errUncached).misused(w.filter.misuse)
 	}
-	return Source{name: i.Name, run: run, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i)}
+	s := Source{name: i.Name, run: run, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i)}
+	return s.misused(w.filter.misuse)
 }
 
 // runHandler has the informer call a handler until ctx is done. synced is called when the

@@ -56,7 +56,7 @@ func begin[T object.Object](m *Manager, of factory.For[T], predicates []controll
 		_, err := b.client.Mapping(context.Background()) // which asks nobody where there is no kind
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", place, err))
 	}
-	b.watch(place, controller.For(b.client.Informer(), predicates...))
+	b.watch(place, controller.For(b.client, predicates...))
 	return b
 }
 
@@ -64,16 +64,16 @@ func begin[T object.Object](m *Manager, of factory.For[T], predicates []controll
 func (b *Builder[T]) Client() *controller.Client[T] { return b.client }
 
 // Owns lets a change of an object lead to a reconcile of the object that controls it;
-// see controller.Owns. To choose among the changes, give Watches that source, with
-// predicates.
+// see controller.Owns. Each kind is a client or an informer; controller.Where chooses among
+// its changes.
 func (b *Builder[T]) Owns(kinds ...controller.Watchable) *Builder[T] {
-	return b.each("Owns", kinds, func(k controller.Watchable) controller.Source { return k.Owned(b.client) })
+	return b.each("Owns", kinds, func(k controller.Watchable) controller.Source { return controller.Owned(k, b.client) })
 }
 
-// Reads makes the controller wait for the caches of kinds that its reconciles read, and
-// whose changes lead to none.
+// Reads makes the controller wait for the caches of kinds, each a client or an informer, that its
+// reconciles read, and whose changes lead to none.
 func (b *Builder[T]) Reads(kinds ...controller.Watchable) *Builder[T] {
-	return b.each("Reads", kinds, controller.Watchable.Awaited)
+	return b.each("Reads", kinds, controller.Awaited)
 }
 
 func (b *Builder[T]) each(method string, kinds []controller.Watchable, source func(controller.Watchable) controller.Source) *Builder[T] {

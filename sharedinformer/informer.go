@@ -75,6 +75,19 @@ func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	return i.core.asObjects().(*Informer[object.Object])
 }
 
+// ObjectsOf is [Objects] of an informer whose type is not known, by its View. It returns nil if v is
+// not the view of an informer.
+func ObjectsOf(v View) *Informer[object.Object] {
+	core, ok := v.(informerCore)
+	if !ok {
+		return nil
+	}
+	return core.asObjects().(*Informer[object.Object])
+}
+
+// Informer returns i itself, so that a function can take an informer or a client that has one.
+func (i *Informer[T]) Informer() *Informer[T] { return i }
+
 // Name is what messages call the resource.
 func (i *Informer[T]) Name() string { return i.core.Name() }
 

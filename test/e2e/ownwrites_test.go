@@ -161,7 +161,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 				return []controller.Request{{Key: object.Key{Name: "all"}}}, nil
 			}))
 			for _, client := range []controller.Watchable{w.maps, w.pods, w.deployments} {
-				c.Watch(client.Awaited())
+				c.Watch(controller.Awaited(client))
 			}
 			f.Start(ctx)
 			ended := make(chan error, 1)

@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Watchable is a kind of objects in a cache, of any type: a *Client, a *sharedinformer.Informer, or
+// the result of [Where].
+type Watchable interface {
+	// View returns the informer. It is nil if the kind bypasses the cache.
+	View() sharedinformer.View
+}
+
+// Cached is a [Watchable] whose objects are of type T: a *Client or a *sharedinformer.Informer.
+type Cached[T object.Object] interface {
+	Watchable
+
+	// Informer returns the informer. It is nil if the kind bypasses the cache.
+	Informer() *sharedinformer.Informer[T]
+}
+
+// Where returns a kind with predicates: a source made of it drops the events that do not pass all of
+// them. It is for Owns of a builder, which takes kinds of any type:
+//
+//	Owns(controller.Where(deployments, controller.GenerationChanged[*appsv1.Deployment]()))
+//
+// If a predicate is nil or the kind bypasses the cache, the source says so; see Source.Err.
+func Where[T object.Object](of Cached[T], predicates ...Predicate[T]) Watchable {
+	return watchedBy(of, predicates)
+}
+
+// watched is a kind that a source is made of.
+type watched struct {
+	informer *sharedinformer.Informer[object.Object] // nil if there is none
+	declared string                                  // the type of its objects, as the program writes it
+	filter   filter
+}
+
+// View implements Watchable.
+func (w *watched) View() sharedinformer.View {
+	if w.informer == nil {
+		return nil
+	}
+	return w.informer.View()
+}
+
+// watchedBy returns a kind of a known type, with predicates.
+func watchedBy[T object.Object](of Cached[T], predicates []Predicate[T]) *watched {
+	i := informerOf(of)
+	return &watched{sharedinformer.Objects(i), reflect.TypeFor[T]().String(), newFilter(i, predicates)}
+}
+
+// watchedOf returns a kind of any type.
+func watchedOf(k Watchable) *watched {
+	if w, ok := k.(*watched); ok && w != nil {
+		return w
+	}
+	w := &watched{declared: fmt.Sprintf("%T", k)}
+	if absent(k) {
+		return w
+	}
+	if c, ok := k.(interface{ declaredType() string }); ok {
+		w.declared = c.declaredType()
+	}
+	w.informer = sharedinformer.ObjectsOf(k.View())
+	return w
+}
+
+// informerOf returns the informer of a kind, nil if there is none.
+func informerOf[T object.Object](of Cached[T]) *sharedinformer.Informer[T] {
+	if absent(of) {
+		return nil
+	}
+	return of.Informer()
+}
+
+// Index finds cached objects by the values that a function draws from them; see [AddIndex].
+type Index[T object.Object, V comparable] = indexer.Index[T, V]
+
+// AddIndex adds an index to the cache of a client or an informer, as sharedinformer.AddIndex does:
+//
+//	bySecret := controller.AddIndex(sites, "secret", func(s *Site) []string { return []string{s.Spec.Secret} })
+//	for site := range bySecret.Get("tls") { ... } // shared, not to be changed
+//
+// It panics if the kind bypasses the cache, and if values is nil.
+func AddIndex[T object.Object, V comparable](of Cached[T], name string, values func(T) []V) *Index[T, V] {
+	i := informerOf(of)
+	mustIndex(i == nil, values == nil, name)
+	return sharedinformer.AddIndex(i, name, values)
+}
+
+// mustIndex panics if an index lacks what it needs, and names the line that called the exported function.
+func mustIndex(noInformer, noFunction bool, name string) {
+	switch {
+	case noInformer:
+		panic(fmt.Sprintf("%s: index %q: %v", failure.Place(2), name, errUncached))
+	case noFunction:
+		panic(fmt.Sprintf("%s: the function of index %q is nil", failure.Place(2), name))
+	}
+}
