@@ -28,7 +28,8 @@ const (
 // created. It returns the object as it is then; one that is unchanged is shared
 // with the cache, and must not be changed.
 //
-// change must not change name and namespace, and must leave alone what it does not
+// change gets the object as its argument: one that changes o itself, the variable outside of the function,
+// is an error. It must not change name and namespace, and must leave alone what it does not
 // mean to set, defaults of the server among it, or each reconcile writes. The
 // status is not written, where the kind has a status subresource. To leave all
 // that to the server, use Apply. A client of Client.OwnedBy adds the owner by itself.
@@ -66,7 +67,7 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 	if err := c.whole("create or update", o); err != nil {
 		return o, Unchanged, err
 	}
-	key := object.KeyOf(o)
+	given, key := o, object.KeyOf(o)
 	if key.Name == "" {
 		return o, Unchanged, fmt.Errorf("create or update %s: the object has no name, so that no call finds what the one before it created: name it, or use Create", c)
 	}
@@ -78,9 +79,12 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 	case !apierrors.IsNotFound(err):
 		return o, Unchanged, err
 	}
-	wanted := copyOf(o)
+	wanted, before := copyOf(o), copyOf(given)
 	if err := change(wanted); err != nil {
 		return o, Unchanged, err
+	}
+	if !equality.Semantic.DeepEqual(before, given) {
+		return o, Unchanged, fmt.Errorf("create or update %s: %w", c, errWrongObject(given))
 	}
 	if wanted, err = c.adopt(wanted); err != nil {
 		return o, Unchanged, err

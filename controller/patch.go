@@ -15,8 +15,8 @@ import (
 )
 
 // Patch sends what change does to o, and nothing where it does nothing. change is called
-// with a copy of o, which may come from the cache. It returns the object as it is then; o
-// itself if nothing was sent.
+// with a copy of o, which may come from the cache; to change o itself is an error. It returns the object
+// as it is then; o itself if nothing was sent.
 //
 // It is a JSON merge patch (RFC 7386), mostly without a resource version: others may write other
 // fields at the same time, and of a field that both write the last stays. Each entry of a
@@ -58,20 +58,12 @@ func (c *client) patchBy(ctx context.Context, o object.Object, change func(objec
 
 // difference is what Patch sends; nil for nothing.
 func (c *client) difference(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
-	wanted := copyOf(o)
-	if err := change(wanted); err != nil {
+	wanted, before, after, err := changed(o, change)
+	if err != nil || before == nil {
 		return nil, err
 	}
 	describe := func(err error) error {
 		return fmt.Errorf("patch %s %s: %w", c, object.FormatKey(object.KeyOf(o)), err)
-	}
-	before, err := mergepatch.Fields(o)
-	if err != nil {
-		return nil, describe(err)
-	}
-	after, err := mergepatch.Fields(wanted)
-	if err != nil {
-		return nil, describe(err)
 	}
 	shared := !locked || c.informer != nil && (c.informer.Source().Altered || !c.informer.Source().Kept.Whole())
 	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared)
@@ -95,7 +87,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 }
 
 // PatchStatus sends what change does to the status of o, and nothing where it
-// does nothing. change is called with a copy of o, which may come from the cache.
+// does nothing. change is called with a copy of o, which may come from the cache; to change o itself is an error.
 // Differences outside of the status are not sent. It returns the object as
 // it is then; o itself if nothing was sent.
 //
@@ -145,19 +137,11 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 
 // statusPatch is what PatchStatus sends; nil for nothing.
 func statusPatch(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
-	wanted := copyOf(o)
-	if err := change(wanted); err != nil {
+	_, before, after, err := changed(o, change)
+	if err != nil || before == nil {
 		return nil, err
 	}
-	before, err := statusOf(o)
-	if err != nil {
-		return nil, err
-	}
-	after, err := statusOf(wanted)
-	if err != nil {
-		return nil, err
-	}
-	differences, zeros := mergepatch.Between(map[string]any{"status": before}, map[string]any{"status": after}, reflect.TypeOf(o), true)
+	differences, zeros := mergepatch.Between(statusOf(before), statusOf(after), reflect.TypeOf(o), true)
 	if len(differences) == 0 {
 		return nil, nil
 	}
@@ -167,19 +151,41 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	return json.Marshal(differences)
 }
 
-// statusOf returns the status of o as JSON has it.
-func statusOf(o object.Object) (map[string]any, error) {
-	body, err := json.Marshal(o)
+// statusOf returns the status alone of an object's fields. One that is not an object counts as empty.
+func statusOf(fields map[string]any) map[string]any {
+	status, _ := fields["status"].(map[string]any)
+	return map[string]any{"status": status}
+}
+
+// changed calls change with a copy of o. It returns the copy, and the fields of o and of the copy, which
+// are nil if both are the same in JSON. It fails if change has changed o.
+func changed(o object.Object, change func(object.Object) error) (wanted object.Object, before, after map[string]any, err error) {
+	was, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+		return nil, nil, nil, fmt.Errorf("encode %s: %w", object.FormatKey(object.KeyOf(o)), err)
 	}
-	var parts struct {
-		Status map[string]any `json:"status"`
+	wanted = copyOf(o)
+	if err := change(wanted); err != nil {
+		return nil, nil, nil, err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber() // an int64 has no place in a float64
-	if err := decoder.Decode(&parts); err != nil {
-		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	if is, err := json.Marshal(o); err != nil || !bytes.Equal(was, is) {
+		return nil, nil, nil, errWrongObject(o)
 	}
-	return parts.Status, nil
+	becomes, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("encode %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	}
+	if bytes.Equal(was, becomes) {
+		return wanted, nil, nil, nil
+	}
+	if before, err = mergepatch.Decode(was); err == nil {
+		after, err = mergepatch.Decode(becomes)
+	}
+	return wanted, before, after, err
+}
+
+// errWrongObject is the error of a function that was to change its argument, a copy, and has changed the
+// object that the caller gave: a variable outside of the function.
+func errWrongObject(o object.Object) error {
+	return fmt.Errorf("the function has changed the %T %s that was given, and not its argument, which is a copy: change the argument", o, object.FormatKey(object.KeyOf(o)))
 }

@@ -19,6 +19,11 @@ func Fields(o any) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
+	return Decode(body)
+}
+
+// Decode is Fields of an object that has been encoded.
+func Decode(body []byte) (map[string]any, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

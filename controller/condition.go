@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// SetCondition sets a condition in the status of o, which may come from the cache, and sends nothing if
+// that changes nothing. It returns the object as it is then; o itself if nothing was sent.
+//
+// LastTransitionTime stays if the status of the condition does; else it is now, unless it is given. An
+// ObservedGeneration of 0 is that of o. Other conditions stay. For several changes of a status in one
+// request, use meta.SetStatusCondition in [PatchStatus].
+//
+// The list of conditions is sent whole, with the resource version of o: if o is not the latest,
+// SetCondition fails with a conflict (apierrors.IsConflict), which a reconcile returns. It fails, too,
+// if the condition lacks its Type, Status or Reason, and if T has no Status.Conditions of
+// metav1.Condition, as a Pod, whose conditions are of a type of their own.
+func SetCondition[T object.Object](ctx context.Context, c *Client[T], o T, condition metav1.Condition) (T, error) {
+	return as[T](c.of.setCondition(ctx, o, condition))
+}
+
+func (c *client) setCondition(ctx context.Context, o object.Object, condition metav1.Condition) (object.Object, error) {
+	if err := c.given("set a condition of", o); err != nil {
+		return o, err
+	}
+	describe := func(err error) error {
+		return fmt.Errorf("set condition %q of %s %s: %w", condition.Type, c, object.FormatKey(object.KeyOf(o)), err)
+	}
+	if condition.Type == "" || condition.Status == "" || condition.Reason == "" {
+		return o, describe(errors.New("a condition needs a Type, a Status and a Reason: set them"))
+	}
+	if condition.ObservedGeneration == 0 {
+		condition.ObservedGeneration = o.GetGeneration()
+	}
+	patched, _, err := c.patchStatus(ctx, o, func(o object.Object) error {
+		if err := changeConditions(o, func(all *[]metav1.Condition) { meta.SetStatusCondition(all, condition) }); err != nil {
+			return describe(err)
+		}
+		return nil
+	}, true)
+	return patched, err
+}
+
+// changeConditions calls change with the conditions of an object.
+func changeConditions(o object.Object, change func(*[]metav1.Condition)) error {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return changeUntypedConditions(u, change)
+	}
+	field := reflect.Indirect(reflect.ValueOf(o))
+	for _, name := range []string{"Status", "Conditions"} {
+		if field.Kind() == reflect.Pointer {
+			if field.IsNil() {
+				field.Set(reflect.New(field.Type().Elem()))
+			}
+			field = field.Elem()
+		}
+		if field.Kind() == reflect.Struct {
+			field = field.FieldByName(name)
+		} else {
+			field = reflect.Value{}
+		}
+	}
+	wanted := reflect.TypeFor[[]metav1.Condition]()
+	if !field.IsValid() || field.Kind() != reflect.Slice || !field.Type().ConvertibleTo(wanted) {
+		return fmt.Errorf("%T has no Status.Conditions of type %v: use PatchStatus", o, wanted)
+	}
+	change(field.Addr().Convert(reflect.PointerTo(wanted)).Interface().(*[]metav1.Condition))
+	return nil
+}
+
+// changeUntypedConditions is changeConditions for an object without a Go type.
+func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1.Condition)) error {
+	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	var all []metav1.Condition
+	if err := transcode(list, &all); err != nil {
+		return err
+	}
+	change(&all)
+	var changed []any
+	if err := transcode(all, &changed); err != nil {
+		return err
+	}
+	return unstructured.SetNestedSlice(u.Object, changed, "status", "conditions")
+}
+
+// transcode makes to of from, by way of JSON.
+func transcode(from, to any) error {
+	body, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, to)
+}

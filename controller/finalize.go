@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Finalize keeps o from being deleted until cleanup is done. It is called at the beginning of each
+// reconcile:
+//
+//	site, err := sites.Finalize(ctx, site, "example.com/dns", r.removeRecords)
+//	if err != nil || site.DeletionTimestamp != nil {
+//		return controller.Result{}, err
+//	}
+//
+// If o is not being deleted and lacks the finalizer, Finalize adds it. If o is being deleted and has
+// it, Finalize calls cleanup, and removes the finalizer when cleanup returns true and no error. While
+// cleanup returns false, the finalizer stays, and a later reconcile calls cleanup again; that
+// reconcile follows a change, as any other. Otherwise Finalize does nothing. It returns the object as it is then.
+//
+// cleanup may be called again after it was done, so it must accept that there is nothing left. Both
+// writes carry the resource version of o: finalizers of other controllers stay, and if o is not the
+// latest, Finalize fails with a conflict (apierrors.IsConflict), which a reconcile returns. Finalize
+// fails with not found if o is gone when it is to get the finalizer. It panics if cleanup is nil.
+func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
+	mustCleanUp(cleanup != nil)
+	return as[T](c.of.finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, o) }))
+}
+
+func mustCleanUp(can bool) {
+	if !can {
+		panic(failure.Place(2) + ": the cleanup function of Finalize is nil")
+	}
+}
+
+func (c *client) finalize(ctx context.Context, o object.Object, finalizer string, cleanup func() (bool, error)) (object.Object, error) {
+	if err := c.given("finalize", o); err != nil {
+		return o, err
+	}
+	if finalizer == "" {
+		return o, fmt.Errorf("finalize %s %s: the finalizer is empty: give a name such as example.com/cleanup", c, object.FormatKey(object.KeyOf(o)))
+	}
+	deleted, has := o.GetDeletionTimestamp() != nil, HasFinalizer(o, finalizer)
+	switch {
+	case !deleted && !has:
+		return c.patchFinalizer(ctx, o, func(o object.Object) { AddFinalizer(o, finalizer) })
+	case !deleted || !has:
+		return o, nil
+	}
+	if done, err := cleanup(); err != nil || !done {
+		return o, err
+	}
+	released, err := c.patchFinalizer(ctx, o, func(o object.Object) { RemoveFinalizer(o, finalizer) })
+	if apierrors.IsNotFound(err) {
+		return o, nil // another client has removed it
+	}
+	return released, err
+}
+
+func (c *client) patchFinalizer(ctx context.Context, o object.Object, change func(object.Object)) (object.Object, error) {
+	patched, _, err := c.patchBy(ctx, o, func(o object.Object) error { change(o); return nil }, true)
+	return patched, err
+}

@@ -1,0 +1,162 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controllertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+const finalizer = "example.com/dns"
+
+// The life of an object with a finalizer, beside another controller's finalizer.
+func TestFinalize(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		var cleaned []string
+		done, fails := false, error(nil)
+		cleanup := func(_ context.Context, p *corev1.Pod) (bool, error) {
+			cleaned = append(cleaned, p.Name)
+			return done, fails
+		}
+		finalize := func() (*corev1.Pod, error) {
+			p, _ := pods.Copy(podA)
+			return pods.Finalize(e.Context(), p, finalizer, cleanup)
+		}
+		sent := func() int { return e.Server.Stats().Requests("patch", "pods") }
+
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/other"} }))
+		p, err := finalize()
+		require.NoError(t, err)
+		require.Equal(t, []string{"example.com/other", finalizer}, p.Finalizers)
+		require.Equal(t, p.ResourceVersion, controllertest.Get[*corev1.Pod](e, podA).ResourceVersion, "what follows is not stale")
+		e.Settle(0)
+		before := sent()
+		_, err = finalize()
+		require.NoError(t, err)
+		require.Equal(t, before, sent())
+		require.Empty(t, cleaned)
+
+		controllertest.Delete[*corev1.Pod](e, podA)
+		p, err = finalize()
+		require.NoError(t, err)
+		require.NotNil(t, p.DeletionTimestamp)
+		fails = errors.New("no such zone")
+		_, err = finalize()
+		require.ErrorIs(t, err, fails)
+		require.Equal(t, []string{"a", "a"}, cleaned)
+		require.Equal(t, before, sent(), "the finalizer stays")
+
+		done, fails = true, errors.New("done, and failed")
+		_, err = finalize()
+		require.ErrorIs(t, err, fails)
+		require.Equal(t, before, sent(), "the finalizer stays")
+
+		fails = nil
+		p, err = finalize()
+		require.NoError(t, err)
+		require.Equal(t, []string{"example.com/other"}, p.Finalizers)
+		e.Settle(0)
+		_, err = finalize()
+		require.NoError(t, err)
+		require.Len(t, cleaned, 4, "it is cleaned up already")
+	})
+}
+
+// A finalizer that another controller has added meanwhile stays: the patch fails with a conflict.
+func TestFinalizeKeepsOthersFinalizers(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		done := func(context.Context, *corev1.Pod) (bool, error) { return true, nil }
+		stale := controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{finalizer} }))
+		controllertest.Delete[*corev1.Pod](e, podA)
+		stale = controllertest.Get[*corev1.Pod](e, podA)
+		fresh := stale.DeepCopy()
+		fresh.Labels = map[string]string{"changed": "yes"}
+		controllertest.Put(e, fresh)
+		_, err := pods.Finalize(e.Context(), stale, finalizer, done)
+		require.True(t, apierrors.IsConflict(err), "%v", err)
+
+		controllertest.Put(e, pod("b"))
+		b := controllertest.Get[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "b"})
+		other := b.DeepCopy()
+		other.Finalizers = []string{"example.com/other"}
+		controllertest.Put(e, other)
+		_, err = pods.Finalize(e.Context(), b, finalizer, done)
+		require.True(t, apierrors.IsConflict(err), "%v", err)
+		require.Equal(t, []string{"example.com/other"}, controllertest.Get[*corev1.Pod](e, object.KeyOf(b)).Finalizers)
+	})
+}
+
+func TestFinalizeOfWhatIsGone(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		called := 0
+		done := func(context.Context, *corev1.Pod) (bool, error) { called++; return true, nil }
+		gone := controllertest.Put(e, pod("a"))
+		controllertest.Delete[*corev1.Pod](e, podA)
+		_, err := pods.Finalize(e.Context(), gone, finalizer, done)
+		require.True(t, apierrors.IsNotFound(err), "it must not be worked on: %v", err)
+
+		controllertest.Put(e, pod("a"))
+		_, err = pods.Finalize(e.Context(), gone, finalizer, done)
+		require.True(t, apierrors.IsConflict(err), "another object of the name gets no finalizer: %v", err)
+		require.Empty(t, controllertest.Get[*corev1.Pod](e, podA).Finalizers)
+
+		deleted := controllertest.Put(e, pod("b", func(p *corev1.Pod) { p.Finalizers = []string{finalizer} }))
+		controllertest.Delete[*corev1.Pod](e, object.KeyOf(deleted))
+		deleted = controllertest.Get[*corev1.Pod](e, object.KeyOf(deleted))
+		free := deleted.DeepCopy()
+		free.Finalizers = nil
+		controllertest.Put(e, free)
+		_, err = pods.Finalize(e.Context(), deleted, finalizer, done)
+		require.NoError(t, err, "another client has removed the finalizer")
+		require.Equal(t, 1, called)
+	})
+}
+
+func TestFinalizeThatCannotBe(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		parts := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.Only("metadata.labels"), Scope: factory.Scope{Namespaces: []string{"shop"}}})
+		e.Start()
+		done := func(context.Context, *corev1.Pod) (bool, error) { return true, nil }
+		_, err := pods.Finalize(e.Context(), nil, finalizer, done)
+		require.ErrorContains(t, err, "the object is nil")
+		p := controllertest.Put(e, pod("a"))
+		_, err = pods.Finalize(e.Context(), p, "", done)
+		require.ErrorContains(t, err, "finalize pods shop/a: the finalizer is empty: give a name")
+		part, ok := parts.Copy(podA)
+		require.True(t, ok)
+		_, err = parts.Finalize(e.Context(), part, finalizer, done)
+		require.ErrorContains(t, err, "the cache may have metadata.finalizers in part")
+		func() {
+			defer func() {
+				require.Regexp(t, `^controller/finalize_test.go:\d+: the cleanup function of Finalize is nil$`, recover())
+			}()
+			_, _ = pods.Finalize(e.Context(), p, finalizer, nil)
+		}()
+
+		p.Finalizers, p.UID = []string{finalizer}, types.UID("")
+		p = controllertest.Put(e, p)
+		controllertest.Delete[*corev1.Pod](e, podA)
+		p = controllertest.Get[*corev1.Pod](e, podA)
+		require.Panics(t, func() {
+			_, _ = pods.Finalize(e.Context(), p, finalizer, func(context.Context, *corev1.Pod) (bool, error) { panic("broken") })
+		})
+		require.Equal(t, []string{finalizer}, controllertest.Get[*corev1.Pod](e, podA).Finalizers)
+	})
+}
