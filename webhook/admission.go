@@ -22,11 +22,12 @@ type Request[T object.Object] struct {
 	// AdmissionRequest says who wants what: user, operation, resource, dry run.
 	admissionv1.AdmissionRequest
 
-	// Object is the new state; nil for a deletion. The function may change it.
+	// Object is the new state; nil for a deletion. The function may change it. For a connection it is the
+	// options of that, such as *corev1.PodExecOptions.
 	Object T
 
-	// Old is the present state; nil for a creation.
-	Old T
+	// OldObject is the present state; nil for a creation and for a connection.
+	OldObject T
 
 	warnings []string
 }
@@ -165,7 +166,7 @@ func decideOn[T object.Object](ctx context.Context, r *Request[T], decide func(c
 	if r.Object, err = decode[T](r.AdmissionRequest.Object.Raw, kind); err != nil {
 		return nil, err
 	}
-	if r.Old, err = decode[T](r.OldObject.Raw, kind); err != nil {
+	if r.OldObject, err = decode[T](r.AdmissionRequest.OldObject.Raw, kind); err != nil {
 		return nil, err
 	}
 	return decide(ctx, r)

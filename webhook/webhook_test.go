@@ -68,12 +68,12 @@ func TestValidate(t *testing.T) {
 		switch r.Operation {
 		case admissionv1.Delete:
 			require.Nil(t, r.Object)
-			require.Equal(t, "a", r.Old.Name)
-			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, r.Old.Name, errors.New("not now"))
+			require.Equal(t, "a", r.OldObject.Name)
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, r.OldObject.Name, errors.New("not now"))
 		case admissionv1.Update:
-			require.Equal(t, "a", r.Old.Name)
+			require.Equal(t, "a", r.OldObject.Name)
 		default:
-			require.Nil(t, r.Old)
+			require.Nil(t, r.OldObject)
 		}
 		r.Warn("%s has no owner", r.Object.Name)
 		if r.Object.Spec.Containers[0].Image == "x" {

@@ -177,7 +177,7 @@ func TestWhatIsRefused(t *testing.T) {
 			r := &webhook.Request[*v1.Memcached]{Object: memcached(c.to)}
 			r.Object.Spec.Image, r.Object.DeletionTimestamp = c.image, c.deleted
 			if c.from >= 0 {
-				r.Old = memcached(c.from)
+				r.OldObject = memcached(c.from)
 			}
 			err := validate(context.Background(), r)
 			if c.want == "" {

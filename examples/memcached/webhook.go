@@ -19,8 +19,8 @@ func validate(_ context.Context, r *webhook.Request[*v1.Memcached]) error {
 	if _, version, _ := strings.Cut(path.Base(r.Object.Spec.Image), ":"); version == "" || version == "latest" {
 		return fmt.Errorf("spec.image: %q does not say which version: use one such as memcached:1.6", r.Object.Spec.Image)
 	}
-	if r.Old != nil && r.Object.Spec.Size < r.Old.Spec.Size/2 {
-		return fmt.Errorf("spec.size: from %d to %d nodes most of what is cached is lost: go down by half at most", r.Old.Spec.Size, r.Object.Spec.Size)
+	if r.OldObject != nil && r.Object.Spec.Size < r.OldObject.Spec.Size/2 {
+		return fmt.Errorf("spec.size: from %d to %d nodes most of what is cached is lost: go down by half at most", r.OldObject.Spec.Size, r.Object.Spec.Size)
 	}
 	return nil
 }

@@ -232,13 +232,13 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 	}))
 	hooks.Handle("/validate", webhook.Validate(func(_ context.Context, r *webhook.Request[*corev1.ConfigMap]) error {
 		switch {
-		case r.Operation == admissionv1.Delete && r.Old.Data["colour"] == "gold":
+		case r.Operation == admissionv1.Delete && r.OldObject.Data["colour"] == "gold":
 			return errors.New("gold stays")
 		case r.Operation == admissionv1.Delete:
 		case r.Object.Data["colour"] == "pink":
 			return errors.New("pink is not allowed")
-		case r.Operation == admissionv1.Update && r.Old.Data["colour"] != r.Object.Data["colour"]:
-			r.Warn("%s was nicer", r.Old.Data["colour"])
+		case r.Operation == admissionv1.Update && r.OldObject.Data["colour"] != r.Object.Data["colour"]:
+			r.Warn("%s was nicer", r.OldObject.Data["colour"])
 		}
 		return nil
 	}))
