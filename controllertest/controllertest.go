@@ -26,6 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -317,7 +318,8 @@ func resource[T object.Object](e *Env) object.GVR {
 // Manager returns a manager with the client and the informers of the world, for programs
 // whose parts are added to one: what main does with its manager, a test does with this.
 // Start runs it, and it runs the informers. Its options must name no addresses, or the test
-// fails, since no packet leaves the world; an election is possible.
+// fails, since no packet leaves the world; an election is possible. Webhooks of manager.WebhookFor
+// are made and never called: the simulated server has no admission. Their certificate is made, too.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	e.Helper()
 	for name, address := range map[string]string{
@@ -330,6 +332,8 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	if opts.Logger == nil {
 		opts.Logger = e.logger
 	}
+	opts.Webhooks.Address, opts.Webhooks.Listener = "", newDeaf()
+	opts.Webhooks.CertDir, opts.Webhooks.TLS = "", &serving.TLS{}
 	opts.NewClient = func(*config.Config, *runtime.Scheme) (*rest.Client, error) { return e.Client, nil }
 	opts.NewCache = func(*rest.Client, factory.Options) (*factory.Factory, error) { return e.Factory, nil }
 	m, err := manager.New(e.config, opts)

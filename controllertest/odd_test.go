@@ -25,6 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/webhook"
 )
 
 // oddVariable names the odd test that this process is to be; see TestOddTests.
@@ -361,5 +362,19 @@ func TestWhatAllReturnsMayBeChanged(t *testing.T) {
 			Put(e, ns)
 		}
 		require.Contains(e, seen, "world")
+	})
+}
+
+// A program that adds webhooks to its manager is tested as it is.
+func TestAManagerWithWebhooks(t *testing.T) {
+	Run(t, func(e *Env) {
+		m := e.Manager(manager.Options{Webhooks: webhook.Options{Address: ":9443", CertDir: "/certs"}})
+		nothing := func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil }
+		require.NoError(t, manager.WebhookFor[*corev1.Pod](m).Validate(nothing).Complete())
+		e.Start(m)
+		e.Settle(time.Hour)
+		server, err := m.WebhookServer()
+		require.NoError(t, err)
+		require.NoError(t, server.Check())
 	})
 }

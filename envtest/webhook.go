@@ -19,9 +19,13 @@ type Webhook struct {
 	CertDir string // has tls.crt and tls.key, signed by the server's CA for Host and localhost
 }
 
+// Address returns Host and Port, as the options of a server take them: with CertDir, all that
+// Options.Webhooks of a manager needs.
+func (w *Webhook) Address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
+
 // URL is the address of a path, such as "/validate".
 func (w *Webhook) URL(path string) string {
-	return "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) + "/" + strings.TrimPrefix(path, "/")
+	return "https://" + w.Address() + "/" + strings.TrimPrefix(path, "/")
 }
 
 // Webhook returns where to serve webhooks, always the same, as long as the directory of the

@@ -12,6 +12,7 @@
 //	jobs := controller.ClientFor[*batchv1.Job](m.Factory())
 //	err = manager.ControllerFor[*corev1.Pod](m).Owns(jobs).Named("janitor").Complete(
 //		func(ctx context.Context, pod *corev1.Pod) (controller.Result, error) { ... })
+//	err = manager.WebhookFor[*corev1.Pod](m).Validate(check).Complete() // see Options.Webhooks
 //	err = m.Add(r)                           // anything else with Run(ctx) error
 //	err = m.Run(manager.SignalContext())
 //

@@ -48,6 +48,7 @@ type Manager struct {
 	ready   *checks
 
 	controllers *controllers
+	webhooks    webhooks
 
 	groups   [groups]*group
 	election *group        // of the one task that takes part in it

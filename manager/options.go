@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard/membership"
+	"github.com/millrace-dev/millrace/webhook"
 )
 
 // Options configure a Manager. The zero value works: it serves nothing and
@@ -46,6 +47,10 @@ type Options struct {
 	// gives each of them its part of a kind. Controllers of what is shared run in every
 	// process, whether it leads or not. An empty Namespace means that of the configuration.
 	Sharding *membership.Options
+
+	// Webhooks configure the server of WebhookFor, mostly its certificate. Nil Metrics and a nil Logger
+	// are those of the manager. Nothing is served before WebhookFor or WebhookServer is called.
+	Webhooks webhook.Options
 
 	// MetricsBindAddress is where /metrics is served, such as ":8080". Empty or
 	// "0" means nowhere. At the loopback interface serving.Local keeps web pages out.

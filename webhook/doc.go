@@ -17,6 +17,8 @@
 //	}))
 //	err = m.Add(hooks) // a *manager.Manager
 //
+// In a program with a manager, manager.WebhookFor does this in one line, at paths derived from the kind.
+//
 // Each handler is for the kinds of its Go type in k8s.io/api, or for those that you name:
 //
 //	hooks.Handle("/validate-memcached", webhook.Validate(check, v1.GroupVersion.WithKind("Memcached")))

@@ -1,0 +1,33 @@
+package controllertest
+
+import (
+	"net"
+	"sync"
+)
+
+// deaf is a listener to which nobody connects: the webhooks of a manager under test.
+type deaf struct {
+	closed chan struct{}
+	close  func()
+}
+
+func newDeaf() *deaf {
+	d := &deaf{closed: make(chan struct{})}
+	d.close = sync.OnceFunc(func() { close(d.closed) })
+	return d
+}
+
+// Accept implements net.Listener.
+func (d *deaf) Accept() (net.Conn, error) {
+	<-d.closed
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (d *deaf) Close() error {
+	d.close()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (d *deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443} }
