@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -39,6 +40,9 @@ import (
 // informer: Read, Objects and CreateOrUpdate ask the server, and nothing is waited
 // for. Get and Copy panic, and a source cannot be made of it.
 type Client[T object.Object] struct {
+	served *rest.Resource[object.Object] // where the kind is served
+	late   *late                         // which sets what follows at the first use; nil if it is set
+
 	of       *client
 	informer *sharedinformer.Informer[T] // nil for a kind that bypasses the cache
 	resource *rest.Resource[T]
@@ -60,13 +64,13 @@ type client struct {
 
 // NewClient returns a client that reads from an informer, or from the resource where
 // that is nil, and writes to a resource, which must be of the same kind. ClientFor is
-// what most programs want.
+// what most programs want; in one with a manager, manager.Client.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
 	if i != nil && !i.Source().Kept.IsZero() {
 		r = r.Keep(i.Source().Kept) // so that it does not write parts back either
 	}
 	plain := &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()}
-	return &Client[T]{of: plain, informer: i, resource: r}
+	return &Client[T]{served: plain.resource, of: plain, informer: i, resource: r}
 }
 
 // ClientFor returns a client for the informer that factory.Informer returns. For
@@ -79,15 +83,48 @@ func ClientFor[T object.Object](f *factory.Factory) *Client[T] {
 // ClientWith is ClientFor for one of several informers of a type, or for a kind that
 // the type does not tell.
 func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
-	resource := rest.ResourceFor[T](f.Client())
-	if !of.Kind.Empty() {
-		resource = rest.ResourceForKind[T](f.Client(), of.Kind)
-	}
+	resource := resourceOf(f, of)
 	if f.Disabled(resource.Kind()) {
 		return NewClient(nil, resource)
 	}
 	return NewClient(factory.InformerWith(f, of), resource)
 }
+
+func resourceOf[T object.Object](f *factory.Factory, of factory.For[T]) *rest.Resource[T] {
+	if of.Kind.Empty() {
+		return rest.ResourceFor[T](f.Client())
+	}
+	return rest.ResourceForKind[T](f.Client(), of.Kind)
+}
+
+// LateClient is ClientWith for a client that asks the factory for its informer at its first use, so that
+// [Client.Shard] can narrow it before. It is for package manager, which uses each client before it runs.
+func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
+	c := &Client[T]{served: rest.Objects(resourceOf(f, of))}
+	c.late = &late{bind: func(s shard.Scope) { c.bind(f, of, s) }}
+	return c
+}
+
+// bind asks the factory for the informer of a late client.
+func (c *Client[T]) bind(f *factory.Factory, of factory.For[T], s shard.Scope) {
+	of.Scope.Shard = narrowed(of.Scope.Shard, s)
+	bound := ClientWith(f, of)
+	c.of, c.informer, c.resource = bound.of, bound.informer, bound.resource
+}
+
+// plain returns c as a client of objects of any type.
+func (c *Client[T]) plain() *client {
+	c.late.use()
+	return c.of
+}
+
+// Shard narrows the cache of a client of [LateClient] to a share of the objects. It fails if c is of
+// another function, and if its informer is in use, as it is from the first index, source or read on,
+// or has another share. It is for package manager; see manager.Builder.Sharded.
+func (c *Client[T]) Shard(scope shard.Scope) error { return c.late.shard(c.served.String(), scope) }
+
+// Kind returns the kind of the objects. It is empty if that is not known.
+func (c *Client[T]) Kind() object.GVK { return c.served.Kind() }
 
 // OwnedBy returns the client for the objects that owner controls. What it creates, updates, applies
 // or makes by CreateOrUpdate gets owner as its controller, as by
@@ -98,7 +135,7 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 //
 // owner is not changed. It may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
-	return &Client[T]{of: c.of.ownedBy(owner), informer: c.informer, resource: c.resource}
+	return &Client[T]{served: c.served, of: c.plain().ownedBy(owner), informer: c.informer, resource: c.resource}
 }
 
 func (c *client) ownedBy(owner object.Object) *client {
@@ -121,9 +158,9 @@ func (c *client) ownedBy(owner object.Object) *client {
 // resource version, as that of a scale does; and for an eviction, as for Client.Delete. Of a
 // binding the answer says no more than that it is done, so that the cache may have it later.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
-	r := rest.SubresourceFor[S](c.resource, name)
+	r := rest.SubresourceFor[S](c.Resource(), name)
 	plain := &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)}
-	return &Client[S]{of: plain, resource: r}
+	return &Client[S]{served: plain.resource, of: plain, resource: r}
 }
 
 // writesBy returns client.parentWrites of a subresource of c, nil if the kind bypasses the cache.
@@ -158,16 +195,22 @@ func (c *client) cache() ownwrites.Cache { return ownwrites.Of(c.informer) }
 
 // Informer returns what is read from, and what sources are made of. It is nil for a
 // kind that bypasses the cache.
-func (c *Client[T]) Informer() *sharedinformer.Informer[T] { return c.informer }
+func (c *Client[T]) Informer() *sharedinformer.Informer[T] {
+	c.late.use()
+	return c.informer
+}
 
 // Resource returns what is written to. What is written to it directly is not
 // waited for. Where the cache keeps some fields, it reads and refuses as the client
 // does; rest.ResourceFor has one that does not.
-func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
+func (c *Client[T]) Resource() *rest.Resource[T] {
+	c.late.use()
+	return c.resource
+}
 
 // View implements Watchable: it returns the informer for those who need not know its type, nil for a
 // kind that bypasses the cache.
-func (c *Client[T]) View() sharedinformer.View { return c.of.view() }
+func (c *Client[T]) View() sharedinformer.View { return c.plain().view() }
 
 func (c *client) view() sharedinformer.View {
 	if c.informer == nil {
@@ -177,7 +220,7 @@ func (c *client) view() sharedinformer.View {
 }
 
 // declaredType returns the type of the objects, as the program writes it.
-func (c *Client[T]) declaredType() string { return c.of.declared }
+func (c *Client[T]) declaredType() string { return c.plain().declared }
 
 // Owned is the source [Owns] of c.
 func (c *Client[T]) Owned(owner Kind) Source { return Owned(c, owner) }
@@ -187,11 +230,11 @@ func (c *Client[T]) Awaited() Source { return Awaited(c) }
 
 // Mapping returns where the kind is served.
 func (c *Client[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
-	return c.resource.Mapping(ctx)
+	return c.served.Mapping(ctx)
 }
 
 // String names the kind for messages.
-func (c *Client[T]) String() string { return c.of.String() }
+func (c *Client[T]) String() string { return c.served.String() }
 
 // String implements fmt.Stringer; see Client.String.
 func (c *client) String() string { return c.resource.String() }

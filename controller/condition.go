@@ -26,7 +26,7 @@ import (
 // if the condition lacks its Type, Status or Reason, and if T has no Status.Conditions of
 // metav1.Condition, as a Pod, whose conditions are of a type of their own.
 func SetCondition[T object.Object](ctx context.Context, c *Client[T], o T, condition metav1.Condition) (T, error) {
-	return as[T](c.of.setCondition(ctx, o, condition))
+	return as[T](c.plain().setCondition(ctx, o, condition))
 }
 
 func (c *client) setCondition(ctx context.Context, o object.Object, condition metav1.Condition) (object.Object, error) {

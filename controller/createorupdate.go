@@ -41,7 +41,7 @@ const (
 // the request waits until the cache has another version.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return did[T](c.of.createOrUpdate(ctx, o, onObjects(change)))
+	return did[T](c.plain().createOrUpdate(ctx, o, onObjects(change)))
 }
 
 // mustChange panics if change is nil. The functions that users call call it themselves, since the

@@ -29,7 +29,7 @@ import (
 // fails with not found if o is gone when it is to get the finalizer. It panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
-	return as[T](c.of.finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, o) }))
+	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, o) }))
 }
 
 func mustCleanUp(can bool) {

@@ -24,7 +24,7 @@ type Kind interface {
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
 func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
-	return Owned(watchedBy(of, predicates), owner)
+	return ownersSource(watchedBy(of, predicates), owner, controls)
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or

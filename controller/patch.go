@@ -32,7 +32,7 @@ import (
 // be changed, but for lists that it has in part.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return did[T](c.of.patchBy(ctx, o, onObjects(change), false))
+	return did[T](c.plain().patchBy(ctx, o, onObjects(change), false))
 }
 
 // PatchLocked is Patch with the resource version of o: it fails with a conflict
@@ -41,7 +41,7 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 // again by itself.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return did[T](c.of.patchBy(ctx, o, onObjects(change), true))
+	return did[T](c.plain().patchBy(ctx, o, onObjects(change), true))
 }
 
 func (c *client) patchBy(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
@@ -106,7 +106,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return did[T](c.of.patchStatus(ctx, o, onObjects(change), false))
+	return did[T](c.plain().patchStatus(ctx, o, onObjects(change), false))
 }
 
 // PatchStatusLocked is PatchStatus with the resource version of o, as PatchLocked is Patch with
@@ -115,7 +115,7 @@ func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change
 // suspended in the middle of a write sends it when it wakes.
 func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
-	return did[T](c.of.patchStatus(ctx, o, onObjects(change), true))
+	return did[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
 }
 
 func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {

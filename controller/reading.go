@@ -17,8 +17,8 @@ import (
 // Cache returns the cache; for its ways to read see indexer.Reader. It panics for a
 // kind that bypasses the cache.
 func (c *Client[T]) Cache() indexer.Reader[T] {
-	c.of.mustBeCached()
-	return c.informer.Cache()
+	c.plain().mustBeCached()
+	return c.Informer().Cache()
 }
 
 func (c *client) mustBeCached() {
@@ -39,7 +39,7 @@ func (c *client) mustBeCached() {
 //
 // A kind that the server does not serve has no objects.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
-	return as[T](c.of.readWhole(ctx, key))
+	return as[T](c.plain().readWhole(ctx, key))
 }
 
 // as returns an object as one of type T.
@@ -120,7 +120,7 @@ func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, 
 		panic(failure.Place(1) + ": the function of a reconciler is nil")
 	}
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, err := c.of.read(ctx, req.Key) // a source, so that the cache is synced
+		o, err := c.plain().read(ctx, req.Key) // a source, so that the cache is synced
 		switch {
 		case apierrors.IsNotFound(err):
 			return Result{}, nil

@@ -50,7 +50,7 @@ func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T)
 	if reached == nil {
 		panic(fmt.Sprintf("%s: the function that WaitFor of %s is to ask is nil", place, c))
 	}
-	return as[T](c.of.waitFor(ctx, key, func(o object.Object) bool { return reached(o.(T)) }, place))
+	return as[T](c.plain().waitFor(ctx, key, func(o object.Object) bool { return reached(o.(T)) }, place))
 }
 
 func (c *client) waitFor(ctx context.Context, key object.Key, reached func(object.Object) bool, place string) (object.Object, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -32,7 +33,29 @@ type Cached[T object.Object] interface {
 //
 // If a predicate is nil or the kind bypasses the cache, the source says so; see Source.Err.
 func Where[T object.Object](of Cached[T], predicates ...Predicate[T]) Watchable {
-	return watchedBy(of, predicates)
+	return &filtered{of, func() *watched { return watchedBy(of, predicates) }}
+}
+
+// filtered is what Where returns.
+type filtered struct {
+	of      Watchable
+	watched func() *watched
+}
+
+// View implements Watchable.
+func (f *filtered) View() sharedinformer.View {
+	if absent(f.of) {
+		return nil
+	}
+	return f.of.View()
+}
+
+// Shard narrows the cache, as [Client.Shard] does.
+func (f *filtered) Shard(scope shard.Scope) error {
+	if c, ok := f.of.(interface{ Shard(shard.Scope) error }); ok && !absent(f.of) {
+		return c.Shard(scope)
+	}
+	return nil
 }
 
 // watched is a kind that a source is made of.
@@ -40,14 +63,6 @@ type watched struct {
 	informer *sharedinformer.Informer[object.Object] // nil if there is none
 	declared string                                  // the type of its objects, as the program writes it
 	filter   filter
-}
-
-// View implements Watchable.
-func (w *watched) View() sharedinformer.View {
-	if w.informer == nil {
-		return nil
-	}
-	return w.informer.View()
 }
 
 // watchedBy returns a kind of a known type, with predicates.
@@ -58,8 +73,8 @@ func watchedBy[T object.Object](of Cached[T], predicates []Predicate[T]) *watche
 
 // watchedOf returns a kind of any type.
 func watchedOf(k Watchable) *watched {
-	if w, ok := k.(*watched); ok && w != nil {
-		return w
+	if f, ok := k.(*filtered); ok && f != nil {
+		return f.watched()
 	}
 	w := &watched{declared: fmt.Sprintf("%T", k)}
 	if absent(k) {

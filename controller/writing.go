@@ -21,7 +21,7 @@ func (c *Client[T]) Create(ctx context.Context, o T) (T, error) {
 
 // CreateWith is Create with options.
 func (c *Client[T]) CreateWith(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
-	return as[T](c.of.create(ctx, o, opts))
+	return as[T](c.plain().create(ctx, o, opts))
 }
 
 func (c *client) create(ctx context.Context, o object.Object, opts metav1.CreateOptions) (object.Object, error) {
@@ -44,7 +44,7 @@ func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 
 // UpdateWith is Update with options.
 func (c *Client[T]) UpdateWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return as[T](c.of.update(ctx, o, opts))
+	return as[T](c.plain().update(ctx, o, opts))
 }
 
 func (c *client) update(ctx context.Context, o object.Object, opts metav1.UpdateOptions) (object.Object, error) {
@@ -66,7 +66,7 @@ func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 
 // UpdateStatusWith is UpdateStatus with options.
 func (c *Client[T]) UpdateStatusWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return as[T](c.of.updateStatus(ctx, o, opts))
+	return as[T](c.plain().updateStatus(ctx, o, opts))
 }
 
 func (c *client) updateStatus(ctx context.Context, o object.Object, opts metav1.UpdateOptions) (object.Object, error) {
@@ -84,7 +84,7 @@ func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchTyp
 
 // PatchWith is Patch with options.
 func (c *Client[T]) PatchWith(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
-	return as[T](c.of.patch(ctx, key, pt, patch, opts))
+	return as[T](c.plain().patch(ctx, key, pt, patch, opts))
 }
 
 func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (object.Object, error) {
@@ -104,7 +104,7 @@ func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 // ApplyWith is Apply with options, which name the field manager. Without Force, a
 // conflict with another manager is an error (apierrors.IsConflict).
 func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
-	return as[T](c.of.apply(ctx, o, opts))
+	return as[T](c.plain().apply(ctx, o, opts))
 }
 
 func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOptions) (object.Object, error) {
@@ -133,7 +133,7 @@ func (c *Client[T]) Delete(ctx context.Context, o T) error {
 
 // DeleteWith is Delete with options, such as a precondition.
 func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptions) error {
-	return c.of.delete(ctx, o, opts)
+	return c.plain().delete(ctx, o, opts)
 }
 
 func (c *client) delete(ctx context.Context, o object.Object, opts metav1.DeleteOptions) error {

@@ -10,7 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Builder makes a controller of a manager: with its informers, metrics, logger and
@@ -23,8 +25,16 @@ type Builder[T object.Object] struct {
 	name    string
 	group   *Group // nil is that of Manager.Add
 	opts    controller.Options
-	sources []controller.Source
+	sharded bool
+	sources []sourceMaker
 	errs    []error
+}
+
+// sourceMaker makes a source when the controller is built, so that Sharded may come after it.
+type sourceMaker struct {
+	place string // of the call
+	of    any    // the kind, if it is to have the share of its owners; nil if not
+	make  func() controller.Source
 }
 
 // errZeroBuilder: nobody has begun it.
@@ -34,30 +44,36 @@ var errZeroBuilder = errors.New("the zero Builder builds no controller: begin wi
 // happens to them, if every predicate lets that pass. Where nobody names it, its name is
 // the kind in lower case.
 func ControllerFor[T object.Object](m *Manager, predicates ...controller.Predicate[T]) *Builder[T] {
-	return begin(m, factory.For[T]{}, predicates)
+	mustHave(m)
+	return begin(m, Client[T](m), predicates)
 }
 
 // ControllerWith is ControllerFor for one of several informers of a type, or for a kind
 // that the type does not tell.
 func ControllerWith[T object.Object](m *Manager, of factory.For[T], predicates ...controller.Predicate[T]) *Builder[T] {
-	return begin(m, of, predicates)
+	mustHave(m)
+	return begin(m, controller.LateClient(m.Factory(), of), predicates)
 }
 
 // begin makes a builder. It is called by what the user calls.
-func begin[T object.Object](m *Manager, of factory.For[T], predicates []controller.Predicate[T]) *Builder[T] {
+func begin[T object.Object](m *Manager, client *controller.Client[T], predicates []controller.Predicate[T]) *Builder[T] {
 	place := failure.Place(2)
-	if m == nil {
-		panic(place + ": the manager is nil")
-	}
-	b := &Builder[T]{manager: m, client: controller.ClientWith(m.Factory(), of)}
-	kind := b.client.Resource().Kind()
+	b := &Builder[T]{manager: m, client: client}
+	kind := client.Kind()
 	if b.name = strings.ToLower(kind.Kind); kind.Empty() {
 		b.name = reflect.TypeFor[T]().String()
 		_, err := b.client.Mapping(context.Background()) // which asks nobody where there is no kind
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", place, err))
 	}
-	b.watch(place, controller.For(b.client, predicates...))
+	b.add(place, nil, func() controller.Source { return controller.For(client, predicates...) })
 	return b
+}
+
+// mustHave panics if there is no manager, and names the line that called the exported function.
+func mustHave(m *Manager) {
+	if m == nil {
+		panic(failure.Place(2) + ": the manager is nil")
+	}
 }
 
 // Client returns the client of the kind that is reconciled.
@@ -67,23 +83,27 @@ func (b *Builder[T]) Client() *controller.Client[T] { return b.client }
 // see controller.Owns. Each kind is a client or an informer; controller.Where chooses among
 // its changes.
 func (b *Builder[T]) Owns(kinds ...controller.Watchable) *Builder[T] {
-	return b.each("Owns", kinds, func(k controller.Watchable) controller.Source { return controller.Owned(k, b.client) })
+	return b.each("Owns", kinds, true, func(k controller.Watchable) controller.Source { return controller.Owned(k, b.client) })
 }
 
 // Reads makes the controller wait for the caches of kinds, each a client or an informer, that its
 // reconciles read, and whose changes lead to none.
 func (b *Builder[T]) Reads(kinds ...controller.Watchable) *Builder[T] {
-	return b.each("Reads", kinds, controller.Awaited)
+	return b.each("Reads", kinds, false, controller.Awaited)
 }
 
-func (b *Builder[T]) each(method string, kinds []controller.Watchable, source func(controller.Watchable) controller.Source) *Builder[T] {
+func (b *Builder[T]) each(method string, kinds []controller.Watchable, owned bool, source func(controller.Watchable) controller.Source) *Builder[T] {
 	place := failure.Place(2)
 	for n, k := range kinds {
 		if v := reflect.ValueOf(k); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			b.errs = append(b.errs, fmt.Errorf("%s: %s: client %d of %d is nil: get one from controller.ClientFor", place, method, n+1, len(kinds)))
+			b.errs = append(b.errs, fmt.Errorf("%s: %s: client %d of %d is nil: get one from manager.Client", place, method, n+1, len(kinds)))
 			continue
 		}
-		b.watch(place, source(k))
+		var sharing any
+		if owned {
+			sharing = k
+		}
+		b.add(place, sharing, func() controller.Source { return source(k) })
 	}
 	return b
 }
@@ -93,17 +113,56 @@ func (b *Builder[T]) each(method string, kinds []controller.Watchable, source fu
 func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 	place := failure.Place(1)
 	for _, s := range sources {
-		b.watch(place, s)
+		b.add(place, nil, func() controller.Source { return s })
 	}
 	return b
 }
 
-func (b *Builder[T]) watch(place string, s controller.Source) {
-	if err := s.Err(); err != nil {
-		b.errs = append(b.errs, fmt.Errorf("%s: source %s: %w", place, s, err))
-		return
+func (b *Builder[T]) add(place string, of any, source func() controller.Source) {
+	b.sources = append(b.sources, sourceMaker{place, of, source})
+}
+
+// Sharded spreads the objects over the processes of Options.Sharding: each process caches and
+// reconciles its share of the objects, by their UIDs, and of the objects of Owns those of its owners. Without
+// Options.Sharding it does nothing. Everything else is left whole: the objects of Reads and Watches.
+//
+// The share is that of [Client] of the kind, for all that use it. Complete fails if the cache of a
+// client is in use by then, such as by an index: call Sharded first. For other keys than the UID, give
+// ControllerWith and controller.ClientWith scopes with [Manager.Shard].
+//
+// Sharding is experimental.
+func (b *Builder[T]) Sharded() *Builder[T] {
+	if b.sharded = true; b.manager != nil {
+		b.note(failure.Place(1), b.client, shard.ByUID())
 	}
-	b.sources = append(b.sources, s.At(place))
+	return b
+}
+
+// note gives the cache of a kind, if it has a late client, the share of a key.
+func (b *Builder[T]) note(place string, of any, key shard.Key) {
+	scope := b.manager.Shard(key)
+	if s, ok := of.(interface{ Shard(shard.Scope) error }); ok && !scope.Everything() {
+		if err := s.Shard(scope); err != nil {
+			b.errs = append(b.errs, fmt.Errorf("%s: %w", place, err))
+		}
+	}
+}
+
+// made makes the sources, and keeps what is wrong with them.
+func (b *Builder[T]) made() (all []controller.Source) {
+	for _, s := range b.sources {
+		if b.sharded && s.of != nil {
+			b.note(s.place, s.of, shard.ByOwner())
+		}
+	}
+	for _, s := range b.sources {
+		source := s.make()
+		if err := source.Err(); err != nil {
+			b.errs = append(b.errs, fmt.Errorf("%s: source %s: %w", s.place, source, err))
+		}
+		all = append(all, source.At(s.place))
+	}
+	return all
 }
 
 // Named sets the controller's name, which is in metrics, messages and the log, and must
@@ -134,9 +193,10 @@ func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controll
 		return errZeroBuilder
 	}
 	if reconcile == nil {
-		return b.wrong(errors.New("the reconcile function is nil"))
+		_, err := b.build(nothing, errors.New("the reconcile function is nil"))
+		return err
 	}
-	_, err := b.Build(controller.Objects(b.client, reconcile))
+	_, err := b.build(controller.Objects(b.client, reconcile), nil)
 	return err
 }
 
@@ -147,14 +207,23 @@ func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, err
 	if b == nil || b.manager == nil {
 		return nil, errZeroBuilder
 	}
-	if len(b.errs) > 0 {
-		return nil, b.wrong(nil)
+	return b.build(r, nil)
+}
+
+// nothing is a reconciler that is never called.
+var nothing = controller.Func(func(context.Context, controller.Request) (controller.Result, error) { return controller.Result{}, nil })
+
+// build builds the controller, if nothing else is wrong with it.
+func (b *Builder[T]) build(r controller.Reconciler, wrong error) (*controller.Controller, error) {
+	sources := b.made()
+	if wrong != nil || len(b.errs) > 0 {
+		return nil, b.wrong(errors.Join(wrong, refusal(b.name, r, b.opts)))
 	}
 	c, err := controller.New(b.name, r, b.options())
 	if err != nil {
 		return nil, err // which names the controller
 	}
-	for _, s := range b.sources {
+	for _, s := range sources {
 		c.Watch(s)
 	}
 	if b.group != nil {
@@ -191,6 +260,16 @@ func (b *Builder[T]) options() controller.Options {
 		opts.Resync = 0
 	}
 	return opts
+}
+
+// refusal returns why controller.New refuses a controller, which is not kept, nil if it does not.
+func refusal(name string, r controller.Reconciler, opts controller.Options) error {
+	opts.Metrics, opts.Flight = nil, flight.New(1)
+	_, err := controller.New(name, r, opts)
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner // without the name of the controller
+	}
+	return err
 }
 
 // wrong is all that is wrong, with err at the end.

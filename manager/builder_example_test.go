@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard/membership"
 )
 
 // A controller that gives each namespace a greeting.
@@ -31,7 +32,7 @@ func ExampleControllerFor() {
 		log.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // manager.SignalContext() in a program
-	maps := controller.ClientFor[*corev1.ConfigMap](m.Factory())
+	maps := manager.Client[*corev1.ConfigMap](m)
 	err = manager.ControllerFor[*corev1.Namespace](m).Owns(maps).
 		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
 			greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
@@ -52,4 +53,39 @@ func ExampleControllerFor() {
 	}
 	// Output:
 	// hello shop of Namespace shop
+}
+
+// Sites of which each replica works on its share. Without Options.Sharding, a program works on all of them.
+func ExampleBuilder_Sharded() {
+	cfg := &config.Config{Host: "https://127.0.0.1:6443", Namespace: "shop"} // config.Load() in a program
+	m, err := manager.New(cfg, manager.Options{Sharding: &membership.Options{Name: "greeter"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	maps := manager.Client[*corev1.ConfigMap](m)
+	err = manager.ControllerFor[*corev1.Namespace](m).Sharded().Owns(maps).
+		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) { return controller.Result{}, nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(maps.Informer().Scope().Key)
+	// Output:
+	// controller owner
+}
+
+// Every change of a Namespace leads to a reconcile of the Pods in it.
+func ExampleClient() {
+	cfg := &config.Config{Host: "https://127.0.0.1:6443"} // config.Load() in a program
+	m, err := manager.New(cfg, manager.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pods, namespaces := manager.Client[*corev1.Pod](m), manager.Client[*corev1.Namespace](m)
+	byNamespace := controller.AddIndex(pods, "namespace", func(p *corev1.Pod) []string { return []string{p.Namespace} })
+	err = manager.ControllerFor[*corev1.Pod](m).
+		Watches(controller.MapByIndex(namespaces, byNamespace, func(ns *corev1.Namespace) string { return ns.Name })).
+		Complete(func(ctx context.Context, pod *corev1.Pod) (controller.Result, error) { return controller.Result{}, nil })
+	fmt.Println(pods, err)
+	// Output:
+	// pods <nil>
 }

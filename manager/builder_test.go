@@ -294,7 +294,7 @@ func TestWhatABuilderRefuses(t *testing.T) {
 				Watches(controller.Source{}).
 				Complete(nothing)
 		}, []string{
-			"Owns: client 2 of 3 is nil: get one from controller.ClientFor", "client 3 of 3",
+			"Owns: client 2 of 3 is nil: get one from manager.Client", "client 3 of 3",
 			"manager/builder_test.go:", "bypasses the cache (factory.Options.DisableFor)", "it is the zero Source",
 		}},
 	} {

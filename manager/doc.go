@@ -9,7 +9,7 @@
 //		MetricsBindAddress:     ":8080",
 //		HealthProbeBindAddress: ":8081",
 //	})
-//	jobs := controller.ClientFor[*batchv1.Job](m.Factory())
+//	jobs := manager.Client[*batchv1.Job](m)
 //	err = manager.ControllerFor[*corev1.Pod](m).Owns(jobs).Named("janitor").Complete(
 //		func(ctx context.Context, pod *corev1.Pod) (controller.Result, error) { ... })
 //	err = manager.WebhookFor[*corev1.Pod](m).Validate(check).Complete() // see Options.Webhooks

@@ -49,6 +49,7 @@ type Manager struct {
 
 	controllers *controllers
 	webhooks    webhooks
+	shared      shared
 
 	groups   [groups]*group
 	election *group        // of the one task that takes part in it

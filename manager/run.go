@@ -36,6 +36,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.shared.use()
 	// The groups end one after the other, and therefore not with ctx.
 	life := context.WithoutCancel(ctx)
 	for _, l := range ports {

@@ -106,10 +106,16 @@ func (w *workshop) join(name string) *hand {
 		Sharding: &membership.Options{Name: "workshop", Identity: name, Slots: 16, Patience: 2 * time.Second},
 	})
 	require.NoError(w, err)
-	h.work = controller.ClientWith(h.Factory(), shared[*appsv1.Deployment](h.Shard(shard.ByUID())))
-	h.results = controller.ClientWith(h.Factory(), shared[*corev1.ConfigMap](h.Shard(shard.ByOwner())))
-	require.NoError(w, manager.ControllerWith(h.Manager, shared[*appsv1.Deployment](h.Shard(shard.ByUID()))).
-		Owns(h.results).With(controller.Options{Concurrency: 3}).Complete(h.reconcile))
+	var work *manager.Builder[*appsv1.Deployment]
+	if name[len(name)-1]%2 == 0 { // one form or the other
+		h.work, h.results = manager.Client[*appsv1.Deployment](h.Manager), manager.Client[*corev1.ConfigMap](h.Manager)
+		work = manager.ControllerFor[*appsv1.Deployment](h.Manager).Sharded()
+	} else {
+		h.work = controller.ClientWith(h.Factory(), shared[*appsv1.Deployment](h.Shard(shard.ByUID())))
+		h.results = controller.ClientWith(h.Factory(), shared[*corev1.ConfigMap](h.Shard(shard.ByOwner())))
+		work = manager.ControllerWith(h.Manager, shared[*appsv1.Deployment](h.Shard(shard.ByUID())))
+	}
+	require.NoError(w, work.Owns(h.results).With(controller.Options{Concurrency: 3}).Complete(h.reconcile))
 	ctx, stop := context.WithCancel(w.ctx)
 	h.stop = stop
 	w.runs.Go(func() {

@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// late binds a client to its informer at the first use. Nil is one that is bound.
+type late struct {
+	bind func(shard.Scope)
+
+	bound atomic.Bool
+
+	mu    sync.Mutex // guards scope, and orders calls of bind
+	scope shard.Scope
+}
+
+// use binds the client.
+func (l *late) use() {
+	if l == nil || l.bound.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.bound.Load() {
+		l.bind(l.scope)
+		l.bound.Store(true)
+	}
+}
+
+// shard sets the share.
+func (l *late) shard(name string, scope shard.Scope) error {
+	if l == nil {
+		return fmt.Errorf("the client of %s has its informer already: make the client with manager.Client or manager.ControllerFor, or both informers with Manager.Shard", name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case sameShard(l.scope, scope):
+		return nil
+	case !l.scope.Everything():
+		return fmt.Errorf("the cache of %s is shared by %s, and cannot be shared by %s too: give one of the controllers a client of its own (controller.ClientWith)", name, l.scope.Key, scope.Key)
+	case l.bound.Load():
+		return fmt.Errorf("the cache of %s is in use, and holds everything: call Sharded before any index, source or read of it", name)
+	}
+	l.scope = scope
+	return nil
+}
+
+func sameShard(a, b shard.Scope) bool {
+	return a.Everything() && b.Everything() || a.Share == b.Share && a.Key.String() == b.Key.String()
+}
+
+// narrowed returns the share that was set, or else the one of the informer that is asked for.
+func narrowed(asked, set shard.Scope) shard.Scope {
+	if set.Everything() {
+		return asked
+	}
+	return set
+}
