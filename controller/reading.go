@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -56,7 +57,7 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {
-		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, why)
+		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, c.unawaited(ctx, why))
 	}
 	if c.informer != nil && apierrors.IsNotFound(err) {
 		if why := c.unknown(ctx, key); why != nil {
@@ -64,6 +65,18 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 		}
 	}
 	return o, err
+}
+
+// unawaited returns why a cache that is not synced is not, and, in a reconcile, how to have the controller
+// wait for it: it waits for its sources alone.
+func (c *client) unawaited(ctx context.Context, why error) error {
+	if attemptOf(ctx) == nil {
+		return why
+	}
+	if c.informer.Status().Reflector.State == reflector.Idle {
+		why = fmt.Errorf("%s: the informer has only been asked for now", c)
+	}
+	return fmt.Errorf("%w; to have the controller wait for it, name the kind in Reads of manager.ControllerFor, or add the source controller.Awaited", why)
 }
 
 // unknown says why what a read in ctx did not find may be there all the same, nil if it is not. It

@@ -141,3 +141,29 @@ func TestMapFunc(t *testing.T) {
 		require.Empty(e, j.read())
 	})
 }
+
+// A reconcile that reads a kind that its controller does not wait for is told how to have it wait.
+func TestAReadOfAKindThatIsNotASource(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		var errs []error
+		c, err := controller.New("c", controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			_, err := controller.ClientFor[*corev1.Secret](e.Factory).Read(ctx, req.Key)
+			errs = append(errs, err)
+			return controller.Result{RequeueAfter: time.Minute}, nil
+		}), controller.Options{})
+		require.NoError(e, err)
+		c.Watch(controller.For(pods))
+		controllertest.Put(e, pod("a"))
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.Len(e, errs, 2)
+		for n, why := range []string{"secrets: the informer has only been asked for now", "secrets: list: forbidden: "} {
+			require.ErrorIs(e, errs[n], sharedinformer.ErrNotSynced)
+			require.ErrorContains(e, errs[n], "read shop/a: not synced: "+why)
+			require.ErrorContains(e, errs[n], "; to have the controller wait for it, name the kind in Reads of manager.ControllerFor")
+			require.NotContains(e, errs[n].Error(), "call its Run")
+		}
+	})
+}

@@ -44,8 +44,8 @@ type Options struct {
 	// minute, unless it is negative.
 	Factory factory.Options
 
-	// Logger hears what client and factory log. Nil writes warnings and errors to
-	// the test's log.
+	// Logger hears what client, factory and the controllers of a manager log. Nil writes warnings
+	// and errors to the test's log, and information too under go test -v.
 	Logger *slog.Logger
 
 	// Tick is how long a reconcile takes that writes: its first write returns so much later in
@@ -343,13 +343,21 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	return m
 }
 
-// newLogger returns a logger that writes warnings and errors to the test's log, with
-// the time since the test began, and nothing after the test has ended.
+// Logger returns the logger of the world, that of Options.Logger if there is one. Give it to a controller that is
+// made without a manager, so that the test's log has what its reconciles write to controller.Logger.
+func (e *Env) Logger() *slog.Logger { return e.logger }
+
+// newLogger returns a logger that writes warnings and errors to the test's log, under go test -v
+// information too, with the time since the test began, and nothing after the test has ended.
 func newLogger(t testing.TB) *slog.Logger {
 	out := &testLog{out: t.Output()}
 	t.Cleanup(out.close)
+	level := slog.LevelWarn
+	if testing.Verbose() {
+		level = slog.LevelInfo
+	}
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
+		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey { // a bubble's time begins at midnight
 				return slog.String(slog.TimeKey, a.Value.Time().UTC().Format("15:04:05.000"))

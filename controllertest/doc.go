@@ -71,7 +71,8 @@
 //
 // # Debugging
 //
-// When nothing happens, run the test with -v, or let it fail: the test's log has the
+// When nothing happens, run the test with -v, or let it fail: the test's log has what reconciles
+// write to controller.Logger (under -v also at level info), the
 // warnings of client and informers, the last reconcile that failed, and what a
 // controller waits for. A type that the scheme does not know shows up there.
 package controllertest

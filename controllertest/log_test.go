@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/manager"
 )
 
 // heard is a test whose log is kept.
@@ -81,7 +83,7 @@ func TestForgottenSchemeIsLogged(t *testing.T) {
 func TestTheLogEndsWithTheTest(t *testing.T) {
 	h := &heard{TB: t}
 	logger := newLogger(h)
-	logger.Info("too little to be told")
+	logger.Debug("too little to be told")
 	require.Empty(t, h.log.String())
 	logger.Warn("in time", "answer", 42)
 	require.Contains(t, h.log.String(), `level=WARN msg="in time" answer=42`)
@@ -91,4 +93,22 @@ func TestTheLogEndsWithTheTest(t *testing.T) {
 	}
 	logger.Warn("too late")
 	require.Empty(t, h.log.String())
+}
+
+// A line of a reconcile's own logger is in the test's log under -v, and a warning always.
+func TestTheLoggerOfAReconcile(t *testing.T) {
+	h := &heard{TB: t}
+	RunWith(t, Options{Logger: newLogger(h)}, func(e *Env) {
+		m := e.Manager(manager.Options{})
+		require.NoError(t, manager.ControllerFor[*corev1.Namespace](m).Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			controller.Logger(ctx).Info("hello")
+			controller.Logger(ctx).Warn("beware")
+			return controller.Result{}, nil
+		}))
+		Put(e, namespace("shop"))
+		e.Start(m)
+		require.Contains(t, h.log.String(), "msg=beware controller=namespace request=shop")
+		require.Equal(t, testing.Verbose(), strings.Contains(h.log.String(), "msg=hello controller=namespace request=shop"))
+		require.NotNil(t, e.Logger())
+	})
 }

@@ -64,7 +64,9 @@ func ExampleBuilder_Sharded() {
 	}
 	maps := manager.Client[*corev1.ConfigMap](m)
 	err = manager.ControllerFor[*corev1.Namespace](m).Sharded().Owns(maps).
-		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) { return controller.Result{}, nil })
+		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			return controller.Result{}, nil
+		})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -281,7 +281,10 @@ func TestWhatABuilderRefuses(t *testing.T) {
 		}, []string{"controller c: option Concurrency is -1: want 1 or more"}},
 		"a type that the scheme does not know": {func() error {
 			return manager.ControllerFor[*unregistered](m).Complete(func(context.Context, *unregistered) (result, error) { return result{}, nil })
-		}, []string{"controller *manager_test.unregistered: manager/builder_test.go:", "is not registered in the client's scheme: register it"}},
+		}, []string{"controller *manager_test.unregistered: manager/builder_test.go:", "is not registered in the client's scheme: add it with the AddToScheme of its package to the scheme of the client (manager.Options.Scheme)"}},
+		"a type that the scheme does not know, and all else": {func() error {
+			return manager.ControllerFor[*unregistered](m).Owns(nil).Watches(controller.Source{}).With(controller.Options{Concurrency: -1}).Complete(nil)
+		}, []string{"is not registered", "client 1 of 1 is nil", "it is the zero Source", "the reconcile function is nil", "\noption Concurrency is -1"}},
 		"a type of many kinds": {func() error {
 			return manager.ControllerFor[*unstructured.Unstructured](m).Complete(func(context.Context, *unstructured.Unstructured) (result, error) { return result{}, nil })
 		}, []string{"or say it in factory.For"}},

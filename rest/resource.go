@@ -171,7 +171,7 @@ func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(object.Object))
 	switch {
 	case err != nil:
-		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: register it, or use ResourceForKind or ResourceForMapping, or say the kind in factory.For", t)
+		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: add it with the AddToScheme of its package to the scheme of the client (manager.Options.Scheme), or use ResourceForKind or ResourceForMapping, or say the kind in factory.For", t)
 	case len(kinds) > 1:
 		return object.GVK{}, fmt.Errorf("the client's scheme has %v under several kinds (%v): use ResourceForKind", t, kinds)
 	}
