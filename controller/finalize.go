@@ -26,7 +26,8 @@ import (
 // cleanup may be called again after it was done, so it must accept that there is nothing left. Both
 // writes carry the resource version of o: finalizers of other controllers stay, and if o is not the
 // latest, Finalize fails with a conflict (apierrors.IsConflict), which a reconcile returns. Finalize
-// fails with not found if o is gone when it is to get the finalizer. It panics if cleanup is nil.
+// fails with not found if o is gone when it is to get the finalizer. Both writes are patches: the
+// controller needs the right to patch the kind. Finalize panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
 	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, o) }))

@@ -21,7 +21,7 @@
 //
 // Each handler is for the kinds of its Go type in k8s.io/api, or for those that you name:
 //
-//	hooks.Handle("/validate-memcached", webhook.Validate(check, v1.GroupVersion.WithKind("Memcached")))
+//	hooks.Handle("/validate-cache-example-com-v1-memcached", webhook.Validate(check, v1.GroupVersion.WithKind("Memcached")))
 //
 // # Guarantees
 //

@@ -12,12 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/events"
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 const (
@@ -25,69 +24,109 @@ const (
 	finalizer = "cache.example.com/nodes"     // of a Memcached: until its last node is gone
 )
 
-var ours = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod: no others are watched
+var managed = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod: no others are watched
 
-// addController gives each Memcached a Deployment of its size, says in the status how it
-// is doing, and lets a Memcached go when its last node is gone.
+// reconciler gives each Memcached a Deployment of its size, reports in the status how it is
+// doing, and lets a deleted Memcached go when its last node is gone.
+type reconciler struct {
+	memcacheds  *controller.Client[*v1.Memcached]
+	deployments *controller.Client[*appsv1.Deployment]
+	nodes       *controller.Index[*corev1.Pod, controller.Request]
+	events      *events.Recorder
+}
+
 func addController(m *manager.Manager) error {
-	own := factory.For[*v1.Memcached]{Scope: factory.Scope{Shard: m.Shard(shard.ByUID())}}
-	memcacheds := controller.ClientWith(m.Factory(), own)
-	deployments := controller.ClientWith(m.Factory(), factory.For[*appsv1.Deployment]{Scope: factory.Scope{Shard: m.Shard(shard.ByOwner())}})
-	pods := factory.InformerWith(m.Factory(), factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: ours.AsSelector()}})
-	nodeOf := func(p *corev1.Pod) []controller.Request {
-		return []controller.Request{{Key: object.Key{Namespace: p.Namespace, Name: p.Labels[nodeLabel]}}}
+	pods := factory.InformerWith(m.Factory(), factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: managed.AsSelector()}})
+	r := &reconciler{
+		memcacheds:  manager.Client[*v1.Memcached](m),
+		deployments: manager.Client[*appsv1.Deployment](m),
+		nodes:       controller.AddIndex(pods, "node of", memcachedOf),
+		events:      m.Events("cache.example.com/memcached"),
 	}
-	nodes := sharedinformer.AddIndex(pods, "node of", nodeOf)
-	events := m.Events("cache.example.com/memcached")
+	return manager.ControllerFor[*v1.Memcached](m).
+		Sharded().
+		Owns(r.deployments).
+		Watches(controller.MapFunc(pods, memcachedOf)).
+		Complete(r.reconcile)
+}
 
-	deploy := func(ctx context.Context, m *v1.Memcached, nodes []string) error {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-		d, did, err := controller.CreateOrUpdate(ctx, deployments.OwnedBy(m), d, func(d *appsv1.Deployment) error {
-			pod, node := &d.Spec.Template, labels.Merge(ours, labels.Set{nodeLabel: m.Name})
-			d.Spec.Replicas, d.Spec.Selector, pod.Labels = &m.Spec.Size, &metav1.LabelSelector{MatchLabels: node}, node
-			if len(pod.Spec.Containers) == 0 { // else it has the server's defaults, which must stay
-				pod.Spec.Containers = []corev1.Container{{Name: "memcached"}}
-			}
-			pod.Spec.Containers[0].Image = m.Spec.Image
+// memcachedOf returns the request for the Memcached whose node a Pod is.
+func memcachedOf(pod *corev1.Pod) []controller.Request {
+	return []controller.Request{{Key: object.Key{Namespace: pod.Namespace, Name: pod.Labels[nodeLabel]}}}
+}
+
+// reconcile is called with a copy of a Memcached when it, its Deployment or one of its Pods has changed.
+func (r *reconciler) reconcile(ctx context.Context, memcached *v1.Memcached) (controller.Result, error) {
+	memcached, err := r.memcacheds.Finalize(ctx, memcached, finalizer, r.removeNodes)
+	if err != nil || memcached.DeletionTimestamp != nil {
+		return controller.Result{}, err
+	}
+	deployment, err := r.deploy(ctx, memcached)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	return controller.Result{}, r.report(ctx, memcached, deployment)
+}
+
+// removeNodes deletes the Deployment of a deleted Memcached. It is done when the last node is gone.
+func (r *reconciler) removeNodes(ctx context.Context, memcached *v1.Memcached) (done bool, err error) {
+	deployment, exists := r.deployments.Get(object.KeyOf(memcached))
+	if exists && controller.Controls(memcached, deployment) {
+		return false, r.deployments.Delete(ctx, deployment)
+	}
+	return len(r.nodesOf(memcached)) == 0, nil
+}
+
+// deploy creates or updates the Deployment of a Memcached, and records an event if it did.
+func (r *reconciler) deploy(ctx context.Context, memcached *v1.Memcached) (*appsv1.Deployment, error) {
+	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
+	deployment, did, err := controller.CreateOrUpdate(ctx, r.deployments.OwnedBy(memcached), &appsv1.Deployment{ObjectMeta: name},
+		func(deployment *appsv1.Deployment) error {
+			setSpec(&deployment.Spec, memcached)
 			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if did != controller.Unchanged {
-			events.Recordf(m, corev1.EventTypeNormal, "Deployed", "Deploy", "deployment %s: %d nodes of %s", did, m.Spec.Size, m.Spec.Image)
-		}
-		available := metav1.Condition{Type: v1.Available, Status: metav1.ConditionTrue, Reason: "AllNodesServe", ObservedGeneration: m.Generation,
-			Message: fmt.Sprintf("%d of %d nodes serve", d.Status.AvailableReplicas, m.Spec.Size)}
-		if d.Status.AvailableReplicas < m.Spec.Size {
-			available.Status, available.Reason = metav1.ConditionFalse, "NodesMissing"
-		}
-		_, _, err = controller.PatchStatus(ctx, memcacheds, m, func(m *v1.Memcached) error {
-			m.Status.Nodes = nodes
-			meta.SetStatusCondition(&m.Status.Conditions, available)
-			return nil
-		})
-		return err
+	if err == nil && did != controller.Unchanged {
+		r.events.Recordf(memcached, corev1.EventTypeNormal, "Deployed", "Deploy", "deployment %s: %d nodes of %s", did, memcached.Spec.Size, memcached.Spec.Image)
 	}
+	return deployment, err
+}
 
-	return manager.ControllerWith(m, own).Owns(deployments).Watches(controller.MapFunc(pods, nodeOf)).
-		Complete(func(ctx context.Context, m *v1.Memcached) (done controller.Result, err error) {
-			var names []string
-			for pod := range nodes.Get(controller.RequestFor(m)) {
-				names = append(names, pod.Name)
-			}
-			slices.Sort(names)
-			d, exists := deployments.Get(object.KeyOf(m))
-			switch { // what each of these does leads here again
-			case m.DeletionTimestamp == nil && controller.AddFinalizer(m, finalizer):
-				_, err = memcacheds.Update(ctx, m)
-			case m.DeletionTimestamp == nil:
-				err = deploy(ctx, m, names)
-			case exists && controller.Controls(m, d):
-				err = deployments.Delete(ctx, d)
-			case len(names) == 0 && controller.RemoveFinalizer(m, finalizer):
-				_, err = memcacheds.Update(ctx, m) // and it is gone
-			}
-			return done, err
-		})
+// setSpec sets the fields that the operator owns. The server's defaults in the others stay.
+func setSpec(spec *appsv1.DeploymentSpec, memcached *v1.Memcached) {
+	node := labels.Merge(managed, labels.Set{nodeLabel: memcached.Name})
+	spec.Replicas = &memcached.Spec.Size
+	spec.Selector = &metav1.LabelSelector{MatchLabels: node}
+	spec.Template.Labels = node
+	pod := &spec.Template.Spec
+	if len(pod.Containers) == 0 {
+		pod.Containers = []corev1.Container{{Name: "memcached"}}
+	}
+	pod.Containers[0].Image = memcached.Spec.Image
+}
+
+// report patches the status of a Memcached, if that changes anything.
+func (r *reconciler) report(ctx context.Context, memcached *v1.Memcached, deployment *appsv1.Deployment) error {
+	serving, wanted := deployment.Status.AvailableReplicas, memcached.Spec.Size
+	available := metav1.Condition{
+		Type: v1.Available, Status: metav1.ConditionTrue, Reason: "AllNodesServe", ObservedGeneration: memcached.Generation,
+		Message: fmt.Sprintf("%d of %d nodes serve", serving, wanted),
+	}
+	if serving < wanted {
+		available.Status, available.Reason = metav1.ConditionFalse, "NodesMissing"
+	}
+	_, _, err := controller.PatchStatus(ctx, r.memcacheds, memcached, func(changed *v1.Memcached) error {
+		changed.Status.Nodes = r.nodesOf(memcached)
+		meta.SetStatusCondition(&changed.Status.Conditions, available)
+		return nil
+	})
+	return err
+}
+
+// nodesOf returns the names of the Pods of a Memcached, sorted.
+func (r *reconciler) nodesOf(memcached *v1.Memcached) (names []string) {
+	for pod := range r.nodes.Get(controller.RequestFor(memcached)) {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return names
 }

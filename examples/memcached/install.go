@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
+	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/webhook"
 )
@@ -22,7 +23,8 @@ var definition []byte
 // is written, at the address where we listen. Where it does not reach us, it goes on
 // without. For more than trying it out that is the work of manifests: with a Service,
 // a certificate from a Secret, and a failure policy that refuses.
-func install(ctx context.Context, client *rest.Client, hooks *webhook.Server) error {
+func install(ctx context.Context, m *manager.Manager) error {
+	client := m.Client()
 	apply := metav1.ApplyOptions{FieldManager: "memcached-operator", Force: true}
 	crd := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definition, &crd.Object); err != nil {
@@ -31,15 +33,20 @@ func install(ctx context.Context, client *rest.Client, hooks *webhook.Server) er
 	if _, err := rest.ResourceForKind[*unstructured.Unstructured](client, crd.GroupVersionKind()).Apply(ctx, crd, apply); err != nil {
 		return err
 	}
+	hooks, err := m.WebhookServer()
+	if err != nil {
+		return err
+	}
 	if err := hooks.Listen(); err != nil {
 		return err
 	}
-	_, err := rest.ResourceFor[*admissionregistrationv1.ValidatingWebhookConfiguration](client).Apply(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
+	url := "https://" + hooks.Addr().String() + webhook.ValidatePath(v1.GroupVersion.WithKind("Memcached"))
+	_, err = rest.ResourceFor[*admissionregistrationv1.ValidatingWebhookConfiguration](client).Apply(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "memcacheds." + v1.GroupVersion.Group},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "validate." + v1.GroupVersion.Group, AdmissionReviewVersions: []string{"v1"},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(int32(2)),
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://" + hooks.Addr().String() + validatePath), CABundle: hooks.SelfSigned()},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: hooks.SelfSigned()},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1.GroupVersion.Group}, APIVersions: []string{v1.GroupVersion.Version}, Resources: []string{"memcacheds"}},

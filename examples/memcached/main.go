@@ -19,8 +19,6 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-const validatePath = "/validate-memcached"
-
 // flags are the command line.
 type flags struct {
 	install, elect, share                     bool
@@ -58,7 +56,14 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 	if err := v1.AddToScheme(kinds); err != nil {
 		return err
 	}
-	opts := manager.Options{Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes, PprofBindAddress: f.debug}
+	opts := manager.Options{
+		Scheme: kinds, Logger: log,
+		MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes, PprofBindAddress: f.debug,
+		Webhooks: webhook.Options{Address: f.webhooks, CertDir: f.certDir},
+	}
+	if f.certDir == "" {
+		opts.Webhooks.TLS = &serving.TLS{}
+	}
 	if f.elect {
 		opts.LeaderElection = &leaderelection.Options{Name: "memcached-operator"}
 	}
@@ -69,26 +74,16 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-
 	if err := addController(m); err != nil {
 		return err
 	}
-	certificate := webhook.Options{Address: f.webhooks, CertDir: f.certDir, Logger: log}
-	if f.certDir == "" {
-		certificate.TLS = &serving.TLS{}
-	}
-	hooks, err := webhook.New(certificate)
-	if err != nil {
+	if err := manager.WebhookFor[*v1.Memcached](m).Validate(validate).Complete(); err != nil {
 		return err
 	}
-	hooks.Handle(validatePath, webhook.Validate(validate, v1.GroupVersion.WithKind("Memcached")))
 	if f.install {
-		if err := install(ctx, m.Client(), hooks); err != nil {
+		if err := install(ctx, m); err != nil {
 			return err
 		}
-	}
-	if err := m.Add(hooks); err != nil {
-		return err
 	}
 	return m.Run(ctx)
 }
