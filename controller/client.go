@@ -150,7 +150,7 @@ func (c *client) ownedBy(owner object.Object) *client {
 //
 //	scales := controller.SubresourceFor[*autoscalingv1.Scale](deployments, "scale")
 //	scale, err := scales.Read(ctx, key)
-//	_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
+//	_, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
 //
 // No cache has subresources: the client is as that of a kind that bypasses it, so that Read
 // asks the server. What a reconcile writes through it is in the cache of c when the same

@@ -42,13 +42,12 @@ func (c *client) setCondition(ctx context.Context, o object.Object, condition me
 	if condition.ObservedGeneration == 0 {
 		condition.ObservedGeneration = o.GetGeneration()
 	}
-	patched, _, err := c.patchStatus(ctx, o, func(o object.Object) error {
+	return c.patchStatus(ctx, o, func(o object.Object) error {
 		if err := changeConditions(o, func(all *[]metav1.Condition) { meta.SetStatusCondition(all, condition) }); err != nil {
 			return describe(err)
 		}
 		return nil
 	}, true)
-	return patched, err
 }
 
 // changeConditions calls change with the conditions of an object.

@@ -114,9 +114,9 @@ func TestAFunctionThatChangesTheWrongObject(t *testing.T) {
 			controllertest.Put(e, m)
 		}
 		p := controllertest.Put(e, pod("a"))
-		_, _, err := controller.Patch(e.Context(), pods, p, func(*corev1.Pod) error { p.Labels = map[string]string{"a": "b"}; return nil })
+		_, err := controller.Patch(e.Context(), pods, p, func(*corev1.Pod) error { p.Labels = map[string]string{"a": "b"}; return nil })
 		require.ErrorContains(t, err, want)
-		_, _, err = controller.PatchStatus(e.Context(), pods, p, func(*corev1.Pod) error { p.Status.Reason = "x"; return nil })
+		_, err = controller.PatchStatus(e.Context(), pods, p, func(*corev1.Pod) error { p.Status.Reason = "x"; return nil })
 		require.ErrorContains(t, err, "the function has changed the *v1.Pod shop/a "+want)
 		require.Zero(t, e.Server.Stats().Requests("patch", "pods"))
 	})

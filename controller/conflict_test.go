@@ -42,15 +42,15 @@ func TestAConflictWaitsForTheCache(t *testing.T) {
 			return err
 		},
 		"Patch of finalizers": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
-			_, _, err := controller.Patch(ctx, pods, p, finalizer)
+			_, err := controller.Patch(ctx, pods, p, finalizer)
 			return err
 		},
 		"PatchLocked": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
-			_, _, err := controller.PatchLocked(ctx, pods, p, finalizer)
+			_, err := controller.PatchLocked(ctx, pods, p, finalizer)
 			return err
 		},
 		"PatchStatusLocked": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
-			_, _, err := controller.PatchStatusLocked(ctx, pods, p, func(p *corev1.Pod) error { p.Status.Message = "written"; return nil })
+			_, err := controller.PatchStatusLocked(ctx, pods, p, func(p *corev1.Pod) error { p.Status.Message = "written"; return nil })
 			return err
 		},
 		"Delete with a precondition": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {

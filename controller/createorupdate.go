@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Outcome is what CreateOrUpdate and PatchStatus did.
+// Outcome is what CreateOrUpdate did.
 type Outcome string
 
 // The outcomes.

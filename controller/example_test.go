@@ -39,14 +39,14 @@ func Example() {
 		if ns.Name != "shop" || ns.Labels["greeted"] == "yes" {
 			return controller.Result{}, nil
 		}
-		_, did, err := controller.Patch(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
+		ns, err := controller.Patch(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
 			ns.Labels = map[string]string{"greeted": "yes"}
 			return nil
 		})
 		if err != nil {
 			return controller.Result{}, err
 		}
-		fmt.Println(ns.Name, did)
+		fmt.Println(ns.Name, ns.Labels["greeted"])
 		cancel()
 		return controller.Result{}, nil
 	}
@@ -54,10 +54,10 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	c.Watch(controller.For(namespaces.Informer()))
+	c.Watch(controller.For(namespaces))
 	f.Start(ctx)
 	_ = c.Run(ctx) // the error of ctx
 	f.Wait()
 	// Output:
-	// shop updated
+	// shop yes
 }

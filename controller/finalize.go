@@ -64,6 +64,5 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 }
 
 func (c *client) patchFinalizer(ctx context.Context, o object.Object, change func(object.Object)) (object.Object, error) {
-	patched, _, err := c.patchBy(ctx, o, func(o object.Object) error { change(o); return nil }, true)
-	return patched, err
+	return c.patchBy(ctx, o, func(o object.Object) error { change(o); return nil }, true)
 }

@@ -143,9 +143,8 @@ func TestPatchStatus(t *testing.T) {
 			p.Labels = map[string]string{"not": "sent"}
 			return nil
 		}
-		p, did, err := controller.PatchStatus(e.Context(), pods, p, change)
+		p, err := controller.PatchStatus(e.Context(), pods, p, change)
 		require.NoError(e, err)
-		require.Equal(e, controller.DidUpdate, did)
 		require.Equal(e, corev1.PodRunning, p.Status.Phase)
 		require.Empty(e, p.Status.Message)
 		require.Equal(e, "Because", p.Status.Reason)
@@ -153,14 +152,13 @@ func TestPatchStatus(t *testing.T) {
 		require.Empty(e, p.Labels)
 
 		sent := e.Server.Stats().Requests("patch", "pods")
-		again, did, err := controller.PatchStatus(e.Context(), pods, p, change)
+		again, err := controller.PatchStatus(e.Context(), pods, p, change)
 		require.NoError(e, err)
-		require.Equal(e, controller.Unchanged, did)
 		require.Same(e, p, again)
 		require.Equal(e, sent, e.Server.Stats().Requests("patch", "pods"))
 
 		broken := errors.New("broken")
-		_, _, err = controller.PatchStatus(e.Context(), pods, p, func(*corev1.Pod) error { return broken })
+		_, err = controller.PatchStatus(e.Context(), pods, p, func(*corev1.Pod) error { return broken })
 		require.ErrorIs(e, err, broken)
 	})
 }
@@ -176,15 +174,13 @@ func TestPatchStatusOfACustomResource(t *testing.T) {
 		set := func(status map[string]any) func(*unstructured.Unstructured) error {
 			return func(u *unstructured.Unstructured) error { return unstructured.SetNestedMap(u.Object, status, "status") }
 		}
-		w, did, err := controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1), "y": int64(2)}, "b": "c"}))
+		w, err := controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1), "y": int64(2)}, "b": "c"}))
 		require.NoError(e, err)
-		require.Equal(e, controller.DidUpdate, did)
-		w, did, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
+		w, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
 		require.NoError(e, err)
-		require.Equal(e, controller.DidUpdate, did)
 		require.Equal(e, map[string]any{"a": map[string]any{"x": int64(1)}}, w.Object["status"])
-		_, did, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
+		same, err := controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
 		require.NoError(e, err)
-		require.Equal(e, controller.Unchanged, did)
+		require.Same(e, w, same)
 	})
 }

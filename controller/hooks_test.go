@@ -198,7 +198,7 @@ func TestANilObjectIsAnError(t *testing.T) {
 			"apply":     second(pods.Apply(ctx, nil, "me")),
 			"delete":    pods.Delete(ctx, nil),
 			"or update": third(controller.CreateOrUpdate(ctx, pods, nil, same)),
-			"patch":     third(controller.PatchStatus(ctx, pods, nil, same)),
+			"patch":     second(controller.PatchStatus(ctx, pods, nil, same)),
 		} {
 			require.ErrorContains(e, err, "pods: the object is nil", name)
 		}

@@ -56,7 +56,7 @@ func TestPartsAreNotWrittenBack(t *testing.T) {
 					},
 					"PatchStatus": func(ctx context.Context) error {
 						p, _ := pods.Get(key)
-						_, _, err := controller.PatchStatus(ctx, pods, p, change)
+						_, err := controller.PatchStatus(ctx, pods, p, change)
 						return err
 					},
 					"Objects": func(ctx context.Context) error {
@@ -105,7 +105,7 @@ func TestWhatIsKeptWholeIsWritten(t *testing.T) {
 		_, err := pods.Update(e.Context(), p)
 		require.NoError(e, err)
 		p, _ = statuses.Get(object.KeyOf(p))
-		_, _, err = controller.PatchStatus(e.Context(), statuses, p, func(p *corev1.Pod) error { p.Status.Phase = corev1.PodRunning; return nil })
+		_, err = controller.PatchStatus(e.Context(), statuses, p, func(p *corev1.Pod) error { p.Status.Phase = corev1.PodRunning; return nil })
 		require.NoError(e, err)
 		_, err = statuses.Update(e.Context(), p)
 		require.ErrorContains(e, err, "the cache has only status, which would replace the whole")

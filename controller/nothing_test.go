@@ -72,9 +72,9 @@ func TestNoFunctionChangesNothing(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, ctx, p := controller.ClientFor[*corev1.Pod](e.Factory), e.Context(), pod("a")
 		const mistake = ": the function that is to change the object is nil"
-		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _, _ = controller.Patch(ctx, pods, p, nil) })
-		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _, _ = controller.PatchLocked(ctx, pods, p, nil) })
-		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _, _ = controller.PatchStatus(ctx, pods, p, nil) })
+		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _ = controller.Patch(ctx, pods, p, nil) })
+		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _ = controller.PatchLocked(ctx, pods, p, nil) })
+		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _ = controller.PatchStatus(ctx, pods, p, nil) })
 		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _, _ = controller.CreateOrUpdate(ctx, pods, p, nil) })
 		require.PanicsWithValue(e, failure.Place(0)+mistake, func() { _, _ = pods.Resource().Change(ctx, object.KeyOf(p), nil, rest.ChangeOptions{}) })
 	})

@@ -112,7 +112,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 		}, func(w *ownWorld) bool { return w.holds("old", written) }},
 		{"Patch", func(ctx context.Context, w *ownWorld) error {
 			m, _ := w.maps.Get(object.KeyOf(configMap("old")))
-			_, _, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { write(m); return nil })
+			_, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { write(m); return nil })
 			return err
 		}, func(w *ownWorld) bool { return w.holds("old", written) }},
 		{"apply", func(ctx context.Context, w *ownWorld) error {
@@ -134,7 +134,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 		}},
 		{"PatchStatus", func(ctx context.Context, w *ownWorld) error {
 			p, _ := w.pods.Get(object.KeyOf(pod("a")))
-			_, _, err := controller.PatchStatus(ctx, w.pods, p, func(p *corev1.Pod) error { p.Status.Message = "written"; return nil })
+			_, err := controller.PatchStatus(ctx, w.pods, p, func(p *corev1.Pod) error { p.Status.Message = "written"; return nil })
 			return err
 		}, func(w *ownWorld) bool {
 			p, _ := w.pods.Get(object.KeyOf(pod("a")))
@@ -142,14 +142,14 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 		}},
 		{"a finalizer is added", func(ctx context.Context, w *ownWorld) error {
 			m, _ := w.maps.Get(object.KeyOf(configMap("old")))
-			_, _, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.AddFinalizer(m, hold); return nil })
+			_, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.AddFinalizer(m, hold); return nil })
 			return err
 		}, func(w *ownWorld) bool {
 			return w.holds("old", func(m *corev1.ConfigMap) bool { return controller.HasFinalizer(m, hold) })
 		}},
 		{"the last finalizer is removed", func(ctx context.Context, w *ownWorld) error {
 			m, _ := w.maps.Get(object.KeyOf(configMap("going")))
-			_, _, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.RemoveFinalizer(m, hold); return nil })
+			_, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.RemoveFinalizer(m, hold); return nil })
 			return err
 		}, func(w *ownWorld) bool { return w.lacks("going") }},
 		{"delete", func(ctx context.Context, w *ownWorld) error {

@@ -224,7 +224,7 @@ func (w *writer) write(ctx context.Context, req controller.Request, last *writte
 		p.Annotations = map[string]string{"n": something}
 		return wrotePod(w.pods.Update(ctx, p))
 	case 1:
-		p, _, err := controller.PatchStatus(ctx, w.pods, p, func(p *corev1.Pod) error { p.Status.Message = something; return nil })
+		p, err := controller.PatchStatus(ctx, w.pods, p, func(p *corev1.Pod) error { p.Status.Message = something; return nil })
 		return wrotePod(p, err)
 	case 2:
 		p.Status.Reason = something
@@ -735,11 +735,11 @@ func TestARemovedObjectIsNotReconciledAgain(t *testing.T) {
 			return err
 		},
 		"Patch": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
-			_, _, err := controller.Patch(ctx, c, m, without)
+			_, err := controller.Patch(ctx, c, m, without)
 			return err
 		},
 		"PatchLocked": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {
-			_, _, err := controller.PatchLocked(ctx, c, m, without)
+			_, err := controller.PatchLocked(ctx, c, m, without)
 			return err
 		},
 		"CreateOrUpdate": func(ctx context.Context, c *maps, m *corev1.ConfigMap) error {

@@ -30,30 +30,38 @@ import (
 //
 // Where the cache has parts of objects, or what a transform made of them, what it has can
 // be changed, but for lists that it has in part.
-func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
-	return did[T](c.plain().patchBy(ctx, o, onObjects(change), false))
+	return as[T](c.plain().patchBy(ctx, o, onObjects(change), false))
 }
 
 // PatchLocked is Patch with the resource version of o: it fails with a conflict
 // (apierrors.IsConflict) where o is not the latest. A reconcile returns that error and is
 // called again when the cache has another version. Outside of one, rest.Resource.Change tries
 // again by itself.
-func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
-	return did[T](c.plain().patchBy(ctx, o, onObjects(change), true))
+	return as[T](c.plain().patchBy(ctx, o, onObjects(change), true))
 }
 
-func (c *client) patchBy(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
+func (c *client) patchBy(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, error) {
 	if err := c.given("patch", o); err != nil {
-		return o, Unchanged, err
+		return o, err
 	}
 	body, err := c.difference(o, change, locked)
 	if err != nil || body == nil {
-		return o, Unchanged, err
+		return o, err
 	}
 	patched, err := c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), nil)(c.resource.Patch(ctx, object.KeyOf(o), types.MergePatchType, body, metav1.PatchOptions{}))
-	return outcome(o, patched, DidUpdate, err)
+	return written(o, patched, err)
+}
+
+// written returns what a write has made of an object, the object itself if it failed.
+func written(before, after object.Object, err error) (object.Object, error) {
+	if err != nil {
+		return before, err
+	}
+	return after, nil
 }
 
 // difference is what Patch sends; nil for nothing.
@@ -104,35 +112,35 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 //
 // Where the cache has parts of the status, or what a transform made of it, that is
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
-func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
-	return did[T](c.plain().patchStatus(ctx, o, onObjects(change), false))
+	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), false))
 }
 
 // PatchStatusLocked is PatchStatus with the resource version of o, as PatchLocked is Patch with
 // it: it fails with a conflict (apierrors.IsConflict) if o is not the latest. Use it where replicas
 // share the work, and a status must not land over that of a later owner: a replica that was
 // suspended in the middle of a write sends it when it wakes.
-func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
-	return did[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
+	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
 }
 
-func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, Outcome, error) {
+func (c *client) patchStatus(ctx context.Context, o object.Object, change func(object.Object) error, locked bool) (object.Object, error) {
 	if err := c.given("patch the status of", o); err != nil {
-		return o, Unchanged, err
+		return o, err
 	}
 	if c.informer != nil && (c.informer.Source().Altered || !c.informer.Source().Kept.KeepsAll("status")) {
 		if err := c.whole("patch the status of", o); err != nil {
-			return o, Unchanged, err
+			return o, err
 		}
 	}
 	patch, err := statusPatch(o, change, locked)
 	if err != nil || patch == nil {
-		return o, Unchanged, err
+		return o, err
 	}
 	patched, err := c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), nil)(c.resource.Subresource("status").Patch(ctx, object.KeyOf(o), types.MergePatchType, patch, metav1.PatchOptions{}))
-	return outcome(o, patched, DidUpdate, err)
+	return written(o, patched, err)
 }
 
 // statusPatch is what PatchStatus sends; nil for nothing.

@@ -2,10 +2,12 @@ package controller_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -34,29 +36,26 @@ func TestPatchSendsWhatIsDifferent(t *testing.T) {
 		controllertest.Put(e, newer)
 		write := func(m *corev1.ConfigMap) error { m.Data["a"] = "2"; delete(m.Labels, "a"); return nil }
 
-		_, did, err := controller.PatchLocked(ctx, maps, stale, write)
+		_, err := controller.PatchLocked(ctx, maps, stale, write)
 		require.True(e, apierrors.IsConflict(err), "%v", err)
-		require.Equal(e, controller.Unchanged, did)
 
-		m, did, err := controller.Patch(ctx, maps, stale, write)
+		m, err := controller.Patch(ctx, maps, stale, write)
 		require.NoError(e, err)
-		require.Equal(e, controller.DidUpdate, did)
 		require.Equal(e, map[string]string{"a": "2", "b": "theirs"}, m.Data)
 		require.Empty(e, m.Labels)
 		require.Equal(e, "1", stale.Data["a"], "what was given is not changed")
 
 		before := e.Server.RV()
-		same, did, err := controller.PatchLocked(ctx, maps, m, write)
+		same, err := controller.PatchLocked(ctx, maps, m, write)
 		require.NoError(e, err)
-		require.Equal(e, controller.Unchanged, did)
 		require.Same(e, m, same)
 		require.Equal(e, before, e.Server.RV())
 
-		_, _, err = controller.PatchLocked(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data["a"] = "3"; return nil })
+		_, err = controller.PatchLocked(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data["a"] = "3"; return nil })
 		require.NoError(e, err, "the latest may be patched")
-		_, _, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Name = "other"; return nil })
+		_, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Name = "other"; return nil })
 		require.ErrorContains(e, err, "change made shop/other of its key")
-		_, _, err = controller.Patch(ctx, maps, nil, write)
+		_, err = controller.Patch(ctx, maps, nil, write)
 		require.ErrorContains(e, err, "patch configmaps: the object is nil")
 	})
 }
@@ -68,8 +67,8 @@ func TestAPatchIsSeenByTheNextReconcile(t *testing.T) {
 		var seen []string
 		c, err := controller.New("patcher", controller.Objects(maps, func(ctx context.Context, m *corev1.ConfigMap) (controller.Result, error) {
 			seen = append(seen, m.Data["a"])
-			_, did, err := controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data = map[string]string{"a": "mine"}; return nil })
-			return controller.Result{Requeue: did != controller.Unchanged}, err
+			patched, err := controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data = map[string]string{"a": "mine"}; return nil })
+			return controller.Result{Requeue: patched != m}, err
 		}), controller.Options{})
 		require.NoError(e, err)
 		c.Watch(controller.For(maps.Informer()))
@@ -95,7 +94,7 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 		})
 		n, ok := nodes.Get(object.Key{Name: "n"})
 		require.True(e, ok)
-		patched, _, err := controller.PatchLocked(ctx, nodes, n, func(n *corev1.Node) error {
+		patched, err := controller.PatchLocked(ctx, nodes, n, func(n *corev1.Node) error {
 			n.Labels = map[string]string{"a": "b"}
 			n.Finalizers = append(n.Finalizers, "example.com/b")
 			return nil
@@ -106,7 +105,7 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 		require.Equal(e, "10.0.0.0/8", whole.Spec.PodCIDR)
 		require.Equal(e, "v", whole.Spec.Taints[0].Value)
 
-		_, _, err = controller.Patch(ctx, nodes, patched, func(n *corev1.Node) error {
+		_, err = controller.Patch(ctx, nodes, patched, func(n *corev1.Node) error {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "other"})
 			return nil
 		})
@@ -130,7 +129,7 @@ func TestAPatchOfWhatSeveralControllersAddToIsLocked(t *testing.T) {
 				e.Start()
 				p := controllertest.Put(e, pod("a")) // what both have read
 				patch := func(name string) error {
-					_, _, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { add(p, name); return nil })
+					_, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { add(p, name); return nil })
 					return err
 				}
 				require.NoError(e, patch("one"))
@@ -152,9 +151,8 @@ func TestAPatchThatTakesOffTheLastLabel(t *testing.T) {
 		e.Start()
 		p := controllertest.Put(e, pod("a", labelled("ours", "1")))
 		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"ours": "1", "theirs": "2"} })) // meanwhile
-		_, did, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Labels, "ours"); return nil })
+		_, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Labels, "ours"); return nil })
 		require.NoError(e, err)
-		require.Equal(e, controller.DidUpdate, did)
 		require.Equal(e, map[string]string{"theirs": "2"}, controllertest.Get[*corev1.Pod](e, podA).Labels)
 	})
 }
@@ -174,14 +172,54 @@ func TestAPatchOfATransformedObject(t *testing.T) {
 		e.Start()
 		p, ok := pods.Get(podA)
 		require.True(e, ok)
-		_, _, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Annotations, "ours.example.com/a"); return nil })
+		_, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Annotations, "ours.example.com/a"); return nil })
 		require.NoError(e, err)
 		require.Equal(e, map[string]string{"theirs.example.com/a": "2"}, controllertest.Get[*corev1.Pod](e, podA).Annotations)
 
 		e.Settle(0)
 		p, _ = pods.Get(podA)
-		_, _, err = controller.PatchLocked(e.Context(), pods, p, func(p *corev1.Pod) error { controller.RemoveFinalizer(p, "ours.example.com/f"); return nil })
+		_, err = controller.PatchLocked(e.Context(), pods, p, func(p *corev1.Pod) error { controller.RemoveFinalizer(p, "ours.example.com/f"); return nil })
 		require.ErrorContains(e, err, "the cache may have metadata.finalizers in part")
 		require.Len(e, controllertest.Get[*corev1.Pod](e, podA).Finalizers, 2)
+	})
+}
+
+// A generated ApplyConfiguration, whose fields are pointers, is sent as it encodes itself, and its write
+// is noted as any other.
+func TestAnApplyConfigurationIsSentAsAPatch(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		type metadata struct {
+			Name      *string `json:"name,omitempty"`
+			Namespace *string `json:"namespace,omitempty"`
+		}
+		config := struct {
+			APIVersion *string           `json:"apiVersion,omitempty"`
+			Kind       *string           `json:"kind,omitempty"`
+			Metadata   *metadata         `json:"metadata,omitempty"`
+			Data       map[string]string `json:"data,omitempty"`
+			Immutable  *bool             `json:"immutable,omitempty"`
+		}{new("v1"), new("ConfigMap"), &metadata{new("m"), new("shop")}, map[string]string{"a": "1"}, nil}
+		body, err := json.Marshal(config)
+		require.NoError(t, err)
+		key := object.Key{Namespace: "shop", Name: "m"}
+		var seen []bool
+		c, err := controller.New("c", controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+			_, has := maps.Get(key)
+			seen = append(seen, has)
+			_, err := maps.PatchWith(ctx, key, types.ApplyYAMLPatchType, body, metav1.PatchOptions{FieldManager: "me", Force: new(true)})
+			return controller.Result{Requeue: len(seen) < 2}, err
+		}), controller.Options{})
+		require.NoError(t, err)
+		c.Watch(controller.For(controller.ClientFor[*corev1.Pod](e.Factory)))
+		c.Watch(controller.Awaited(maps))
+		controllertest.Put(e, pod("a"))
+		e.Server.SetLag(time.Second)
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.Equal(t, []bool{false, true}, seen)
+		m := controllertest.Get[*corev1.ConfigMap](e, key)
+		require.Equal(t, map[string]string{"a": "1"}, m.Data)
+		require.Equal(t, "me", m.ManagedFields[0].Manager)
 	})
 }

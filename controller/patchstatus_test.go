@@ -23,7 +23,7 @@ func TestALockedPatchOfTheStatus(t *testing.T) {
 		e.Start()
 		old := controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Status.Reason = "Because" }))
 		write := func(p *corev1.Pod, by string) error {
-			_, _, err := controller.PatchStatusLocked(e.Context(), pods, p, func(p *corev1.Pod) error { p.Status.Message = by; return nil })
+			_, err := controller.PatchStatusLocked(e.Context(), pods, p, func(p *corev1.Pod) error { p.Status.Message = by; return nil })
 			return err
 		}
 		require.NoError(e, write(old, "the new owner"))
@@ -58,7 +58,7 @@ func TestTheFirstPatchOfAStatusBringsItsZeroValues(t *testing.T) {
 		require.JSONEq(e, `{"status": {"availableReplicas": 2}}`, patch(func(s *appsv1.ReplicaSetStatus) { s.AvailableReplicas = 2 }), "what is zero may be another's by now")
 
 		stale := rs // nothing was set in it
-		_, _, err = controller.PatchStatus(e.Context(), sets, stale, func(rs *appsv1.ReplicaSet) error { rs.Status.ReadyReplicas = 1; return nil })
+		_, err = controller.PatchStatus(e.Context(), sets, stale, func(rs *appsv1.ReplicaSet) error { rs.Status.ReadyReplicas = 1; return nil })
 		require.True(e, apierrors.IsConflict(err), "%v", err)
 	})
 }

@@ -47,7 +47,7 @@ func TestAReconcileSeesWhatItWroteToASubresource(t *testing.T) {
 			if err != nil {
 				return controller.Result{}, err
 			}
-			_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas++; return nil })
+			_, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas++; return nil })
 			return controller.Result{Requeue: true}, err
 		}), controller.Options{})
 		require.NoError(e, err)

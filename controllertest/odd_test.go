@@ -117,7 +117,7 @@ var odd = map[string]struct {
 		Run(t, func(e *Env) {
 			namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
 			e.Start(reconciling(e, func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
-				_, _, err := controller.PatchStatus(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
+				_, err := controller.PatchStatus(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
 					ns.Status.Conditions = []corev1.NamespaceCondition{{Type: "Seen", Status: "True", LastTransitionTime: metav1.Now()}}
 					return nil
 				})

@@ -39,10 +39,10 @@ type sandboxes struct {
 
 func addController(m *manager.Manager) error {
 	s := &sandboxes{
-		sandboxes:  controller.ClientFor[*v1.Sandbox](m.Factory()),
-		namespaces: controller.ClientFor[*corev1.Namespace](m.Factory()),
-		quotas:     controller.ClientFor[*corev1.ResourceQuota](m.Factory()),
-		bindings:   controller.ClientFor[*rbacv1.RoleBinding](m.Factory()),
+		sandboxes:  manager.Client[*v1.Sandbox](m),
+		namespaces: manager.Client[*corev1.Namespace](m),
+		quotas:     manager.Client[*corev1.ResourceQuota](m),
+		bindings:   manager.Client[*rbacv1.RoleBinding](m),
 		events:     m.Events("dev.example.com/sandbox"),
 	}
 	return manager.ControllerFor[*v1.Sandbox](m).Owns(s.namespaces, s.quotas, s.bindings).Complete(s.reconcile)
@@ -69,7 +69,7 @@ func (c *sandboxes) reconcile(ctx context.Context, s *v1.Sandbox) (controller.Re
 	} else if err := c.make(ctx, s, name); err != nil {
 		return controller.Result{}, err
 	}
-	_, _, err := controller.PatchStatus(ctx, c.sandboxes, s, func(s *v1.Sandbox) error {
+	_, err := controller.PatchStatus(ctx, c.sandboxes, s, func(s *v1.Sandbox) error {
 		s.Status.Namespace, s.Status.Expires = name, metav1.NewTime(expires)
 		meta.SetStatusCondition(&s.Status.Conditions, ready)
 		return nil

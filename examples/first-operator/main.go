@@ -46,7 +46,10 @@ func run(ctx context.Context, cfg *config.Config, f flags, log *slog.Logger) err
 	if err := v1.AddToScheme(kinds); err != nil {
 		return err
 	}
-	opts := manager.Options{Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes}
+	opts := manager.Options{
+		Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes,
+		Webhooks: webhook.Options{Address: f.webhook, CertDir: f.certDir},
+	}
 	if f.elect {
 		opts.LeaderElection = &leaderelection.Options{Name: "sandbox"}
 	}
@@ -58,14 +61,7 @@ func run(ctx context.Context, cfg *config.Config, f flags, log *slog.Logger) err
 		return err
 	}
 	if f.certDir != "" {
-		opts := m.WebhookOptions()
-		opts.Address, opts.CertDir = f.webhook, f.certDir
-		hooks, err := webhook.New(opts)
-		if err != nil {
-			return err
-		}
-		hooks.Handle(validatePath, webhook.Validate(validate, v1.GroupVersion.WithKind("Sandbox")))
-		if err := m.Add(hooks); err != nil {
+		if err := manager.WebhookFor[*v1.Sandbox](m).Validate(validate).Complete(); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func TestOnARealServer(t *testing.T) {
 	require.NoError(t, err)
 	cfg := load(t, srv.Kubeconfig)
 	cfg.Namespace, cfg.Impersonate.UserName = "sandbox-operator", "system:serviceaccount:sandbox-operator:sandbox"
-	f := flags{elect: true, webhook: fmt.Sprintf("%s:%d", hook.Host, hook.Port), certDir: hook.CertDir}
+	f := flags{elect: true, webhook: hook.Address(), certDir: hook.CertDir}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- run(ctx, cfg, f, slog.New(slog.NewTextHandler(t.Output(), nil))) }()

@@ -8,8 +8,6 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-const validatePath = "/validate-sandbox"
-
 // validate lets people make sandboxes for themselves alone: a sandbox gives rights to its
 // owner, in a namespace with a name that somebody else has chosen.
 func validate(_ context.Context, r *webhook.Request[*v1.Sandbox]) error {

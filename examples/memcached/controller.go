@@ -114,7 +114,7 @@ func (r *reconciler) report(ctx context.Context, memcached *v1.Memcached, deploy
 	if serving < wanted {
 		available.Status, available.Reason = metav1.ConditionFalse, "NodesMissing"
 	}
-	_, _, err := controller.PatchStatus(ctx, r.memcacheds, memcached, func(changed *v1.Memcached) error {
+	_, err := controller.PatchStatus(ctx, r.memcacheds, memcached, func(changed *v1.Memcached) error {
 		changed.Status.Nodes = r.nodesOf(memcached)
 		meta.SetStatusCondition(&changed.Status.Conditions, available)
 		return nil

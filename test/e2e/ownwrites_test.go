@@ -99,12 +99,12 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 			return err
 		}, func(w *ownWorld) bool { return w.holds("old", written) }},
 		"status": {func(ctx context.Context, w *ownWorld) error {
-			_, _, err := controller.PatchStatus(ctx, w.pods, w.pod(), func(p *corev1.Pod) error { p.Status.Message = "written"; return nil })
+			_, err := controller.PatchStatus(ctx, w.pods, w.pod(), func(p *corev1.Pod) error { p.Status.Message = "written"; return nil })
 			return err
 		}, func(w *ownWorld) bool { return w.pod().Status.Message == "written" }},
 		"last finalizer": {func(ctx context.Context, w *ownWorld) error {
 			m, _ := w.maps.Get(object.KeyOf(w.configMap("going")))
-			_, _, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.RemoveFinalizer(m, hold); return nil })
+			_, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.RemoveFinalizer(m, hold); return nil })
 			return err
 		}, func(w *ownWorld) bool { return w.lacks("going") }},
 		"delete": {func(ctx context.Context, w *ownWorld) error {

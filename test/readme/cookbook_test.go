@@ -225,7 +225,7 @@ func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], 
 	})
 
 	// send the changes to an object, which may come from the cache
-	m, did, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error {
+	m, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error {
 		m.Labels = map[string]string{"greeted": "yes"}
 		return nil
 	})
@@ -235,7 +235,7 @@ func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], 
 
 func conditioning(ctx context.Context, budgets *controller.Client[*policyv1.PodDisruptionBudget], b *policyv1.PodDisruptionBudget, key object.Key) (err error) {
 	// set a condition; one that did not change keeps its transition time, so nothing is sent
-	_, _, err = controller.PatchStatus(ctx, budgets, b, func(b *policyv1.PodDisruptionBudget) error {
+	_, err = controller.PatchStatus(ctx, budgets, b, func(b *policyv1.PodDisruptionBudget) error {
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed", ObservedGeneration: b.Generation,
 		})
@@ -253,7 +253,7 @@ func subresources(ctx context.Context, deployments *controller.Client[*appsv1.De
 	// scale anything that has the subresource; the next reconcile sees the write
 	scales := controller.SubresourceFor[*autoscalingv1.Scale](deployments, "scale")
 	scale, err := scales.Read(ctx, key)
-	_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error {
+	_, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error {
 		s.Spec.Replicas = 3
 		return nil
 	})

@@ -243,7 +243,7 @@ func (c *deployments) report(ctx context.Context, d *appsv1.Deployment, r *rollo
 			}
 		}
 	}
-	_, _, err := controller.PatchStatus(ctx, c.deployments, d, func(d *appsv1.Deployment) error {
+	_, err := controller.PatchStatus(ctx, c.deployments, d, func(d *appsv1.Deployment) error {
 		d.Status = r.status(time.Now())
 		if collisions > 0 {
 			d.Status.CollisionCount = &collisions

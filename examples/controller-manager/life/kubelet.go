@@ -26,7 +26,7 @@ func Kubelet(f *factory.Factory, readyAfter time.Duration) (*controller.Controll
 			started = *p.Status.StartTime
 		}
 		left := time.Until(started.Add(readyAfter))
-		_, _, err := controller.PatchStatus(ctx, pods, p, func(p *corev1.Pod) error {
+		_, err := controller.PatchStatus(ctx, pods, p, func(p *corev1.Pod) error {
 			p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &started
 			ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
 			there := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ready.Type })

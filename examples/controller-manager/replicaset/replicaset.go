@@ -90,7 +90,7 @@ func (r *replicaSets) reconcile(ctx context.Context, rs *appsv1.ReplicaSet) (con
 	}
 	now := time.Now()
 	status, next := statusOf(rs, pods, now)
-	_, _, err = controller.PatchStatus(ctx, r.sets, rs, func(rs *appsv1.ReplicaSet) error {
+	_, err = controller.PatchStatus(ctx, r.sets, rs, func(rs *appsv1.ReplicaSet) error {
 		status.Conditions = rs.Status.Conditions
 		status.TerminatingReplicas = new(int32(terminating))
 		setFailure(&status, scaling, metav1.NewTime(now))

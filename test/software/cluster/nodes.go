@@ -144,7 +144,7 @@ func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Resu
 
 // report writes the status of a Pod.
 func (c *Cluster) report(ctx context.Context, p *corev1.Pod, phase corev1.PodPhase, ready corev1.ConditionStatus) error {
-	_, _, err := controller.PatchStatus(ctx, c.pods, p, func(p *corev1.Pod) error {
+	_, err := controller.PatchStatus(ctx, c.pods, p, func(p *corev1.Pod) error {
 		now := metav1.Now()
 		s := &p.Status
 		s.Phase = phase
