@@ -135,7 +135,7 @@ func (c *Client[T]) Kind() object.GVK { return c.served.Kind() }
 //
 // owner is not changed. It may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
-	return &Client[T]{served: c.served, of: c.plain().ownedBy(owner), informer: c.informer, resource: c.resource}
+	return &Client[T]{served: c.served, of: c.plain().ownedBy(owner), informer: c.Informer(), resource: c.Resource()}
 }
 
 func (c *client) ownedBy(owner object.Object) *client {

@@ -6,11 +6,15 @@ import (
 	"log"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -60,4 +64,75 @@ func Example() {
 	f.Wait()
 	// Output:
 	// shop yes
+}
+
+// A record outside of the cluster is removed before its namespace goes. In a reconcile, the two calls of
+// Finalize are one, at its beginning.
+func ExampleClient_Finalize() {
+	srv := apiservertest.New(apiservertest.Options{})
+	defer srv.Close()
+	namespaces := controller.NewClient(nil, rest.ResourceFor[*corev1.Namespace](connect(srv)))
+	removeRecord := func(_ context.Context, ns *corev1.Namespace) (done bool, err error) {
+		fmt.Println("remove the record of", ns.Name)
+		return true, nil
+	}
+
+	ctx := context.Background()
+	ns, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if ns, err = namespaces.Finalize(ctx, ns, "example.com/record", removeRecord); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ns.Finalizers)
+	if err := namespaces.Delete(ctx, ns); err != nil {
+		log.Fatal(err)
+	}
+	if ns, err = namespaces.Read(ctx, object.KeyOf(ns)); err != nil {
+		log.Fatal(err)
+	}
+	if _, err = namespaces.Finalize(ctx, ns, "example.com/record", removeRecord); err != nil {
+		log.Fatal(err)
+	}
+	_, err = namespaces.Read(ctx, object.KeyOf(ns))
+	fmt.Println(apierrors.IsNotFound(err))
+	// Output:
+	// [example.com/record]
+	// remove the record of shop
+	// true
+}
+
+func ExampleSetCondition() {
+	srv := apiservertest.New(apiservertest.Options{})
+	defer srv.Close()
+	budgets := controller.NewClient(nil, rest.ResourceFor[*policyv1.PodDisruptionBudget](connect(srv)))
+
+	ctx := context.Background()
+	budget, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	computed := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed"}
+	budget, err = controller.SetCondition(ctx, budgets, budget, computed)
+	if err != nil {
+		log.Fatal(err)
+	}
+	again, err := controller.SetCondition(ctx, budgets, budget, computed)
+	fmt.Println(meta.IsStatusConditionTrue(budget.Status.Conditions, "Ready"), again == budget, err)
+	// Output:
+	// true true <nil>
+}
+
+// connect returns a client of a simulated server.
+func connect(srv *apiservertest.Server) *rest.Client {
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client
 }

@@ -22,26 +22,20 @@ import (
 // before such a namespace goes.
 func newGreeter(f *factory.Factory, goodbye func(namespace string)) (*controller.Controller, error) {
 	namespaces, maps := controller.ClientFor[*corev1.Namespace](f), controller.ClientFor[*corev1.ConfigMap](f)
-	const finalizer = "example.com/goodbye"
 
 	reconcile := func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
-		if ns.DeletionTimestamp != nil {
-			if controller.RemoveFinalizer(ns, finalizer) {
-				goodbye(ns.Name)
-				_, err := namespaces.Update(ctx, ns)
-				return controller.Result{}, err
-			}
+		if ns.DeletionTimestamp == nil && ns.Labels["greet"] == "" {
 			return controller.Result{}, nil
 		}
-		if ns.Labels["greet"] == "" {
-			return controller.Result{}, nil
-		}
-		if controller.AddFinalizer(ns, finalizer) {
-			_, err := namespaces.Update(ctx, ns)
-			return controller.Result{}, err // the update leads here again
+		ns, err := namespaces.Finalize(ctx, ns, "example.com/goodbye", func(_ context.Context, ns *corev1.Namespace) (done bool, err error) {
+			goodbye(ns.Name)
+			return true, nil
+		})
+		if err != nil || ns.DeletionTimestamp != nil {
+			return controller.Result{}, err
 		}
 		greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
-		_, _, err := controller.CreateOrUpdate(ctx, maps, greeting, func(m *corev1.ConfigMap) error {
+		_, _, err = controller.CreateOrUpdate(ctx, maps, greeting, func(m *corev1.ConfigMap) error {
 			m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
 			return controller.SetControllerReference(ns, m, f.Client().Scheme())
 		})
@@ -52,8 +46,8 @@ func newGreeter(f *factory.Factory, goodbye func(namespace string)) (*controller
 	if err != nil {
 		return nil, err
 	}
-	c.Watch(controller.For(namespaces.Informer()))
-	c.Watch(controller.Owns(maps.Informer(), namespaces))
+	c.Watch(controller.For(namespaces))
+	c.Watch(controller.Owns(maps, namespaces))
 	return c, nil
 }
 

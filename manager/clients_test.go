@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,4 +141,46 @@ func TestAShardedControllerWithAWholeInformer(t *testing.T) {
 		settle(time.Second)
 		require.ErrorContains(r, run.end(), "its informer holds everything, and that of the kind to reconcile a share")
 	})
+}
+
+// Whatever is called first makes the cache, from any goroutine.
+func TestTheFirstUseOfAClient(t *testing.T) {
+	for name, use := range map[string]func(ctx context.Context, pods *controller.Client[*corev1.Pod]){
+		"owned": func(_ context.Context, pods *controller.Client[*corev1.Pod]) {
+			require.NotNil(t, pods.OwnedBy(&corev1.Node{}).Informer())
+		},
+		"informer": func(_ context.Context, pods *controller.Client[*corev1.Pod]) { require.NotNil(t, pods.Informer()) },
+		"resource": func(_ context.Context, pods *controller.Client[*corev1.Pod]) { require.NotNil(t, pods.Resource()) },
+		"view":     func(_ context.Context, pods *controller.Client[*corev1.Pod]) { require.NotNil(t, pods.View()) },
+		"cache":    func(_ context.Context, pods *controller.Client[*corev1.Pod]) { require.Zero(t, pods.Cache().Len()) },
+		"subresource": func(_ context.Context, pods *controller.Client[*corev1.Pod]) {
+			require.NotNil(t, controller.SubresourceFor[*corev1.Pod](pods, "status").Resource())
+		},
+		"source": func(_ context.Context, pods *controller.Client[*corev1.Pod]) {
+			require.NoError(t, controller.For(pods).Err())
+		},
+		"where": func(_ context.Context, pods *controller.Client[*corev1.Pod]) {
+			require.NoError(t, controller.Owned(controller.Where(pods), pods).Err())
+		},
+		"read": func(ctx context.Context, pods *controller.Client[*corev1.Pod]) {
+			_, err := pods.Read(ctx, object.Key{Namespace: "shop", Name: "none"})
+			require.Error(t, err)
+		},
+		"create": func(ctx context.Context, pods *controller.Client[*corev1.Pod]) {
+			_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", GenerateName: "p"}})
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				m := e.Manager(manager.Options{})
+				var uses sync.WaitGroup
+				for range 4 {
+					uses.Go(func() { use(e.Context(), manager.Client[*corev1.Pod](m)) })
+				}
+				uses.Wait()
+				require.Len(t, m.Status(), 1)
+			})
+		})
+	}
 }
