@@ -46,7 +46,7 @@ func mustHave(m *Manager) {
 	}
 }
 
-// begin makes a builder. It is called by what the user calls.
+// begin makes a builder. The functions that users call call it, since it takes the place of their caller.
 func begin[T object.Object](m *Manager, client *controller.Client[T], predicates []controller.Predicate[T]) *Builder[T] {
 	b := newBuilder(m, client, reflect.TypeFor[T](), failure.Place(2))
 	b.add(failure.Place(2), nil, func() controller.Source { return controller.For(client, predicates...) })

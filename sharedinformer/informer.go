@@ -110,10 +110,13 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 // a snapshot it is empty at first.
 func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
+// Index finds cached objects by the values that a function draws from them; see [AddIndex].
+type Index[T object.Object, V comparable] = indexer.Index[T, V]
+
 // AddIndex adds a typed index to the informer's cache; the informer may be running.
 // The function must depend on nothing but the object, and return soon. The name
 // appears in messages; two indexes may have the same. Index.Remove takes it away.
-func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
+func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *Index[T, V] {
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
 	}
