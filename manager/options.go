@@ -43,8 +43,8 @@ type Options struct {
 	// cluster.
 	LeaderElectionConfig *config.Config
 
-	// Sharding, if not nil, lets the processes of a group share the work, by Leases: Shard
-	// gives each of them its part of a kind. Controllers of what is shared run in every
+	// Sharding, if not nil, lets the processes of a group share the work, by Leases: Sharded of a
+	// builder, or Shard, gives each of them its part of a kind. It is experimental. Controllers of what is shared run in every
 	// process, whether it leads or not. An empty Namespace means that of the configuration.
 	Sharding *membership.Options
 

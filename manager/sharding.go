@@ -15,7 +15,8 @@ import (
 // Shard is what a key puts into this process's share of the work; without Options.Sharding,
 // everything. It is for the scope of each informer whose kind is shared (factory.Scope.Shard):
 // that of what is reconciled, by shard.ByUID, and those of what belongs to it, by
-// shard.ByOwner. What every process needs, such as configuration, is left whole.
+// shard.ByOwner. What every process needs, such as configuration, is left whole. Builder.Sharded
+// does that for a controller and its owned objects. Sharding is experimental.
 func (m *Manager) Shard(key shard.Key) shard.Scope {
 	if m.group == nil {
 		return shard.Scope{}
