@@ -57,24 +57,34 @@ func changeConditions(o object.Object, change func(*[]metav1.Condition)) error {
 	}
 	field := reflect.Indirect(reflect.ValueOf(o))
 	for _, name := range []string{"Status", "Conditions"} {
-		if field.Kind() == reflect.Pointer {
-			if field.IsNil() {
-				field.Set(reflect.New(field.Type().Elem()))
-			}
-			field = field.Elem()
-		}
-		if field.Kind() == reflect.Struct {
-			field = field.FieldByName(name)
-		} else {
-			field = reflect.Value{}
-		}
+		field = fieldOf(field, name)
 	}
 	wanted := reflect.TypeFor[[]metav1.Condition]()
-	if !field.IsValid() || field.Kind() != reflect.Slice || !field.Type().ConvertibleTo(wanted) {
+	if field.Kind() != reflect.Slice || !field.CanSet() || !field.Type().ConvertibleTo(wanted) {
 		return fmt.Errorf("%T has no Status.Conditions of type %v: use PatchStatus", o, wanted)
 	}
 	change(field.Addr().Convert(reflect.PointerTo(wanted)).Interface().(*[]metav1.Condition))
 	return nil
+}
+
+// fieldOf returns a field of a struct, or of the struct that a pointer leads to, which is made if the
+// pointer is nil. It returns the zero Value if there is no such field.
+func fieldOf(v reflect.Value, name string) reflect.Value {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() && v.CanSet() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	field, _ := v.Type().FieldByName(name)
+	found, err := v.FieldByIndexErr(field.Index) // which fails for a field of an embedded nil pointer
+	if err != nil || len(field.Index) == 0 {
+		return reflect.Value{}
+	}
+	return found
 }
 
 // changeUntypedConditions is changeConditions for an object without a Go type.

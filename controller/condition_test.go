@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,4 +122,53 @@ func TestAFunctionThatChangesTheWrongObject(t *testing.T) {
 		require.ErrorContains(t, err, "the function has changed the *v1.Pod shop/a "+want)
 		require.Zero(t, e.Server.Stats().Requests("patch", "pods"))
 	})
+}
+
+type (
+	conditionList []metav1.Condition
+	status        struct{ Conditions []metav1.Condition }
+	embedded      struct{ Status status }
+
+	withPointer struct {
+		corev1.ConfigMap
+		Status *status
+	}
+	withNamedList struct {
+		corev1.ConfigMap
+		Status struct{ Conditions conditionList }
+	}
+	withEmbedded struct {
+		corev1.ConfigMap
+		*embedded
+	}
+	withText struct {
+		corev1.ConfigMap
+		Status string
+	}
+	withOthers struct {
+		corev1.ConfigMap
+		Status struct{ Conditions []string }
+	}
+)
+
+// Conditions are found in statuses of many forms, and in no other object does the search panic.
+func TestWhereConditionsAre(t *testing.T) {
+	change := func(all *[]metav1.Condition) {
+		meta.SetStatusCondition(all, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
+	}
+	pointer, named := &withPointer{}, &withNamedList{}
+	require.NoError(t, controller.ChangeConditions(pointer, change))
+	require.Len(t, pointer.Status.Conditions, 1)
+	require.NoError(t, controller.ChangeConditions(named, change))
+	require.Len(t, named.Status.Conditions, 1)
+	for _, o := range []object.Object{&withEmbedded{}, &withText{}, &withOthers{}, &corev1.Secret{}, (*corev1.Secret)(nil)} {
+		require.ErrorContains(t, controller.ChangeConditions(o, change), "has no Status.Conditions of type []v1.Condition: use PatchStatus")
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": "many"}}}
+	require.Error(t, controller.ChangeConditions(u, change))
+	u = &unstructured.Unstructured{Object: map[string]any{"status": "fine"}}
+	require.Error(t, controller.ChangeConditions(u, change))
+	u = &unstructured.Unstructured{Object: map[string]any{}}
+	require.NoError(t, controller.ChangeConditions(u, change))
+	require.True(t, strings.HasPrefix(fmt.Sprint(u.Object["status"]), "map[conditions:[map["))
 }
