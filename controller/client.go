@@ -34,7 +34,7 @@ import (
 // too, and whose changes it need not hear of, makes a source of them all the same, so
 // that their caches are synced before the first reconcile:
 //
-//	c.Watch(secrets.Awaited())
+//	c.Watch(controller.Awaited(secrets))
 //
 // A kind may bypass the cache (factory.Options.DisableFor). Its client has no
 // informer: Read, Objects and CreateOrUpdate ask the server, and nothing is waited
@@ -221,12 +221,6 @@ func (c *client) view() sharedinformer.View {
 
 // declaredType returns the type of the objects, as the program writes it.
 func (c *Client[T]) declaredType() string { return c.plain().declared }
-
-// Owned is the source [Owns] of c.
-func (c *Client[T]) Owned(owner Kind) Source { return Owned(c, owner) }
-
-// Awaited is the source [Awaited] of c.
-func (c *Client[T]) Awaited() Source { return Awaited(c) }
 
 // Mapping returns where the kind is served.
 func (c *Client[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {

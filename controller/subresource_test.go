@@ -52,7 +52,7 @@ func TestAReconcileSeesWhatItWroteToASubresource(t *testing.T) {
 		}), controller.Options{})
 		require.NoError(e, err)
 		c.Watch(controller.For(deployments.Informer()))
-		c.Watch(pods.Awaited())
+		c.Watch(controller.Awaited(pods))
 		e.Server.SetLag(2 * time.Second)
 		e.Start(c)
 		e.Settle(time.Minute)

@@ -177,7 +177,7 @@ func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod, tolerati
 }
 
 func controlling(m *manager.Manager) error {
-	maps := controller.ClientFor[*corev1.ConfigMap](m.Factory()) // m is a *manager.Manager
+	maps := manager.Client[*corev1.ConfigMap](m) // m is a *manager.Manager
 	err := manager.ControllerFor(m, controller.LabelsChanged[*corev1.Namespace]()).Owns(maps).
 		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
 			greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
@@ -194,22 +194,22 @@ func building(ctx context.Context, m *manager.Manager, f *factory.Factory, maps 
 	greet func(context.Context, *corev1.Namespace) (controller.Result, error)) error {
 	// every method of the builder
 	events := m.Events("example.com/greeter") // their recorder; the manager runs it
-	secrets := controller.ClientFor[*corev1.Secret](m.Factory())
+	secrets := manager.Client[*corev1.Secret](m)
 	err := manager.ControllerFor[*corev1.Namespace](m).
 		Named("greeter").
 		With(controller.Options{Concurrency: 4}). // other options come from the manager
 		In(manager.Others).                       // on every replica
 		Owns(maps).
 		Reads(secrets). // waits for their cache
-		Watches(controller.MapFunc(nodes.Informer(), everyNamespace)).
+		Watches(controller.MapFunc(nodes, everyNamespace)).
 		Complete(greet)
 
 	// without a manager
 	namespaces := controller.ClientFor[*corev1.Namespace](f)
 	c, err := controller.New("greeter", controller.Objects(namespaces, greet), controller.Options{Logger: slog.Default()})
-	c.Watch(controller.For(namespaces.Informer(), controller.LabelsChanged[*corev1.Namespace]()))
-	c.Watch(maps.Owned(namespaces))
-	c.Watch(secrets.Awaited())
+	c.Watch(controller.For(namespaces, controller.LabelsChanged[*corev1.Namespace]()))
+	c.Watch(controller.Owns(maps, namespaces))
+	c.Watch(controller.Awaited(secrets))
 	f.Start(ctx)
 	err = c.Run(ctx) // c.Ready() says which source it waits for, and why
 	_ = events
@@ -330,7 +330,7 @@ func clusters(cfg, other *config.Config) error {
 func caching(ctx context.Context, cfg *config.Config, key object.Key, secrets object.GVK) error {
 	// kinds that are not cached: their clients start no informer, and Read asks the server
 	m, err := manager.New(cfg, manager.Options{Factory: factory.Options{DisableFor: []object.GVK{secrets}}})
-	client := controller.ClientFor[*corev1.Secret](m.Factory())
+	client := manager.Client[*corev1.Secret](m)
 	secret, err := client.Read(ctx, key)
 
 	// how often every object is reconciled without a change; the default is ten hours
@@ -355,33 +355,35 @@ func measuring(m *manager.Manager, cfg *config.Config, c prometheus.Collector, n
 }
 
 func admitting(m *manager.Manager) error {
-	// a server of webhooks, in the metrics and in /readyz
-	opts := m.WebhookOptions()
-	opts.CertDir = "/certs"
-	hooks, err := webhook.New(opts)
-	hooks.Handle("/validate", webhook.Validate(func(ctx context.Context, r *webhook.Request[*corev1.Pod]) error {
-		if r.Object.Labels["owner"] == "" {
-			return errors.New("every pod needs a label owner")
-		}
-		return nil
-	}))
-	err = m.Add(hooks)
+	// the webhooks of a kind, at kubebuilder's paths; the certificate is in manager.Options.Webhooks.CertDir
+	err := manager.WebhookFor[*corev1.Pod](m).
+		Validate(func(ctx context.Context, r *webhook.Request[*corev1.Pod]) error {
+			if r.Object != nil && r.Object.Labels["owner"] == "" { // Object is nil for a deletion
+				return errors.New("every pod needs a label owner")
+			}
+			return nil
+		}).
+		Complete()
 
-	// name the kind of your own type, or several kinds: a webhook refuses reviews of all others
-	hooks.Handle("/validate-gadget", webhook.Validate(validate, schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Gadget"}))
-	hooks.Handle("/annotate", webhook.Mutate(func(ctx context.Context, r *webhook.Request[*metav1.PartialObjectMetadata]) error {
-		metav1.SetMetaDataAnnotation(&r.Object.ObjectMeta, "example.com/written-by", r.UserInfo.Username)
-		return nil
-	}, corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+	// of several kinds, by their metadata; reviews of other kinds are refused
+	err = manager.WebhookFor[*metav1.PartialObjectMetadata](m,
+		corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap")).
+		Default(func(ctx context.Context, r *webhook.Request[*metav1.PartialObjectMetadata]) error {
+			metav1.SetMetaDataAnnotation(&r.Object.ObjectMeta, "example.com/written-by", r.UserInfo.Username)
+			return nil
+		}).
+		Complete()
 
-	// without certificate files, on one machine: put SelfSigned into the caBundle
-	hooks, err = webhook.New(webhook.Options{TLS: &serving.TLS{}})
-	bundle := hooks.SelfSigned()
-
-	// versions of a custom resource
+	// versions of a custom resource, on the same server
+	hooks, err := m.WebhookServer()
 	c := webhook.NewConversion[*v2Gadget](schema.GroupVersion{Group: "example.com", Version: "v2"}, "Gadget")
 	webhook.Spoke(c, schema.GroupVersion{Group: "example.com", Version: "v1"}, up, down)
 	hooks.Handle("/convert", c)
+
+	// without a manager; without certificate files, on one machine, put SelfSigned into the caBundle
+	hooks, err = webhook.New(webhook.Options{TLS: &serving.TLS{}})
+	hooks.Handle("/validate-gadget", webhook.Validate(validate, schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Gadget"}))
+	bundle := hooks.SelfSigned()
 	_ = bundle
 	return err
 }

@@ -45,8 +45,8 @@ func labelling(pods *sharedinformer.Informer[*corev1.Pod], selector labels.Selec
 
 func referring(m *manager.Manager) error {
 	// reconcile an Ingress when a Secret that it names changes
-	ingresses := controller.ClientFor[*networkingv1.Ingress](m.Factory())
-	secrets := controller.ClientFor[*corev1.Secret](m.Factory())
+	ingresses := manager.Client[*networkingv1.Ingress](m)
+	secrets := manager.Client[*corev1.Secret](m)
 	bySecret := sharedinformer.AddIndex(ingresses.Informer(), "secret", func(i *networkingv1.Ingress) (keys []object.Key) {
 		for _, tls := range i.Spec.TLS {
 			keys = append(keys, object.Key{Namespace: i.Namespace, Name: tls.SecretName})
@@ -74,7 +74,7 @@ func referring(m *manager.Manager) error {
 func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.Context, name string) error) error {
 	// keep a deleted object until its bucket outside of the cluster is deleted too
 	const finalizer = "example.com/bucket"
-	claims := controller.ClientFor[*corev1.PersistentVolumeClaim](m.Factory())
+	claims := manager.Client[*corev1.PersistentVolumeClaim](m)
 	err := manager.ControllerFor[*corev1.PersistentVolumeClaim](m).
 		Complete(func(ctx context.Context, c *corev1.PersistentVolumeClaim) (done controller.Result, err error) {
 			switch {
@@ -106,7 +106,7 @@ func mirror(near, far *config.Config) error {
 	if err := m.Add(other); err != nil {
 		return err
 	}
-	here := controller.ClientFor[*corev1.ConfigMap](m.Factory())
+	here := manager.Client[*corev1.ConfigMap](m)
 	there := controller.ClientFor[*corev1.ConfigMap](other.Factory())
 	reconcile := func(ctx context.Context, req controller.Request) (controller.Result, error) {
 		from, exists := here.Get(req.Key)
@@ -159,7 +159,7 @@ func (g *Greeter) reconcile(ctx context.Context, ns *corev1.Namespace) (controll
 }
 
 func addGreeter(m *manager.Manager) error {
-	g := &Greeter{controller.ClientFor[*corev1.ConfigMap](m.Factory())}
+	g := &Greeter{manager.Client[*corev1.ConfigMap](m)}
 	return manager.ControllerFor(m, controller.LabelsChanged[*corev1.Namespace]()).
 		Owns(g.maps).
 		Complete(g.reconcile)
