@@ -136,3 +136,27 @@ func connect(srv *apiservertest.Server) *rest.Client {
 	}
 	return client
 }
+
+// The function changes a copy of the object, as the cache or the server has it, or the object that is to
+// be created. Nothing is sent if it changes nothing.
+func ExampleCreateOrUpdate() {
+	srv := apiservertest.New(apiservertest.Options{})
+	defer srv.Close()
+	maps := controller.NewClient(nil, rest.ResourceFor[*corev1.ConfigMap](connect(srv)))
+	ctx := context.Background()
+	for _, text := range []string{"hello", "hello", "goodbye"} {
+		greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "greeting"}}
+		greeting, did, err := controller.CreateOrUpdate(ctx, maps, greeting, func(m *corev1.ConfigMap) error {
+			m.Data = map[string]string{"text": text}
+			return nil
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(did, greeting.Data["text"])
+	}
+	// Output:
+	// created hello
+	// unchanged hello
+	// updated goodbye
+}

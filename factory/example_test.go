@@ -59,3 +59,32 @@ func Example() {
 	// 2 pods
 	// pods in namespace shop with labels app=web 1 false
 }
+
+// All callers of one type get the same informer, so each object is in memory once.
+func ExampleInformer() {
+	srv := apiservertest.New(apiservertest.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	f := factory.New(client, factory.Options{})
+	pods := factory.Informer[*corev1.Pod](f)
+	fmt.Println(pods == factory.Informer[*corev1.Pod](f))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	f.Start(ctx) // also runs informers that are requested later
+	if err := f.WaitForSync(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(pods.Cache().Len(), "pods")
+	cancel()
+	f.Wait()
+	// Output:
+	// true
+	// 0 pods
+}
