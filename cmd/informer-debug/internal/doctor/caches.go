@@ -23,6 +23,7 @@ import (
 const (
 	comparePatience = 10 * time.Second // with the server, and with caches that are behind
 	comparedAtOnce  = 4
+	comparedObjects = 20_000 // of one cache: lists of more are a load on the server that needs asking for
 )
 
 // compare compares the caches of a process with the cluster of the kubeconfig. That there is none, or
@@ -45,16 +46,18 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 	turns := make(chan struct{}, comparedAtOnce)
 	var running sync.WaitGroup
 	for n := range x.status.Informers {
-		if i := &x.status.Informers[n]; i.Synced && i.Reflector.Attempts == 0 && i.Cluster == "" {
-			running.Go(func() {
-				turns <- struct{}{}
-				defer func() { <-turns }()
-				results[n], failures[n] = compare.Informer(ctx, v, at, i, nil)
-				if failures[n] == nil && i.Objects == 0 {
-					selectors[n], failures[n] = leavesAllOut(ctx, v, at, i)
-				}
-			})
+		i := &x.status.Informers[n]
+		if !x.worthComparing(i) {
+			continue
 		}
+		running.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			results[n], failures[n] = compare.Informer(ctx, v, at, i, nil)
+			if failures[n] == nil && i.Objects == 0 {
+				selectors[n], failures[n] = leavesAllOut(ctx, v, at, i)
+			}
+		})
 	}
 	running.Wait()
 	said := map[string]bool{}
@@ -76,6 +79,19 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 			x.add(levelOK, about, "", "not compared with the server: %s", doubt)
 		}
 	}
+}
+
+// worthComparing reports whether the cache of i should be what the server has, and is small enough to
+// be listed without being asked to.
+func (x *examination) worthComparing(i *debug.Informer) bool {
+	if !i.Synced || i.Reflector.Attempts > 0 || i.Cluster != "" {
+		return false
+	}
+	if i.Objects > comparedObjects {
+		x.add(levelOK, i.Reflector.Resource, x.command("check")+" compares it", "not compared with the server: it holds %d objects, more than %d", i.Objects, comparedObjects)
+		return false
+	}
+	return true
 }
 
 // differs tells of objects that a cache has otherwise than the server.

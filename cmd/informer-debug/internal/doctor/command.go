@@ -43,16 +43,16 @@ also if there is a warning. A note says nothing wrong, and may explain that noth
 
 Of a cluster, with TYPEs: whether these credentials may list and watch them, with a Role that
 would allow it; how long an answer takes; streaming lists; bookmarks, if --for is long
-enough for one; protobuf and CBOR; the clock; when certificates and the token expire. Streaming lists are tried out: the metadata of all objects
-is read once, for ten seconds at most.
+enough for one; protobuf and CBOR; the clock; when certificates and the token expire. Streaming
+lists are tried out: the metadata of all objects is read once, for ten seconds at most.
 
 Of a process, with --attach: informers that are not synced, that no changes reach, that list
 all objects again and again, or that are there twice; handlers that lag or panic; indexes
 with one huge bucket; controllers that do not run; queues that grow within --for; keys that
 are reconciled over and over, hang, starve, or keep failing; a lease that was lost. Calls that
-hang are shown with the key and the function that they are in. Then the caches are compared with
-the cluster of your kubeconfig, if there is one: the metadata of all objects is read once, for ten
-seconds at most.
+hang are shown with the key and the function that they are in. Then caches of up to 20,000 objects
+are compared with the cluster of your kubeconfig, if there is one: the metadata of their objects is
+read once, for ten seconds at most.
 
 The worst comes first.
 
