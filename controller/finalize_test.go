@@ -80,9 +80,9 @@ func TestFinalizeKeepsOthersFinalizers(t *testing.T) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		e.Start()
 		done := func(context.Context, *corev1.Pod) (bool, error) { return true, nil }
-		stale := controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{finalizer} }))
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{finalizer} }))
 		controllertest.Delete[*corev1.Pod](e, podA)
-		stale = controllertest.Get[*corev1.Pod](e, podA)
+		stale := controllertest.Get[*corev1.Pod](e, podA)
 		fresh := stale.DeepCopy()
 		fresh.Labels = map[string]string{"changed": "yes"}
 		controllertest.Put(e, fresh)
