@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applier turns deltas, which say what the server said, into events, which say
-// what that means to a handler that knows the cache (L03, L04).
+// applier turns deltas, which describe the server, into events, which describe the change for a
+// handler that follows the cache (L03, L04).
 type applier struct {
 	informer *core
 	initial  bool // Adds of a Replaced are part of an initial list
@@ -20,21 +20,21 @@ type applier struct {
 	events   []event
 	settled  []settled
 
-	// Where a share of the objects is wanted:
-	terms     *sharding.Terms // nil where all are
+	// For sharded informers:
+	terms     *sharding.Terms // nil if the informer has all objects
 	lists     []appliedList
-	list      *sharding.List // that is being applied
-	heldGains uint64         // the gains before the list of the feed before that
+	list      *sharding.List // being applied
+	heldGains uint64         // gains before the previous list of the same feed
 }
 
-// settled is what became of a late delta.
+// settled is the outcome of a late delta.
 type settled struct {
 	feed  *feed
 	taken bool
 }
 
-// reserve makes room for the events that deltas are likely to cause. A set that
-// replaces another as a rule changes little of it.
+// reserve allocates room for the likely number of events. A list that replaces another usually
+// changes little of it.
 func (a *applier) reserve(deltas []deltafifo.Delta, initial bool) {
 	n := len(deltas)
 	if initial {
@@ -78,8 +78,8 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	}
 }
 
-// applyPassed drops the cached object of a key if a change says that it is not wanted any more, that
-// it was deleted, or that another one has its key.
+// applyPassed drops the cached object of a key if the change says that it left the share or
+// selection, was deleted, or was replaced by another object of the same name.
 func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
 	have, cached := w.Get(d.Key)
 	if !cached || olderThan(now.RV, have) {
@@ -97,14 +97,14 @@ func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.V
 	a.addEvent(d, e)
 }
 
-// olderThan reports whether a version is known to be below that of a cached object.
+// olderThan reports whether rv is known to be older than a cached object.
 func olderThan(rv string, have object.Head) bool {
 	order, err := object.CompareRV(rv, have.GetResourceVersion())
 	return err == nil && order < 0
 }
 
-// takesLate reports whether a late delta is news: later than the cached object of its key,
-// or about an object that no tombstone covers.
+// takesLate reports whether a late delta is news: newer than the cached object of its key, or about
+// an object not covered by a tombstone.
 func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	have, cached := w.Get(d.Key)
 	taken := d.Type != deltafifo.Deleted
@@ -120,8 +120,8 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	return taken
 }
 
-// applyList applies a whole set. One of a namespace that has gone meanwhile
-// is no feed's.
+// applyList applies a list. The list of a namespace that was removed in the meantime belongs to no
+// feed.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
@@ -145,7 +145,7 @@ func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	}
 }
 
-// applyTrim drops the objects of the namespaces that are no longer wanted.
+// applyTrim drops the objects of removed namespaces.
 func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	feeds := &a.informer.feeds
 	if feeds.trims--; feeds.trims > 0 {
@@ -155,8 +155,8 @@ func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	a.maySync = true
 }
 
-// applyDeletion adds the event of a deletion: with its final state, or, if the cache holds
-// an older object of that name, without, because the deletion of that one was missed.
+// applyDeletion adds the event of a deletion. If the cache holds an older object of that name,
+// whose own deletion was missed, the final state of that object is unknown.
 func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
 	a.informer.tombstones.add(d.Object, d.Object.GetResourceVersion())
@@ -171,7 +171,7 @@ func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	a.addEvent(d, event{Type: Delete, Object: d.Object, Old: old})
 }
 
-// addChange adds the events of a change, which a list may have found.
+// addChange adds the events of a change, which may come from a list.
 func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	if !c.Exists && a.terms != nil {
 		if rv, moved := a.list.Moved(c.Old); moved {
@@ -195,16 +195,16 @@ func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	}
 }
 
-// addMove adds the event of an object that was another process's at a version. It may come back after
-// that.
+// addMove adds a Delete for an object that belonged to another process as of rv. The object may
+// come back later.
 func (a *applier) addMove(d *deltafifo.Delta, o object.Head, rv string) {
 	a.informer.tombstones.add(o, rv)
 	a.addEvent(d, event{Type: Delete, Object: o, Moved: true})
 }
 
-// ofInitialList reports whether an object that d brings belongs to the initial list. A change does
-// if the list of its namespace is still to come: a newer one superseded it in the queue, or the change
-// is of a feed that has left.
+// ofInitialList reports whether an object in d belongs to the initial list. A single change does if
+// the list of its namespace has not been applied yet, because a newer list superseded it in the
+// queue, or because the change comes from a removed feed.
 func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	switch {
 	case d.Type == deltafifo.Replaced:
@@ -216,7 +216,7 @@ func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	return f != nil && !f.listed
 }
 
-// startShardList begins to apply the list of a feed; nil if that has left.
+// startShardList prepares for applying the list of a feed; f is nil if the feed was removed.
 func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
 	a.list, a.heldGains = a.terms.List(d.Part.Gains, d.Part.Away), 0
 	d.Items = a.list.Owned(d.Items)
@@ -226,14 +226,14 @@ func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
 	}
 }
 
-// appliedList is a list of a feed that began after some gains.
+// appliedList is a list that was applied, with the gains that preceded it.
 type appliedList struct {
 	feed  *feed
 	gains uint64
 }
 
-// movedIn reports whether an object that is new to the cache was there before, in a slot or
-// with a key that was not ours.
+// movedIn reports whether an object that is new to the cache existed before, in a slot or with a
+// key that was not ours.
 func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
 	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
 }
@@ -245,9 +245,9 @@ func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 	a.events = append(a.events, e)
 }
 
-// reuseEqual replaces each listed object by the equal one that the cache has, or will have by the deltas
-// before, if a server's history went back and the version does not tell whether it changed. Within one
-// list the version does: an item that comes again is the same. It is called while no lock is held.
+// reuseEqual replaces each listed object with the equal one from the cache, or from an earlier
+// delta, if the server's history went back and equal versions no longer prove equal content. Within
+// one list they do. It must be called without locks.
 func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.NewHistory }) {
 		return
@@ -263,7 +263,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	note := func(o object.Head) {
 		key := object.KeyOf(o)
 		if have, ok := known(key); ok && sameVersion(have, o) {
-			o = have // as the cache does
+			o = have // like the cache does
 		}
 		coming[key] = o
 	}

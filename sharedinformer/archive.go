@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// writeObjects writes what is cached: packed objects as they are, and whole ones packed. Files are the same. It
-// ends early if ctx is done.
+// writeObjects writes the cached objects, packing whole ones: files do not depend on the store. It
+// stops early when ctx is done.
 func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error {
 	var a wire.Archive
 	var room []byte
@@ -42,7 +42,7 @@ func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error
 	return nil
 }
 
-// readObjects reads n objects of a Go type that writeObjects has written, in the form in which they are cached.
+// readObjects reads n objects of goType written by writeObjects, packed if the cache is.
 func (i *core) readObjects(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
 	by := wire.NewPacker(i.from.Pool)
 	if i.packing != nil {
@@ -62,7 +62,7 @@ func (i *core) readObjects(content []byte, n int, goType reflect.Type) ([]object
 	return objects, openAll(objects, goType)
 }
 
-// openAll puts the object in the place of each packed one, on all processors.
+// openAll replaces each packed object with the opened one, using all processors.
 func openAll(objects []object.Head, goType reflect.Type) error {
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
@@ -85,8 +85,8 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 	return nil
 }
 
-// contentOf returns what the cache has of a feed, and up to which version; an empty one where
-// it is not whole.
+// contentOf returns the cached objects of a feed and their version, or nothing if the cache is
+// incomplete.
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
 	defer i.join.Unlock()
@@ -94,7 +94,7 @@ func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
-		return objects, "" // there may be more in it than the feed's
+		return objects, "" // the cache may hold objects of other feeds
 	}
 	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// slowCall is how long a call of a handler or hook takes that is named in the log.
+	// Calls of handlers and hooks that take slowCall or longer are logged.
 	slowCall = 5 * time.Second
-	// farBehind is how far behind a handler is that is named in the log.
+	// Handlers that lag by farBehind or more are logged.
 	farBehind = 30 * time.Second
-	// slowCheckEvery is how often slowHandlers looks.
+	// slowCheckEvery is the interval of slowHandlers.
 	slowCheckEvery = slowCall / 2
-	// slowChecksAtStop is how many times it looks while the run ends.
+	// slowChecksAtStop is the number of checks while the run ends.
 	slowChecksAtStop = int(time.Minute / slowCheckEvery)
 )
 
-// slowHandlers names in the log each handler that is in one call for long, once for that
-// call, and each that is far behind, once until it has heard all. It also says when one
-// batch of changes takes long. It belongs to one goroutine.
+// slowHandlers logs each handler that is blocked in a call, once per call, and each that is far
+// behind, once until it has caught up. It also logs a batch that takes long. It belongs to one
+// goroutine.
 type slowHandlers struct {
-	inCall    map[*delivery]uint64 // the number of the call that was named
+	inCall    map[*delivery]uint64 // the number of the logged call
 	behind    map[*delivery]bool
 	batches   uint64 // core.batches at the last check
-	unchanged int    // checks in a row at which it was that
+	unchanged int    // consecutive checks with the same value
 }
 
 func newSlowHandlers() *slowHandlers {
@@ -37,7 +37,7 @@ func newSlowHandlers() *slowHandlers {
 func (a *slowHandlers) check(i *core) {
 	a.checkCache(i)
 	handlers := *i.handlers.Load()
-	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some have left
+	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some were removed
 		clear(a.inCall)
 		clear(a.behind)
 	}
@@ -59,8 +59,8 @@ func (a *slowHandlers) check(i *core) {
 	}
 }
 
-// checkCache logs once that a batch has been applied for slowCall: a function that the
-// cache calls then has not returned.
+// checkCache logs once that a batch has been in progress for slowCall, because a function called by
+// the cache has not returned.
 func (a *slowHandlers) checkCache(i *core) {
 	n := i.batches.Load()
 	if n != a.batches {
@@ -73,8 +73,8 @@ func (a *slowHandlers) checkCache(i *core) {
 	}
 }
 
-// blocked names the index function that the cache waits for, where that takes long; empty
-// where it waits for none.
+// blocked describes the index function that has blocked the cache for a second or longer; empty if
+// there is none.
 func (i *core) blocked() string {
 	c, ok := i.cache.Calling()
 	if !ok {
@@ -87,7 +87,7 @@ func (i *core) blocked() string {
 	return fmt.Sprintf("the cache has waited %s for the function of index %q, called on %s", since.Round(time.Second), c.Index, object.FormatKey(c.Key))
 }
 
-// blocking is blocked as the end of a message.
+// blocking returns blocked as the end of a message.
 func (i *core) blocking() string {
 	if by := i.blocked(); by != "" {
 		return "; " + by
@@ -100,7 +100,7 @@ func (i *core) warn(what string, d *delivery, s HandlerStatus) {
 		"for", d.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
 }
 
-// key is that of the object of the call in progress; empty where there is none.
+// key returns the key of the object of the call in progress; empty if there is none.
 func (d *delivery) key() string {
 	if o, _, ok := d.current(); ok {
 		return object.FormatKey(object.KeyOf(o))
@@ -108,8 +108,8 @@ func (d *delivery) key() string {
 	return ""
 }
 
-// blocked says what keeps the handler's goroutine where that takes long, and for how
-// long; empty and 0 where nothing does.
+// blocked describes the call or hook that has kept the handler's goroutine for a second or longer,
+// and returns its duration so far.
 func (d *delivery) blocked() (by string, since time.Duration) {
 	if h := d.hook.Load(); h != nil {
 		by, since = h.name, time.Since(h.since)
@@ -129,7 +129,7 @@ type hookCall struct {
 	goroutine uint64 // its number
 }
 
-// trackHook returns hook, noted while it runs as one that the handler's goroutine waits for.
+// trackHook wraps hook to note in d that it is running.
 func (d *delivery) trackHook(name string, hook func()) func() {
 	return func() {
 		d.hook.Store(&hookCall{name, time.Now(), goroutineID()})
@@ -138,9 +138,9 @@ func (d *delivery) trackHook(name string, hook func()) func() {
 	}
 }
 
-// callHook calls a user's hook, and returns an error if it panicked or ended its
-// goroutine. The goroutine of d, if that is not nil, is the caller. As long as the
-// hook blocks, the caller waits, and the log says so.
+// callHook calls a user's hook and returns an error if it panicked or ended its goroutine. If d is
+// not nil, the caller is d's goroutine. The caller waits while the hook blocks, and the log says
+// so.
 func (i *core) callHook(name string, d *delivery, hook func()) error {
 	handler := ""
 	if d != nil {

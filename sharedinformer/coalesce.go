@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// coalescer is the mailbox of a handler with the policy Coalesce. It holds at most
-// one entry per object, in the order in which the objects first changed.
+// coalescer is the mailbox of a handler with the policy Coalesce. It holds at most one entry per
+// object, ordered by the first change of each object.
 //
 //	pending    + event   = pending
 //	Add        + Update  = Add of the newer state
@@ -23,15 +23,14 @@ type coalescer struct {
 	mu         sync.Mutex // guards all below; nothing is called while it is held
 	order      list.List  // of *pending
 	byKey      map[object.Key]*list.Element
-	waiting    int     // events to be told
-	delivering []event // one more, which is being told
-	delivered  uint64  // events that have been told
-	merged     uint64  // events that need not be told any more
+	waiting    int     // events to be delivered
+	delivering []event // one more, being delivered
+	delivered  uint64  // events delivered
+	merged     uint64  // events made unnecessary by merging
 	closed     bool
 }
 
-// pending is one entry. Either first, or first and then, is to be told; of an entry
-// with a mark, neither.
+// pending is one entry: an event, or two (both), or a mark.
 type pending struct {
 	key         object.Key
 	first, then event
@@ -43,7 +42,7 @@ func newCoalescer() *coalescer {
 	return &coalescer{byKey: make(map[object.Key]*list.Element)}
 }
 
-// offer takes over what s says.
+// offer adds the events and marks of s.
 func (c *coalescer) offer(s *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +53,7 @@ func (c *coalescer) offer(s *segment) {
 		c.add(s.events[i])
 	}
 	if s.synced {
-		c.order.PushBack(&pending{mark: &segment{synced: true}}) // s would hold all that comes after it
+		c.order.PushBack(&pending{mark: &segment{synced: true}}) // a copy, because s would hold everything appended after it
 	}
 	if !s.resync.wantedBy(c) {
 		return
@@ -115,7 +114,7 @@ func (c *coalescer) add(e event) {
 	}
 }
 
-// next returns one event, which nobody else has, or a mark, or neither.
+// next removes and returns one event, or a mark, or neither.
 func (c *coalescer) next() (events []event, mark *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,12 +154,12 @@ func (c *coalescer) current() *event {
 	return &c.delivering[0]
 }
 
-// claimResync is always granted: a resync merges with the one before it.
+// claimResync always succeeds: a resync merges with the previous one.
 func (c *coalescer) claimResync() bool { return true }
 
 func (c *coalescer) endResync() {}
 
-// position is not known: what is heard stands for changes at several places.
+// position is unknown: a merged event represents several places of the log.
 func (c *coalescer) position() uint64 { return 0 }
 
 func (c *coalescer) stats() mailboxStats {

@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// core is an informer of whatever is cached: of the objects themselves, or of objects
-// that are there as bytes. What its methods promise is said at those of Informer.
+// core implements Informer for objects of any type, whole or packed. The methods of Informer
+// document its behaviour.
 type core struct {
 	queue     *deltafifo.DeltaFIFO
 	cache     *indexer.Indexer
@@ -36,34 +36,34 @@ type core struct {
 	mutations *mutationDetector        // nil if off
 	goType    reflect.Type             // of the objects: a pointer or an interface
 	objects   *Informer[object.Object] // see Objects
-	packing   *packing                 // nil if the cache has the objects themselves
+	packing   *packing                 // nil if the cache holds whole objects
 	flight    *flight.Recorder
 	track     *flight.Track
 	snapshots *snapshots         // nil if off
-	from      source.Description // of the source, which is not asked again
+	from      source.Description // as of newCore
 	labels    labels.Selector    // nil for everything
 	fields    fields.Selector
 	feeds     feeds
-	ownership *sharding.Ownership // nil where all objects are wanted
+	ownership *sharding.Ownership // nil if the informer has all objects
 
-	changed       broadcaster // something that a caller may be waiting for has changed
+	changed       broadcaster // signals a change that a caller may be waiting for
 	synced        atomic.Bool
 	stopped       atomic.Bool                     // the last Run has returned
 	failure       atomic.Pointer[failure.Failure] // the last one of an index or of the cache
-	broken        atomic.Pointer[failure.Failure] // why it cannot run any more
+	broken        atomic.Pointer[failure.Failure] // why it cannot run again
 	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
-	unconfirmed   atomic.Int32                    // feeds of a synced cache whose server has told nothing in this run
+	unconfirmed   atomic.Int32                    // feeds of a synced cache whose server has not answered in this run
 	reports       reportLimiters                  // of index functions
-	applying      atomic.Pointer[batchInProgress] // the batch that is being applied; nil if none is
-	batches       atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
-	resyncChanged chan struct{}                   // a token: the resync loop has to look again
+	applying      atomic.Pointer[batchInProgress] // the batch being applied; nil if none is
+	batches       atomic.Uint64                   // counts each begin and each end of a batch: odd while one is being applied
+	resyncChanged chan struct{}                   // holds a token if the resync loop has to look again
 	syncing       atomic.Bool                     // a Sync is queued
 
 	tombstones tombstones                  // guarded by join
-	join       sync.Mutex                  // orders what the cache holds and what the log says of it
-	handlers   atomic.Pointer[[]*delivery] // replaced under mu; one that joins, under join too
+	join       sync.Mutex                  // makes a change of the cache and its entry in the log atomic
+	handlers   atomic.Pointer[[]*delivery] // replaced under mu, and by a join under join too
 
-	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
+	mu      sync.Mutex // guards current and its ending, the fields of feeds, and the nextResync of deliveries
 	current *run       // nil while not running
 }
 
@@ -72,13 +72,13 @@ type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	began  time.Time
-	feeds  sync.WaitGroup                  // that fill the queue
+	feeds  sync.WaitGroup                  // the feeds that fill the queue
 	tasks  sync.WaitGroup                  // every other goroutine of this run
-	ending bool                            // nothing is started any more, but not all has ended
-	stop   atomic.Pointer[failure.Failure] // to which the error handler said Stop, or which is beyond it
+	ending bool                            // no goroutine is started any more, but some are still running
+	stop   atomic.Pointer[failure.Failure] // the failure that ended the run: OnError returned Stop, or the cache broke
 }
 
-// fail ends the run with the first failure that was met.
+// fail ends the run; the first failure is kept.
 func (r *run) fail(err error) {
 	if f, ok := errors.AsType[*failure.Failure](err); ok {
 		r.stop.CompareAndSwap(nil, f)
@@ -88,15 +88,15 @@ func (r *run) fail(err error) {
 
 // Errors of the life of an informer.
 var (
-	// ErrStopped: what was waited for cannot come, because Run has returned.
+	// ErrStopped is returned by waits when Run has returned.
 	ErrStopped = errors.New("the informer has stopped")
-	// ErrNotSynced: the initial state is not in the cache.
+	// ErrNotSynced is returned by waits when the initial state is not in the cache.
 	ErrNotSynced = errors.New("not synced")
-	// ErrNotWatched: the informer has other namespaces.
+	// ErrNotWatched is returned when the informer does not watch the namespace.
 	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
 )
 
-// newCore returns a *core that is not running, of objects of a Go type.
+// newCore returns a *core for objects of goType. It is not running yet.
 func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) informerCore {
 	described := source.Describe(from)
 	i := &core{
@@ -131,7 +131,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 		}
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
-	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // which never waits for the cache
+	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // Peek never waits for the cache
 	if opts.Store == Packed {
 		i.packing = newPacking(described.Pool, opts.Annotations)
 		i.packing.packer.OnDamage(i.objectDamaged)
@@ -143,7 +143,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 	each := i.newFeeds(i.feeds.wanted, false)
 	i.feeds.current.Store(&each)
 	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
-	if len(each) == 0 { // nothing will come that could make the informer synced
+	if len(each) == 0 { // no list will come that could make the informer synced
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
@@ -193,7 +193,7 @@ func (i *core) Start(ctx context.Context) (wait func() error, err error) {
 	return sync.OnceValue(func() error { return <-ended }), nil
 }
 
-// runUntilDone is a run from its begin to its end.
+// runUntilDone runs r to its end.
 func (i *core) runUntilDone(r *run) error {
 	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Add(1)
@@ -241,7 +241,7 @@ func (i *core) runUntilDone(r *run) error {
 
 // beginRun claims the informer for one run and starts its handlers.
 func (i *core) beginRun(ctx context.Context) (*run, error) {
-	name, invalid := i.Name(), i.feeds.invalid() // which asks the source, and so under no lock
+	name, invalid := i.Name(), i.feeds.invalid() // calls the source, so it must not hold a lock
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != nil {
@@ -279,15 +279,14 @@ func (i *core) packed() bool { return i.packing != nil }
 
 func (i *core) asObjects() any { return i.objects }
 
-// broadcaster wakes everything that waits for a change of anything. It costs
-// next to nothing while nobody does.
+// broadcaster wakes all waiters after a change. It costs almost nothing if there are none.
 type broadcaster struct {
 	mu      sync.Mutex // guards waiting; nothing is called while it is held
 	waiting chan struct{}
 }
 
-// next returns a channel that is closed by the next broadcast. Take it first,
-// then look whether what is waited for has already come.
+// next returns a channel that is closed by the next broadcast. To miss nothing, call next before
+// checking the condition.
 func (b *broadcaster) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -306,8 +305,8 @@ func (b *broadcaster) broadcast() {
 	}
 }
 
-// runBegan is when the run in progress began. Until its reflector has begun too,
-// the failures of the run before are still to be seen.
+// runBegan returns when the current run began; zero if none is running. Failures from before that
+// belong to an earlier run, and are visible until the reflector starts.
 func (i *core) runBegan() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -324,7 +323,7 @@ func (i *core) startDelivery(d *delivery) {
 	}
 }
 
-// restartDelivery is startDelivery for a delivery whose goroutine its handler has ended.
+// restartDelivery starts a new goroutine for d after its handler has ended the previous one.
 func (i *core) restartDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -17,40 +17,40 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// delivery tells one handler of everything, one call at a time, in a goroutine that
-// each run of the informer starts anew.
+// delivery calls one handler with every event, one call at a time, in a goroutine that each run of
+// the informer starts.
 type delivery struct {
 	informer *core
 	handler  untypedHandler
 	opts     HandlerOptions
 	mailbox  mailbox
-	wake     chan struct{} // holds one token while there may be something to tell
+	wake     chan struct{} // holds a token while there may be something to deliver
 
-	// The goroutine's own, but for reads of replay.
-	events           []event                // of the mailbox, that are still to be told
-	replay           atomic.Pointer[replay] // comes before the mailbox; nil for none
+	// Owned by the goroutine, except that replay may be read by others.
+	events           []event                // taken from the mailbox, still to be delivered
+	replay           atomic.Pointer[replay] // precedes the mailbox; nil for none
 	syncsAfterReplay bool                   // the handler is synced after replay
 	handlerExited    bool                   // the handler has ended the goroutine
 	onSyncCalled     bool                   // OnSync was called
 	watch            stopwatch
 	track            *flight.Track
 
-	last     flight.Event // what the recorder will want to know of the last call
-	received time.Time    // its event
+	last     flight.Event // describes the last call for the recorder
+	received time.Time    // when its event was received
 
-	mu        sync.Mutex  // guards the three below; nothing but mailbox.clear is called while it is held
+	mu        sync.Mutex  // guards the next three; only mailbox.clear is called while it is held
 	closed    atomic.Bool // written under mu, read anywhere
 	running   bool
-	goroutine uint64 // its number, to know a close from inside the handler
+	goroutine uint64 // its number, to detect a close from inside the handler
 
 	closing chan struct{} // closed by close
-	ended   chan struct{} // closed when a closed delivery has no goroutine (any more)
+	ended   chan struct{} // closed when the delivery is closed and its goroutine has ended
 
 	resyncDue  atomic.Bool
 	nextResync time.Time // guarded by core.mu
 
-	pendingSyncs atomic.Int32             // marks of a whole list that it has to pass before it is synced
-	hook         atomic.Pointer[hookCall] // that it waits for, nil for none
+	pendingSyncs atomic.Int32             // sync marks that it has to pass before it is synced
+	hook         atomic.Pointer[hookCall] // the hook that it is waiting for; nil for none
 	replayed     atomic.Uint64            // calls about replayed objects
 	panics       atomic.Uint64
 	errors       atomic.Uint64
@@ -58,7 +58,7 @@ type delivery struct {
 	reports      reportLimiter
 }
 
-// newDelivery returns a delivery that begins with what join is told.
+// newDelivery returns a delivery that starts where join puts it.
 func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	d := &delivery{
 		informer: i, handler: h, opts: opts,
@@ -70,8 +70,8 @@ func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// join begins at the end of the log with the objects that the cache has there. Synced
-// says that they are an initial list. It is called under core.join.
+// join starts d at the end of the log, with a replay of the objects cached at that point. If
+// synced, they are an initial list. It is called under core.join.
 func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	if d.opts.Lag == Coalesce {
 		d.mailbox = newCoalescer()
@@ -84,8 +84,7 @@ func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	d.syncsAfterReplay = synced
 }
 
-// offer hands over what has been appended to the log. It is called under
-// core.join.
+// offer passes on a segment that was appended to the log. It is called under core.join.
 func (d *delivery) offer(s *segment) {
 	d.mailbox.offer(s)
 	select {
@@ -94,8 +93,7 @@ func (d *delivery) offer(s *segment) {
 	}
 }
 
-// run calls the handler for every event until ctx is done or it is closed. The
-// informer's Run starts it and waits for it.
+// run calls the handler for every event until ctx is done or d is closed.
 func (d *delivery) run(ctx context.Context) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("informer", d.informer.Name(), "handler", d.opts.name())))
 	if !d.begin() {
@@ -136,7 +134,7 @@ func (d *delivery) end() {
 	}
 }
 
-// calledByHandler reports whether it is called by a call of the handler, or by a hook that the
+// calledByHandler reports whether the calling goroutine is running the handler, or a hook that the
 // handler's goroutine waits for.
 func (d *delivery) calledByHandler() bool {
 	d.mu.Lock()
@@ -146,7 +144,7 @@ func (d *delivery) calledByHandler() bool {
 	return d.running && (d.goroutine == id || h != nil && h.goroutine == id)
 }
 
-// close ends the delivery. It reports whether it was the first to do so.
+// close ends the delivery. It reports whether this was the first close.
 func (d *delivery) close() (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,8 +160,8 @@ func (d *delivery) close() (first bool) {
 	return true
 }
 
-// release drops all that is held for a closed delivery, except for the events that a call in
-// progress is about: that call may never return. It is called under mu.
+// release drops everything held for a closed delivery, except the events of a call in progress,
+// which may never return. It is called under mu.
 func (d *delivery) release() {
 	if !d.running {
 		d.events = nil
@@ -172,7 +170,7 @@ func (d *delivery) release() {
 	d.mailbox.clear(d.running)
 }
 
-// idle waits until there may be something to tell.
+// idle waits until there may be something to deliver.
 func (d *delivery) idle(ctx context.Context) {
 	d.recordCalls(d.watch.stop())
 	select {
@@ -182,10 +180,9 @@ func (d *delivery) idle(ctx context.Context) {
 	}
 }
 
-// step makes the next call, or passes a mark. It returns false where there is
-// nothing to do.
+// step makes the next call, or passes a mark. It returns false if there is nothing to do.
 func (d *delivery) step(ctx context.Context) bool {
-	if len(d.events) > 0 { // still, or since the run before
+	if len(d.events) > 0 { // left over, maybe from the previous run
 		d.deliver(ctx, d.nextEvent())
 		return true
 	}
@@ -195,7 +192,7 @@ func (d *delivery) step(ctx context.Context) bool {
 			return true
 		}
 	}
-	if d.closed.Load() { // which may be why there was nothing to replay
+	if d.closed.Load() { // maybe the reason why there was nothing to replay
 		return false
 	}
 	if d.syncsAfterReplay {
@@ -218,8 +215,8 @@ func (d *delivery) step(ctx context.Context) bool {
 	return true
 }
 
-// nextEvent returns the next of the events that the mailbox returned. The last one is taken
-// without holding the others.
+// nextEvent removes and returns the first of the events taken from the mailbox. The last one does
+// not keep the others alive.
 func (d *delivery) nextEvent() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
@@ -228,7 +225,7 @@ func (d *delivery) nextEvent() *event {
 	return e
 }
 
-// startReplay tells the handler of objects before everything else.
+// startReplay makes the handler receive objects before everything else.
 func (d *delivery) startReplay(objects indexer.View, as EventType) {
 	if objects.Len() > 0 {
 		d.replay.Store(&replay{objects: objects, as: as, since: time.Now()})
@@ -286,7 +283,7 @@ func (d *delivery) deliver(ctx context.Context, e *event) {
 	}
 }
 
-// call turns a panic of the handler into an error.
+// call calls the handler and turns a panic into an error.
 func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error) {
 	returned := false
 	defer func() {
@@ -299,8 +296,8 @@ func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error
 	return false, failure.Sound("handler", err)
 }
 
-// aborted is what call does where the handler has not returned, but panicked or called
-// runtime.Goexit. After that nothing but the deferred calls of run follows.
+// aborted handles a handler that panicked or called runtime.Goexit. After Goexit only the deferred
+// calls of run follow.
 func (d *delivery) aborted(ctx context.Context, e *event, panicked any) (bool, error) {
 	if panicked != nil {
 		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}
@@ -332,8 +329,8 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	}
 }
 
-// current returns the object that the call in progress is about, and since when the event has
-// waited for the handler; zero if that is not known.
+// current returns the object of the call in progress, and when its event was received; zero if
+// unknown.
 func (d *delivery) current() (o object.Head, since time.Time, ok bool) {
 	if !d.watch.on() {
 		return o, since, false
@@ -348,8 +345,8 @@ func (d *delivery) current() (o object.Head, since time.Time, ok bool) {
 	return o, since, false
 }
 
-// goroutineID is the number of the calling goroutine, as it stands in the
-// first line of its stack trace: "goroutine 18 [running]:".
+// goroutineID returns the number of the calling goroutine, parsed from its stack trace: "goroutine
+// 18 [running]:".
 func goroutineID() uint64 {
 	var buf [40]byte
 	n := runtime.Stack(buf[:], false)
@@ -358,17 +355,17 @@ func goroutineID() uint64 {
 	return id
 }
 
-// replay is a set of cached objects that a handler is told of before anything else: those that
+// replay is a set of cached objects that a handler receives before anything else: the objects that
 // were cached when it joined, or those of a resync.
 type replay struct {
 	objects indexer.View
 	as      EventType
 	since   time.Time
-	acked   atomic.Int64 // calls that have returned; more are only made by the handler's goroutine
-	scratch event        // is reused for each event; of the handler's goroutine
+	acked   atomic.Int64 // calls that have returned; only the handler's goroutine makes more
+	scratch event        // reused for each event by the handler's goroutine
 }
 
-// current returns the next object, about which a call may be in progress; nil if there is none left.
+// current returns the next object, or nil after the last. A call for it may be in progress.
 func (a *replay) current() object.Head {
 	n := int(a.acked.Load())
 	if n == a.objects.Len() {
@@ -377,8 +374,7 @@ func (a *replay) current() object.Head {
 	return a.objects.At(n)
 }
 
-// next returns the next event, and nil if the handler has heard all. It is the handler's goroutine that
-// calls it.
+// next returns the next event, or nil if all were delivered. Only the handler's goroutine calls it.
 func (a *replay) next() *event {
 	o := a.current()
 	if o == nil {
@@ -388,5 +384,5 @@ func (a *replay) next() *event {
 	return &a.scratch
 }
 
-// remaining is how many objects the handler has not heard to the end.
+// remaining returns the number of objects not yet delivered.
 func (a *replay) remaining() int { return a.objects.Len() - int(a.acked.Load()) }

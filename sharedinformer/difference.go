@@ -10,13 +10,13 @@ import (
 type difference struct {
 	path string // of fields, indices and map keys
 
-	// part is the address of what the second value points to there: of a
-	// struct, of the elements of a slice, of a map. Values that share the part
-	// have the same one, as long as anybody holds them.
+	// part is the address of the part of the second value that holds the difference: a struct, the
+	// elements of a slice, or a map. Values that share the part have the same address while it is
+	// reachable.
 	part uintptr
 }
 
-// in notes that d lies in what v points to, unless it lies in a part of that.
+// in records that d lies in the value that v points to, unless a smaller part is already recorded.
 func (d difference) in(v reflect.Value) difference {
 	if d.part == 0 {
 		d.part = v.Pointer()
@@ -24,8 +24,8 @@ func (d difference) in(v reflect.Value) difference {
 	return d
 }
 
-// firstDifference finds where two values of one type differ. An empty and a nil
-// slice or map are the same.
+// firstDifference finds the first difference between two values of one type. An empty and a nil
+// slice or map are equal.
 func firstDifference(a, b any) (d difference, differ bool) {
 	return differenceAt("", reflect.ValueOf(a), reflect.ValueOf(b))
 }
@@ -86,8 +86,7 @@ func elementDifference(path string, a, b reflect.Value) (difference, bool) {
 	return difference{}, false
 }
 
-// mapDifference looks at the keys of both in order, so that its answer does
-// not depend on chance.
+// mapDifference compares in the order of the keys, so its result is deterministic.
 func mapDifference(path string, a, b reflect.Value) (difference, bool) {
 	keys := a.MapKeys()
 	for _, key := range b.MapKeys() {

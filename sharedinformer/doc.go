@@ -1,5 +1,5 @@
-// Package sharedinformer turns the deltas of one resource into a cache that
-// can be read and into calls of handlers.
+// Package sharedinformer applies the deltas of one resource to a cache and calls handlers for each
+// change.
 //
 // # Usage
 //
@@ -18,93 +18,86 @@
 //	                                                 │   └────── cursor of handler B
 //	                                                 └────────── cursor of handler A
 //
-// The log is a linked list. Each handler walks it at its own pace, in a goroutine of
-// its own; what every handler has passed is garbage. A handler whose lag policy is
-// Coalesce does not hold the log: what it has not heard yet is merged into one entry
-// per object.
+// The log is a linked list. Each handler walks it at its own pace in its own goroutine; entries
+// that every handler has passed are garbage. A handler whose lag policy is Coalesce does not hold
+// the log: its undelivered changes are merged into one entry per object.
 //
 // # Namespaces
 //
-// Options.Namespaces narrows an informer to some namespaces. Each has a reflector that
-// resumes, backs off, lists again and fails by itself (L17, L19, L22). They fill one
-// queue, so there is one cache and one timeline. What is promised of all holds for the
-// least of them: the informer is synced when every namespace is (L18), and the cache's
-// RV is the smallest of theirs (L13). A list replaces one namespace at once (L12); two
-// namespaces may be of different moments, as two events are. SetNamespaces changes the
-// set while the informer runs.
+// Options.Namespaces limits an informer to some namespaces. Each namespace has its own reflector,
+// which resumes, backs off, relists and fails independently (L17, L19, L22). All reflectors fill
+// one queue, so there is one cache and one timeline. The informer is synced when every namespace is
+// (L18), and the RV of the cache is the smallest of theirs (L13). A list replaces one namespace
+// atomically (L12); two namespaces may reflect different moments. SetNamespaces changes the set
+// while the informer runs.
 //
 // # Shares
 //
-// With Options.Shard an informer has the objects in some slots only, which come and go while
-// it runs. What moves to or from another process is told with Event.Moved (S03). Of a slot
-// that has come nothing is told before a list that began then is applied (S04), and of other
-// slots nothing at all (S05).
+// With Options.Shard an informer caches only the objects in its slots, which may be gained and lost
+// while it runs. Event.Moved marks objects that moved to or from another process (S03). Handlers
+// receive nothing from a new slot until a list that began after the gain is applied (S04), and
+// nothing at all from other slots (S05).
 //
 // # Packed caches
 //
-// With Options.Store Packed the cache holds bytes: of each object its head (key, UID,
-// resource version, labels, owners) and the rest compressed against a sibling, which is a
-// small part of what the object takes. Who gets an object, iterates, or is told of one, has
-// it made of its bytes, one at a time. As long as anybody holds it, all get the same one.
-// The 64 that were opened last stay as they are though nobody holds them, but for those of
-// more than 64 KB: what several handlers are told of, or is looked up again and again, is
-// made once. That is some hundred KB.
+// With Options.Store Packed the cache holds each object as its head (key, UID, resource version,
+// labels, owners) plus bytes compressed against a sibling, which take a small part of the memory of
+// the object. Get, iteration and handlers decode objects on demand, one at a time. While an opened
+// object is in use, all readers share it. The 64 most recently opened objects of up to 64 KB stay
+// open, so an object that goes to several handlers or is looked up repeatedly is decoded once. They
+// take a few hundred KB.
 //
-// What needs no more than heads opens nothing: Heads reads the cache that way, and a handler
-// added with AddHeadHandler is told of heads; Open makes an object of one, and Copy one of the
-// caller's own, which shares nothing and may be changed. Select, Namespace
-// and an index open what they yield and nothing else. Of an update the old object is opened
-// for a handler that may look at it: HandlerOptions.WithoutOld says that it does not, and
-// HandlerFuncs say it by the functions that are nil. An annotation is at hand if it is one of
-// Options.Annotations. Nothing else differs (C01).
+// Code that needs only heads opens nothing: Heads reads the cache as heads, and AddHeadHandler adds
+// a handler that receives heads. Open decodes the object of a head, and Copy returns a private copy
+// that may be changed. Select, Namespace and indexes open only the objects that they yield. The old
+// object of an update is opened only for handlers that may read it: HandlerOptions.WithoutOld says
+// that a handler does not, and HandlerFuncs with nil functions say the same. An annotation is
+// available without opening the object if it is listed in Options.Annotations. Nothing else differs
+// from an unpacked cache (C01).
 //
-// An object whose bytes were damaged in memory is not served: Status.Failure has its key and
-// the cause, and a list follows that brings it back. Handlers hear an Update then, or the Add
-// that they could not be told.
+// An object whose bytes were damaged in memory is not served. Status.Failure reports its key and
+// the cause, and a relist restores it. Handlers then receive an Update, or the Add that could not
+// be delivered.
 //
-// It suits kinds of which there are many and of which few are looked at at a time. It does
-// not suit a program that walks all objects all the time: to make one of its bytes takes
-// as long as to decode it.
+// Use it for kinds with many objects, few of them read at a time. It does not suit programs that
+// constantly walk all objects: opening an object takes as long as decoding it.
 //
 // # Snapshots
 //
-// With Options.Snapshot the informer writes what it has into a file and, in a later
-// process, begins with it. What was read is no part of the cache: the reflector holds it
-// until the server has confirmed or corrected it, and then queues it as it does a list.
-// So nothing that is promised below depends on the file (C02).
+// With Options.Snapshot the informer writes its cache to a file, and a later process starts from
+// it. Loaded objects are not in the cache: the reflector holds them until the server has confirmed
+// or corrected them, and then queues them like a list. The guarantees below therefore do not depend
+// on the file (C02).
 //
 // # Guarantees
 //
-// Delivery: one timeline per handler (L01, L02), every Add paired with one
-// Delete (L03, L04), the cache ahead of every call (L05), no gap and no repeat
-// for a handler that joins late (L06), no call after a close (L07), no handler
-// in another's way (L08-L11). Cache: L12 to L16. Waiting: L14, L18, L22. Life:
-// L23, L24. Packed: C01. Snapshots: C02. Shares: S03 to S05.
+// Delivery: one timeline per handler (L01, L02), every Add paired with one Delete (L03, L04), the
+// cache ahead of every call (L05), no gap and no repeat for a handler that joins late (L06), no
+// call after a close (L07), handlers independent of each other (L08-L11). Cache: L12 to L16.
+// Waiting: L14, L18, L22. Life: L23, L24. Packed: C01. Snapshots: C02. Shares: S03 to S05.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, handlers included. Locks, in
-// the order in which they may be taken: core.join, that of the indexer, core.mu,
-// and then those of the queue, of a coalescer and of the mutation
-// detector. None of these last is taken under another. A delivery's own lock is taken
-// under none of these; under it, only its coalescer's is. No lock is held while a
-// handler or a hook runs. Index functions run under core.join and the indexer's
-// lock and must be pure. Nobody waits for one under core.mu, so that whoever needs no
-// more than that is not kept by one that blocks: Status, the waits, and whoever closes a
-// registration. Whoever adds a handler or an index, changes the namespaces, or reads what is
-// being changed, waits for it.
+// All methods may be called from any goroutine, including handlers. Locks are taken in this order:
+// core.join, the indexer's lock, core.mu, and then one of the locks of the queue, a coalescer or
+// the mutation detector. A delivery's own lock is never taken under any of these; only its
+// coalescer's lock is taken under it. No lock is held while a handler or a hook runs. Index
+// functions run under core.join and the indexer's lock and must be pure. No code waits for an index
+// function while holding core.mu, so Status, the waits and Registration.Close work while one
+// blocks. Adding a handler or an index, changing the namespaces, and reading entries that are being
+// changed do wait for it.
 //
 // # Failure
 //
-// Everything that fails is a *failure.Failure: it is in Status, goes to
-// Options.OnError, and is logged.
+// Every failure is a *failure.Failure: it appears in Status, is passed to Options.OnError, and is
+// logged.
 //
 // # Debugging
 //
-// Status tells how the reflector, the queue, the cache and each handler are
-// doing. WaitForSync says what it was waiting for. Options.DetectMutations finds
-// code that changes cached objects, and names the handler if it happened in a call;
-// objects that come later share nothing with the changed ones. Goroutines of handlers
-// carry the pprof labels "informer" and "handler". What happened last, to the informer, to
-// one object and in each handler, is in the flight recorder (Options.Flight).
+// Status shows how the reflector, the queue, the cache and each handler are doing. A failed
+// WaitForSync says what it was waiting for. Options.DetectMutations finds code that changes cached
+// objects, and names the handler if it happened during a call; objects that arrive later share
+// nothing with the changed ones. Handler goroutines carry the pprof labels "informer" and
+// "handler". The flight recorder (Options.Flight) holds the latest events of the informer, of each
+// object and of each handler.
 package sharedinformer

@@ -9,21 +9,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// EventType says what a handler is told.
+// EventType is the kind of change that a handler receives.
 type EventType uint8
 
 const (
-	// Add: the object is new to this handler.
+	// Add means that the object is new to this handler.
 	Add EventType = iota + 1
-	// Update: the object changed.
+	// Update means that the object changed.
 	Update
-	// Delete: the object is gone, or is another process's (Event.Moved).
+	// Delete means that the object is gone, or belongs to another process now (Event.Moved).
 	Delete
-	// Resync: nothing changed; the handler asked to be told now and then.
+	// Resync means that nothing changed: the handler asked for periodic resyncs.
 	Resync
 )
 
-// String names the type in lower case.
+// String returns the type in lower case.
 func (t EventType) String() string {
 	switch t {
 	case Add:
@@ -38,66 +38,62 @@ func (t EventType) String() string {
 	return "unknown"
 }
 
-// Event is one change as a handler hears of it. The objects are shared and
-// must not be changed.
+// Event is one change as a handler receives it. Its objects are shared and must not be modified.
 type Event[T object.Head] struct {
 	Type EventType
-	// Object is the state after the change. For Delete it is the last state
-	// that is known.
+	// Object is the state after the change. For Delete it is the last known state.
 	Object T
-	// Old is the state that the handler knew before: always with an Update, and
-	// with a Delete where Object is a later one; never with HandlerOptions.WithoutOld.
+	// Old is the state that the handler received before. It is set for each Update, and for a
+	// Delete whose Object is newer; with HandlerOptions.WithoutOld it is never set.
 	Old T
-	// Initial marks an Add as part of the state that was there when the
-	// informer synced or the handler joined.
+	// Initial marks an Add as part of the state that existed when the informer synced or the
+	// handler joined.
 	Initial bool
-	// FinalStateUnknown marks a Delete that was missed and found by a relist
-	// or a re-creation: Object is the last state that was seen.
+	// FinalStateUnknown marks a Delete that the watch missed and that a relist or a re-creation
+	// revealed: Object is the last state seen.
 	FinalStateUnknown bool
-	// Moved says, where an informer has a share of the objects (Options.Shard), that nothing
-	// has happened to the object. A Delete with it is no deletion: the slot of the object is
-	// another process's now, or the object has come into such a slot. An Add with it
-	// says that the object came the other way; where it moved while a watch was
-	// interrupted, the Add may lack that.
+	// Moved is set, on a sharded informer (Options.Shard), if nothing happened to the object
+	// itself. On a Delete it means that the slot of the object now belongs to another process, or
+	// that the object moved to such a slot. On an Add it means that the object moved here; an
+	// object that moved while a watch was interrupted may arrive without it.
 	Moved bool
 
-	// Received is when the last byte of the change had been read; the others say
-	// how long after that it passed a stage. All are zero where the event did not
-	// come from the network: a resync, the initial Adds of a late handler.
+	// Received is when the last byte of the change was read; the durations say how long after that
+	// each stage was passed. All are zero if the event did not come from the network, as in a
+	// resync or the initial Adds of a late handler.
 	Received     time.Time
-	DecodedAfter time.Duration // the object was made
-	QueuedAfter  time.Duration // it entered the queue
-	AppliedAfter time.Duration // the cache held it
+	DecodedAfter time.Duration // object decoded
+	QueuedAfter  time.Duration // delta queued
+	AppliedAfter time.Duration // cache updated
 }
 
-// event is an Event as the informer has it, of objects of any type, or of packed ones.
+// event is an Event inside the informer, of whole objects of any type or of packed ones.
 type event = Event[object.Head]
 
-// Handler hears of the changes of one informer, one call at a time, in order.
-// The context ends when the informer stops. An error is reported and counted;
-// the change is not told again, since to retry by key is a work queue's job.
+// Handler receives the changes of one informer, one call at a time, in order. The context ends when
+// the informer stops. Errors are reported and counted, but the event is not delivered again:
+// retries by key are the job of a work queue.
 type Handler[T object.Head] interface {
 	Handle(ctx context.Context, e Event[T]) error
 }
 
-// HandlerFunc is a Handler made of a function.
+// HandlerFunc adapts a function to a Handler.
 type HandlerFunc[T object.Head] func(ctx context.Context, e Event[T]) error
 
 // Handle calls f.
 func (f HandlerFunc[T]) Handle(ctx context.Context, e Event[T]) error { return f(ctx, e) }
 
-// HandlerFuncs is a Handler made of one function for each type of event. Those
-// left nil are not called. Context and error are those of Handler.
+// HandlerFuncs is a Handler with one function per type of event. Nil functions are not called.
+// Contexts and errors work as in Handler.
 type HandlerFuncs[T object.Head] struct {
 	Add    func(ctx context.Context, o T, initial bool) error
 	Update func(ctx context.Context, old, new T) error
 	Delete func(ctx context.Context, o T, finalStateUnknown bool) error
-	// Moved is told, and Delete is not, of an object that is another process's from now on
-	// (Event.Moved). Where an informer has a share of the objects, who keeps something for
-	// each object lets go of it here too.
+	// Moved is called instead of Delete when another process takes over the object (Event.Moved).
+	// Handlers of sharded informers that keep state per object must release it here too.
 	Moved func(ctx context.Context, o T) error
-	// Resync is told of resyncs. Where it is nil, Update is, with old and new
-	// the same object.
+	// Resync is called for resyncs. If it is nil, Update is called with the same object as old and
+	// new.
 	Resync func(ctx context.Context, o T) error
 }
 
@@ -137,7 +133,8 @@ func (h HandlerFuncs[T]) handles(t EventType, moved bool) bool {
 	return h.Resync != nil || h.Update != nil
 }
 
-// untypedHandler is a handler without its type parameter. It must not change the event, which others get too.
+// untypedHandler is a handler without its type parameter. It must not change the event, which is
+// shared.
 type untypedHandler interface {
 	handle(ctx context.Context, e *event) error
 }
@@ -161,7 +158,7 @@ func (t typedFuncs[T]) handle(ctx context.Context, e *event) error {
 	return t.HandlerFuncs.Handle(ctx, typedEvent[T](e))
 }
 
-// headHandlerOf returns the untypedHandler that calls h; nil for nil.
+// headHandlerOf returns an untypedHandler that calls h, or nil if h is nil.
 func headHandlerOf(h Handler[object.Head]) untypedHandler {
 	if isNil(h) {
 		return nil
@@ -169,7 +166,7 @@ func headHandlerOf(h Handler[object.Head]) untypedHandler {
 	return headHandler{h}
 }
 
-// untypedHandlerOf returns the untypedHandler that calls h; nil for nil.
+// untypedHandlerOf returns an untypedHandler that calls h, or nil if h is nil.
 func untypedHandlerOf[T object.Object](h Handler[T]) untypedHandler {
 	if isNil(h) {
 		return nil
@@ -180,7 +177,7 @@ func untypedHandlerOf[T object.Object](h Handler[T]) untypedHandler {
 	return typedHandler[T]{h}
 }
 
-// typedEvent returns an event with its objects as those of one type.
+// typedEvent converts e to an event of typed objects.
 func typedEvent[T object.Object](e *event) (told Event[T]) {
 	told.Type, told.Initial, told.FinalStateUnknown, told.Moved = e.Type, e.Initial, e.FinalStateUnknown, e.Moved
 	told.Received, told.DecodedAfter, told.QueuedAfter, told.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
@@ -197,10 +194,10 @@ func eventWithoutObjects[T, S object.Head](e Event[S]) Event[T] {
 	}
 }
 
-// oldDropper passes events on without the old state.
+// oldDropper calls next with events without their old state.
 type oldDropper struct {
 	next    untypedHandler
-	scratch event // is reused for each event
+	scratch event // reused for each event
 }
 
 func (f *oldDropper) handle(ctx context.Context, e *event) error {
@@ -216,15 +213,13 @@ func isNil[T object.Head](h Handler[T]) bool {
 	return h == nil || ok && f == nil
 }
 
-// errFilterOld: a Filter cannot tell what its handler knows.
+// errFilterOld: without the old state a Filter cannot tell whether its handler knows the object.
 var errFilterOld = errors.New("a Filter was told of an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
-// Filter returns a handler that passes on to next only what concerns objects
-// that match. An update that makes an object match is an Add to next, one that
-// makes it match no longer is a Delete. A Delete is passed on if next knows the
-// object, whatever its final state is. For that match must depend on nothing but
-// the object. Where match panics, next does not hear of the event, and the panic
-// counts as the handler's.
+// Filter returns a handler that calls next only for objects that match. An update that makes an
+// object match becomes an Add; one that makes it stop matching becomes a Delete. A Delete is passed
+// on if next knows the object, whatever its final state; for this, match must depend on nothing but
+// the object. If match panics, next is not called, and the panic is reported as the handler's.
 func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 	if match == nil || isNil(next) {
 		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")

@@ -6,36 +6,34 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// segment is one piece of the log: the events of a batch, or one of two marks.
-// Its content never changes once it is in the log.
+// segment is one piece of the log: the events of a batch, or a mark. It never changes once it is in
+// the log.
 type segment struct {
 	events []event
-	batch  *batch  // the events again; set by append
+	batch  *batch  // the same events; set by append
 	synced bool    // mark: the initial list ends here
-	resync *resync // mark: tell these handlers of these objects
+	resync *resync // mark: deliver these objects to these handlers
 	after  *link
 }
 
-// batch is a run of events. It is apart from the segment, so that a handler that does
-// not return from a call holds its events, and not all that follow.
+// batch is a run of events. It is separate from the segment because a handler blocked in a call
+// should hold its events, but not everything appended after them.
 type batch struct {
 	events []event
 	first  uint64 // how many events the log had before them
 }
 
-// link is where the next segment will be found. It is apart from the segment
-// before it, so that a cursor that waits for the next one does not hold the last: after
-// an initial list, that is an event for each object.
+// link leads to the next segment. It is separate from the previous segment because a waiting cursor
+// should not hold that one, which after an initial list has an event for each object.
 type link struct{ next atomic.Pointer[segment] }
 
-// resync is the state of the cache at one point of the log, for those handlers
-// that asked.
+// resync is the state of the cache at one point of the log, for the handlers that are due.
 type resync struct {
 	objects indexer.View
 	targets map[mailbox]struct{}
 }
 
-// wantedBy reports whether r is for the handler of m. A nil r is for nobody.
+// wantedBy reports whether the handler of m is a target of r, which may be nil.
 func (r *resync) wantedBy(m mailbox) bool {
 	if r == nil {
 		return false
@@ -44,8 +42,8 @@ func (r *resync) wantedBy(m mailbox) bool {
 	return wanted
 }
 
-// eventLog is what the informer appends to. It holds only its end; each cursor holds
-// what it has not passed.
+// eventLog is the log of all events. It holds only its end; each cursor holds the segments that it
+// has not passed.
 type eventLog struct {
 	end   *link         // guarded by core.join
 	total atomic.Uint64 // events ever appended
@@ -55,7 +53,7 @@ func newLog() *eventLog {
 	return &eventLog{end: new(link)}
 }
 
-// append puts s behind all others.
+// append adds s at the end.
 func (l *eventLog) append(s *segment) {
 	if len(s.events) > 0 {
 		s.batch = &batch{events: s.events, first: l.total.Load()}
@@ -66,62 +64,58 @@ func (l *eventLog) append(s *segment) {
 	l.end = s.after
 }
 
-// mailbox holds the events of the log that one handler has still to hear. It has two forms: a
-// cursor holds on to the log itself, a coalescer keeps one entry per object.
+// mailbox holds the events that one handler has not received yet. There are two kinds: a cursor
+// refers to the log itself, a coalescer keeps one entry per object.
 type mailbox interface {
-	// offer tells of a segment that has been appended. It is called under
-	// core.join.
+	// offer passes on a segment that was appended. It is called under core.join.
 	offer(s *segment)
 
-	// next returns the next events, or a mark that stands before them, or neither. It
-	// is called when what it returned before has been heard.
+	// next returns the next events, or a mark that precedes them, or neither. It is called after
+	// its previous result has been delivered.
 	next() (events []event, mark *segment)
 
-	// ack counts one event of next, in their order: the call about it has returned.
+	// ack counts one event of next, in order: the call for it has returned.
 	ack()
 
-	// current returns the first event of next that has not been acknowledged; nil if there is
-	// none. It may be called by anybody.
+	// current returns the first event of next that is not acknowledged, or nil. Any goroutine may
+	// call it.
 	current() *event
 
-	// claimResync reports whether a resync may be put into the log for this handler.
-	// Resyncs must not pile up before one that takes longer than their period:
-	// changes would come ever later.
+	// claimResync reports whether a resync may be appended for this handler. If a resync takes
+	// longer than its period, the next ones are skipped, because changes would be delayed more and
+	// more.
 	claimResync() bool
 
-	// endResync ends a claim: the handler has heard the whole resync.
+	// endResync ends a claim: the whole resync was delivered.
 	endResync()
 
-	// position returns up to which place of the log all has been heard; 0 where that is
-	// not known.
+	// position returns how many events of the log were delivered; 0 if unknown.
 	position() uint64
 
 	// stats returns the figures for the status.
 	stats() mailboxStats
 
-	// clear drops what the handler has still to hear, and what is offered afterwards
-	// too. It may be called by anybody. While the handler is running, what next returned
-	// last is kept: a call about it may never return.
+	// clear drops the undelivered events and everything offered later. Any goroutine may call it.
+	// If running, the last result of next is kept: a call with it may never return.
 	clear(running bool)
 }
 
-// mailboxStats is what a mailbox holds and has done.
+// mailboxStats are the figures of a mailbox.
 type mailboxStats struct {
-	pending   int    // events that have not been heard to the end
-	delivered uint64 // events that have been heard
-	merged    uint64 // events that need not be heard any more
+	pending   int    // events not delivered yet
+	delivered uint64 // events delivered
+	merged    uint64 // events made unnecessary by merging
 }
 
-// cursor is a mailbox that is a place in the log. It holds every segment from there
-// on.
+// cursor is a mailbox that is a position in the log. It holds every segment from there on.
 type cursor struct {
 	log *eventLog
 
-	delivering atomic.Pointer[batch] // what next returned last; nil while there is nothing
-	after      atomic.Pointer[link]  // what follows them; nil once cleared
-	start      uint64                // how many events the log had before
-	acked      atomic.Uint64         // those, and the events that have been heard
-	resyncing  atomic.Bool           // a resync is in the log, or is being told
+	delivering atomic.Pointer[batch] // the last result of next; nil while there is none
+	after      atomic.Pointer[link]  // the link behind it; nil once cleared
+	start      uint64                // number of events that the log had before
+	acked      atomic.Uint64         // start plus the number of delivered events
+	resyncing  atomic.Bool           // a resync is in the log or being delivered
 }
 
 // newCursor returns a cursor at the end of the log. It is called under
@@ -133,7 +127,7 @@ func newCursor(log *eventLog) *cursor {
 	return c
 }
 
-// offer has nothing to do: the log holds s.
+// offer does nothing: the log holds s.
 func (c *cursor) offer(*segment) {}
 
 func (c *cursor) next() (events []event, mark *segment) {
@@ -161,7 +155,7 @@ func (c *cursor) next() (events []event, mark *segment) {
 
 func (c *cursor) ack() { c.acked.Add(1) }
 
-// current finds the event by the number of acknowledged ones, so that no code need note it.
+// current derives the event from the number of acknowledged ones, so no code has to record it.
 func (c *cursor) current() *event {
 	b := c.delivering.Load()
 	if b == nil {
@@ -188,7 +182,7 @@ func (c *cursor) stats() mailboxStats {
 	return held
 }
 
-// clear lets go of the log.
+// clear releases the log.
 func (c *cursor) clear(running bool) {
 	c.after.Store(nil)
 	if !running {

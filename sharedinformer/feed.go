@@ -20,40 +20,40 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// feed is a reflector that fills the informer's queue with the objects of one
-// namespace, or of all.
+// feed is a reflector that fills the informer's queue with the objects of one namespace, or of all
+// namespaces.
 type feed struct {
 	namespace string // metav1.NamespaceAll for all
 	reflector *reflector.Reflector
 
 	// Guarded by core.mu.
-	cancel   context.CancelFunc // ends its run, nil while it does not run
-	mayStart chan struct{}      // closed when the feeds that left before it came have ended
-	joinedAt uint64             // the change of the set with which it came
-	leftAt   uint64             // that with which it left; 0 while it is one of the informer's
+	cancel   context.CancelFunc // ends its run; nil while it does not run
+	mayStart chan struct{}      // closed when the feeds removed before it was added have ended
+	joinedAt uint64             // the change of the set that added it
+	leftAt   uint64             // the change that removed it; 0 while it is in the set
 
 	unconfirmed atomic.Bool // see core.unconfirmed
 
 	listed bool   // its initial list is in the cache; guarded by core.join
-	rv     string // up to where the cache has its changes; guarded by core.join
+	rv     string // its version in the cache; guarded by core.join
 
-	// Where a share of the objects is wanted:
+	// For sharded informers:
 	requests  *sharding.Requests
-	heldGains atomic.Uint64 // the gains before the list that readers see
+	heldGains atomic.Uint64 // gains that precede the list in the cache
 
-	restored  bool                            // its snapshot was asked for; of the goroutine in which it runs
-	unsaved   atomic.Pointer[failure.Failure] // why its snapshot was not written at last; nil if it was
-	unremoved atomic.Pointer[failure.Failure] // why one that is wrong is still there; nil if none is
+	restored  bool                            // its snapshot was requested; owned by the goroutine that runs it
+	unsaved   atomic.Pointer[failure.Failure] // why writing its snapshot failed last; nil if it succeeded
+	unremoved atomic.Pointer[failure.Failure] // why a wrong snapshot could not be removed; nil if there is none
 
 	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
 }
 
-// retryAgain is for how long a feed whose back-off another one has ended goes by its own
-// again: what that one found out has not helped.
+// retryAgain is how long a feed ignores further wake-ups by other feeds after one: the first has
+// not helped.
 const retryAgain = 30 * time.Second
 
-// retryNow lets a feed ask again at once that waits for its kind to be served, because
-// another one has found that it is. It may be called from anywhere.
+// retryNow ends the back-off of a feed that waits for its kind to be served, because another feed
+// found that it is. Any goroutine may call it.
 func (f *feed) retryNow() {
 	now, last := time.Now(), f.retried.Load()
 	if s := f.reflector.Status(); s.State != reflector.BackingOff || !s.NotServed() || last != nil && now.Sub(*last) < retryAgain {
@@ -64,8 +64,8 @@ func (f *feed) retryNow() {
 	}
 }
 
-// startFeed runs a feed as a part of r, when those that left before it came have ended. It is called
-// under mu.
+// startFeed runs a feed as a part of r, once the feeds removed before it was added have ended. It
+// is called under mu.
 func (i *core) startFeed(r *run, f *feed) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	begins := make(chan struct{})
@@ -90,7 +90,7 @@ func (i *core) startFeed(r *run, f *feed) {
 	})
 }
 
-// feedEnded lets those begin that waited for f. It reports whether f has left.
+// feedEnded starts the feeds that waited for f. It reports whether f was removed.
 func (i *core) feedEnded(f *feed) (left bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -102,15 +102,14 @@ func (i *core) feedEnded(f *feed) (left bool) {
 	return f.leftAt > 0
 }
 
-// noteConfirmed takes note that the server has told f of its state in this run, or that f has left.
+// noteConfirmed records that the server has answered f in this run, or that f was removed.
 func (i *core) noteConfirmed(f *feed) {
 	if f.unconfirmed.CompareAndSwap(true, false) {
 		i.unconfirmed.Add(-1)
 	}
 }
 
-// namespaceQueue is the queue of one namespace: it puts that into the deltas that are
-// about all of it.
+// namespaceQueue is the queue of one namespace: it sets the namespace in deltas without a key.
 type namespaceQueue struct {
 	*deltafifo.DeltaFIFO
 	namespace string
@@ -129,9 +128,8 @@ func (w namespaceQueue) NewHistoryQueued(string) bool {
 	return w.DeltaFIFO.NewHistoryQueued(w.namespace)
 }
 
-// newFeeds returns a feed for each namespace of a set. If the source cannot be
-// narrowed to one, that feed fails with the reason. It is called where no lock is held,
-// as whatever calls a source.
+// newFeeds returns a feed for each namespace of a set. If the source cannot be limited to one of
+// them, that feed fails with the reason. It calls the source, so the caller must not hold a lock.
 func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
@@ -140,8 +138,8 @@ func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	return feeds
 }
 
-// newFeed returns the feed of one namespace. Its list must be fresh where others may
-// have read the same objects before.
+// newFeed returns the feed of one namespace. Its list must be fresh if other feeds may have read
+// the same objects before.
 func (i *core) newFeed(namespace string, fresh bool) *feed {
 	if namespace == metav1.NamespaceAll {
 		return i.newFeedOf(i.feeds.source, namespace, fresh)
@@ -149,7 +147,7 @@ func (i *core) newFeed(namespace string, fresh bool) *feed {
 	return i.newFeedOf(&scopeChecker{ListerWatcher: i.feeds.source, namespace: namespace, onClusterScoped: i.becameClusterScoped}, namespace, fresh)
 }
 
-// newFeedOf is newFeed of a source that learns of namespaces.
+// newFeedOf is newFeed for a given source.
 func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool) *feed {
 	f := &feed{namespace: namespace}
 	opts := i.feeds.opts
@@ -172,25 +170,25 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 	return f
 }
 
-// scopeChecker is the source of a feed. It reports when a kind loses or gains namespaces.
+// scopeChecker is the source of a feed. It detects that a kind gained or lost its namespaces.
 type scopeChecker struct {
 	source.ListerWatcher
 
-	namespace string // that of the feed
+	namespace string // of the feed
 
-	// onClusterScoped, if not nil, is called if the kind has no namespaces: in a feed of one namespace.
+	// onClusterScoped, if set, is called by a feed of one namespace if the kind has no namespaces.
 	onClusterScoped func()
 
-	// onNamespaced, if not nil, is called if the kind has namespaces after all, and reports whether its objects
-	// are wanted nevertheless: in a feed of everything, made when the kind had none.
+	// onNamespaced, if set, is called by a feed of everything, created while the kind had no
+	// namespaces, if the kind has namespaces again. It reports whether the objects are still
+	// wanted.
 	onNamespaced func() (wanted bool)
 }
 
-// errNamespaced: a kind that had no namespaces came back with them, as a custom
-// resource may whose definition was made anew.
+// errNamespaced: a kind without namespaces came back with them, as when the definition of a custom
+// resource was recreated.
 var errNamespaced = errors.New("the kind has namespaces now: only those that are wanted are read from here on")
 
-// List lists the source.
 func (s *scopeChecker) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	list := s.ListerWatcher.List(ctx, req)
 	items := list.Items
@@ -209,7 +207,6 @@ func (s *scopeChecker) List(ctx context.Context, req source.Request) source.List
 	return list
 }
 
-// Watch watches the source.
 func (s *scopeChecker) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	events, err := s.ListerWatcher.Watch(ctx, req)
 	if err != nil {
@@ -236,8 +233,8 @@ func (s *scopeChecker) noteError(err error) {
 	}
 }
 
-// check returns why an object of a namespace does not belong in the feed; nil if it does. No list of the feed would
-// show that such an object is gone.
+// check returns an error if an object of the namespace does not belong in the feed. No list of the
+// feed could reveal that such an object is gone.
 func (s *scopeChecker) check(namespace string) error {
 	switch {
 	case s.namespace != metav1.NamespaceAll && namespace != s.namespace:

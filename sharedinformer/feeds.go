@@ -16,55 +16,55 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// feeds are the reflectors that fill an informer's queue: one for all namespaces, or
-// one for each that is wanted. The set may change while the informer runs. What
-// stays true:
+// feeds is the set of reflectors that fill an informer's queue: one for all namespaces, or one for
+// each. The set may change while the informer runs. Invariants:
 //
-//  1. wanted is sorted, has each namespace once, and metav1.NamespaceAll only alone.
-//  2. There is one feed for each wanted namespace, in that order, and no other. Where
-//     the kind turns out to have no namespaces, there is the one of all instead. It
-//     does so once in believeAgain at most.
-//  3. A feed that has left never comes back: a namespace that returns gets a new one.
-//  4. A feed starts when all those that left have ended. So nothing that they queued
-//     comes after what it queues.
-//  5. A feed that leaves while it runs queues one Trim, behind its last change. Where
-//     none of those that leave runs, the change of the set queues one. trims counts
-//     the Trims that have not left the queue.
-//  6. The cache lets go of the namespaces that are not covered when trims falls to 0,
-//     and not before. So an object that is wanted before and after a change is never
+//  1. wanted is sorted, contains each namespace once, and metav1.NamespaceAll only
+//     alone.
+//  2. There is exactly one feed for each wanted namespace, in that order. If the kind
+//     turns out to be cluster-scoped, a single feed of everything replaces them, at
+//     most once per scopeFlapWindow.
+//  3. A removed feed never comes back: a namespace that returns gets a new one.
+//  4. A feed starts when all feeds removed before it have ended, so its deltas follow
+//     all of theirs.
+//  5. A feed that is removed while it runs queues one Trim after its last change. If
+//     no removed feed was running, the change of the set queues one. trims counts the
+//     Trims still queued.
+//  6. The cache drops the namespaces that are not covered when trims reaches 0, and
+//     not before. So an object that is wanted before and after a change is never
 //     deleted in between.
-//  7. The informer is synced when the cache has the initial list of each feed and trims
-//     is 0. The RV that the cache promises is the least of the feeds', and empty until
+//  7. The informer is synced when the cache has the initial list of each feed and
+//     trims is 0. The RV of the cache is the smallest of the feeds', and empty until
 //     then.
-//  8. A change takes back what was said of the whole: the sync, the RV, and of each
-//     handler one more mark that it has to pass.
+//  8. A change revokes the sync and the RV, and gives each handler one more sync mark
+//     to pass.
 type feeds struct {
 	source        source.ListerWatcher
 	opts          reflector.Options
-	allNamespaces *reflector.Reflector // of all namespaces; it does not run, and knows the name
-	refused       *failure.Failure     // what is wrong with options of which reflectors know nothing; nil as a rule
+	allNamespaces *reflector.Reflector // of all namespaces; it never runs, and provides the name
+	refused       *failure.Failure     // an error in options that reflectors do not check; usually nil
 
 	current  atomic.Pointer[[]*feed] // replaced under core.mu and core.join
-	unserved atomic.Bool             // one has found that the kind is not served, and none since that it is
+	unserved atomic.Bool             // a feed found that the kind is not served, and none since that it is
 
 	// Guarded by core.mu.
 	wanted        []string
-	clusterScoped bool      // the kind has no namespaces: wanted means nothing
-	regained      time.Time // when it turned out to have namespaces after all; zero if never
+	clusterScoped bool      // the kind has no namespaces: wanted is ignored
+	regained      time.Time // when the kind last gained namespaces; zero if never
 	changes       uint64    // of the set
-	leaving       []*feed   // that may not have ended, in the order in which they left; the first has not
-	waiting       []*feed   // that have not begun, in the order in which they came
+	leaving       []*feed   // removed and maybe running, in the order of removal; the first is running
+	waiting       []*feed   // not started yet, in the order of their addition
 
 	// Guarded by core.join.
 	trims         int
-	publishedRV   string // the least of the feeds' versions, or empty
-	atPublishedRV int    // of how many feeds it is the version
+	publishedRV   string // the smallest version of the feeds, or empty
+	atPublishedRV int    // the number of feeds at that version
 }
 
-// all returns the feeds, sorted by namespace. The slice never changes.
+// all returns the feeds, sorted by namespace. The slice is never modified.
 func (f *feeds) all() []*feed { return *f.current.Load() }
 
-// invalid returns what is wrong with the options.
+// invalid returns the error in the options, if any.
 func (f *feeds) invalid() *failure.Failure {
 	if fail := f.statusOf(f.allNamespaces).Failure; fail != nil && fail.Phase == failure.PhaseOptions {
 		return fail
@@ -72,7 +72,7 @@ func (f *feeds) invalid() *failure.Failure {
 	return nil
 }
 
-// name is what messages call the resource.
+// name returns the name of the resource used in messages.
 func (f *feeds) name() string {
 	switch each := f.all(); len(each) {
 	case 0:
@@ -83,8 +83,8 @@ func (f *feeds) name() string {
 	return f.allNamespaces.Name() + " in several namespaces"
 }
 
-// status returns what the reflectors come to and, where there is not just that of all
-// namespaces, each of them.
+// status returns the combined status of the reflectors and, unless a single one reads all
+// namespaces, the status of each.
 func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
@@ -106,7 +106,7 @@ func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	return all, each
 }
 
-// statusOf returns the status of a reflector. Options that were refused fail each of them.
+// statusOf returns the status of a reflector. Refused options fail all of them.
 func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	s := r.Status()
 	if f.refused != nil && s.Failure == nil {
@@ -115,8 +115,8 @@ func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	return s
 }
 
-// startWaiting lets those feeds begin for which every feed has ended that left before. It is called under
-// core.mu, when one has ended or is to begin.
+// startWaiting starts the feeds that no longer have to wait for a removed one. It is called under
+// core.mu, when a feed has ended or is to start.
 func (f *feeds) startWaiting() {
 	for len(f.leaving) > 0 && f.leaving[0].cancel == nil {
 		f.leaving = f.leaving[1:]
@@ -137,7 +137,7 @@ func feedNamed(feeds []*feed, namespace string) *feed {
 	return nil
 }
 
-// feedCovering returns the feed that has a namespace: its own, or the one of all.
+// feedCovering returns the feed that includes a namespace: its own, or that of all namespaces.
 func feedCovering(feeds []*feed, namespace string) *feed {
 	if f := feedNamed(feeds, namespace); f != nil || len(feeds) == 0 || feeds[0].namespace != metav1.NamespaceAll {
 		return f
@@ -145,16 +145,16 @@ func feedCovering(feeds []*feed, namespace string) *feed {
 	return feeds[0]
 }
 
-// covers reports whether a namespace is one of those that are fed.
+// covers reports whether a feed includes the namespace.
 func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
-// advance notes up to where each namespace is complete after some deltas, and
-// with that the whole. What an earlier feed queued of a namespace counts too: the
-// cache has kept what it had. It is called under join.
+// advance updates the versions of the namespaces, and of the whole cache, after some deltas. Deltas
+// from earlier feeds of a namespace count too: the cache kept their objects. It is called under
+// join.
 func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
-		// Every delta is its own, and the last one says it all.
+		// Every delta belongs to this feed, so the last version is enough.
 		for n := len(deltas) - 1; n >= 0; n-- {
 			if rv := deltas[n].RV; rv != "" {
 				feeds[0].rv = rv
@@ -186,8 +186,8 @@ func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	}
 }
 
-// publishRV publishes the least RV of the feeds; none if one has none. It is
-// called under join.
+// publishRV publishes the smallest RV of the feeds; empty if a feed has none. It is called under
+// join.
 func (f *feeds) publishRV(w indexer.Writer) {
 	if least := f.leastRV(); least != f.publishedRV {
 		f.publishedRV = least
@@ -213,8 +213,8 @@ func (f *feeds) leastRV() (least string) {
 	return least
 }
 
-// complete reports whether the cache has the initial list of each feed, and
-// nothing of others. It is called under join.
+// complete reports whether the cache has the initial list of each feed and nothing else. It is
+// called under join.
 func (f *feeds) complete() bool {
 	for _, one := range f.all() {
 		if !one.listed {
@@ -224,10 +224,9 @@ func (f *feeds) complete() bool {
 	return f.trims == 0
 }
 
-// retryUnserved lets the feeds that wait for their kind to be served ask again at
-// once when one of them, in state s, has found that it is. Each would find out by
-// itself, but not before its own back-off ends. Two that find their kind in turns, and
-// lose it, do not keep each other going.
+// retryUnserved ends the back-off of all feeds that wait for their kind to be served when one of
+// them, in state s, has found that it is. Two feeds that keep finding and losing their kind do not
+// keep waking each other.
 func (f *feeds) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():
@@ -239,7 +238,7 @@ func (f *feeds) retryUnserved(s reflector.Status) {
 	}
 }
 
-// combined is what two reflectors of one resource come to.
+// combined merges the statuses of two reflectors of one resource.
 func combined(a, b reflector.Status) reflector.Status {
 	worst := a
 	if worse(b, a) {
@@ -262,9 +261,8 @@ func combined(a, b reflector.Status) reflector.Status {
 	return worst
 }
 
-// worse reports whether a is worse off than b: one that has no list yet than one
-// that has, then one that fails than one that does not, then one that waits, then one that
-// has failed for longer.
+// worse reports whether a is in worse state than b. A missing list is worst, then a failure, then a
+// wait; of two failures the older is worse.
 func worse(a, b reflector.Status) bool {
 	switch {
 	case (a.RV == "") != (b.RV == ""):

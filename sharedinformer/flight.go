@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// What is written to the flight recorder.
+// Entries of the flight recorder.
 
-// recordApplied records the changes of a batch but for those of an initial list, which are
-// recorded as one. It is called under join, before they are in the log.
+// recordApplied records the changes of a batch, except those of an initial list, which recordList
+// records as one. It is called under join, before they are in the log.
 func (i *core) recordApplied(events []event, at time.Time) {
 	position := i.log.total.Load()
 	for n := range events {
@@ -33,7 +33,7 @@ func (i *core) recordApplied(events []event, at time.Time) {
 	}
 }
 
-// recordList records a whole list.
+// recordList records a list.
 func (i *core) recordList(items int, rv string, first bool) {
 	e := flight.Event{Kind: flight.Replaced, Count: items, RV: rv, Change: "update"}
 	if first {
@@ -44,7 +44,7 @@ func (i *core) recordList(items int, rv string, first bool) {
 
 func (i *core) recordBookmark(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
 
-// recordState records where a reflector is.
+// recordState records the state of a reflector.
 func (i *core) recordState(s reflector.Status) {
 	e := flight.Event{At: s.Since, Kind: flight.Turned, Outcome: s.State.String(), RV: s.RV, Attempt: s.Attempts}
 	if s.Attempts > 0 {
@@ -55,23 +55,23 @@ func (i *core) recordState(s reflector.Status) {
 	i.track.Record(&e)
 }
 
-// recordFailure records a failure that is not the reflector's.
+// recordFailure records a failure outside the reflector.
 func (i *core) recordFailure(d *delivery, f *failure.Failure) {
 	track := i.track
 	if d != nil {
 		track = d.track
 	}
-	// The text of a user's error may panic, which fmt bears.
+	// A user's error may panic when formatted; fmt recovers.
 	track.Record(&flight.Event{At: f.Last, Kind: flight.Failed, Key: f.Key, Text: fmt.Sprint(f)})
 }
 
-// noteCall notes what the last call was about.
+// noteCall remembers the event of the last call.
 func (d *delivery) noteCall(e *event) {
 	d.last.Key, d.last.RV, d.last.Change = object.KeyOf(e.Object), e.Object.GetResourceVersion(), e.Type.String()
 	d.received = e.Received
 }
 
-// recordCalls records the calls since it was called last.
+// recordCalls records the calls since the previous recordCalls.
 func (d *delivery) recordCalls(calls lap) {
 	if calls.calls == 0 {
 		return

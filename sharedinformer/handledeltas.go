@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// process applies what the feeds queue until ctx is done, which is when they have
-// ended, and nothing is left in the queue.
+// process applies queued deltas until ctx is done, which happens after the feeds have ended, and
+// the queue is empty.
 func (i *core) process(ctx context.Context, r *run) {
 	var err error
 	guard := failure.Guard{In: "a method of an object"}
@@ -21,13 +21,13 @@ func (i *core) process(ctx context.Context, r *run) {
 			i.markBroken(r, err)
 		}
 	}()
-	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} }) // a key says its name
+	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} }) // the error's key names the index
 	i.applyQueued(ctx)
 	guard.Returned()
 }
 
-// markBroken ends the run, and all later ones, if the user's code has panicked, or called
-// runtime.Goexit, in the middle of a batch: the batch is in the cache in part only.
+// markBroken ends this run and prevents later ones, because the user's code panicked, or called
+// runtime.Goexit, in the middle of a batch, which is now partly applied.
 func (i *core) markBroken(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
@@ -44,7 +44,7 @@ func (i *core) markBroken(r *run, err error) {
 	i.report(context.WithoutCancel(r.ctx), nil, f)
 }
 
-// applyQueued is process without its end.
+// applyQueued is process without the handling of panics.
 func (i *core) applyQueued(ctx context.Context) {
 	var reuse []deltafifo.Delta
 	for {
@@ -60,15 +60,14 @@ func (i *core) applyQueued(ctx context.Context) {
 	}
 }
 
-// batchInProgress is a batch that has left the queue.
+// batchInProgress is a batch that was taken from the queue.
 type batchInProgress struct {
 	deltas int
 	at     time.Time
 }
 
-// handleDeltas applies one batch to the cache, in one write, and appends what
-// it changed to the log, in one append. It is the informer's own step, called
-// by Run's goroutine alone.
+// handleDeltas applies one batch to the cache, in one write, and appends its changes to the log, in
+// one append. Only the goroutine of process calls it.
 func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	i.applying.Store(&batchInProgress{len(deltas), time.Now()})
 	changes := applier{informer: i}
@@ -89,7 +88,7 @@ func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	i.changed.broadcast()
 }
 
-// applyBatch is the part of handleDeltas that is done under join.
+// applyBatch is the part of handleDeltas that holds join.
 func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may end the goroutine
@@ -100,7 +99,7 @@ func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures 
 			changes.apply(w, &deltas[n])
 		}
 		i.feeds.advance(w, deltas)
-		if i.mutations != nil { // before anybody sees the objects
+		if i.mutations != nil { // before the objects become visible
 			look = i.mutations.track(changes.events)
 		}
 		if i.packing != nil {
@@ -114,8 +113,8 @@ func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures 
 	return failures, look
 }
 
-// publish appends what a batch changed to the log and wakes the handlers. It
-// is called under join.
+// publish appends the changes of a batch to the log and wakes the handlers. It is called under
+// join.
 func (i *core) publish(changes *applier) {
 	if len(changes.events) > 0 {
 		applied := time.Now()

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Heads returns the read side of the cache for those who need no more of an object than its
-// head: key, UID, resource version, generation, labels, owners. Of a packed cache it opens
-// nothing. Open makes the object of a head.
+// Heads returns a reader of the cache for code that needs only the heads of objects: key, UID,
+// resource version, generation, labels, owners. On a packed cache it opens nothing; Open returns
+// the object of a head.
 func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.Heads() }
 
 func (i *core) Heads() indexer.Reader[object.Head] { return i.cache.Reader() }
 
-// Open returns the object of a head that Heads or a handler of AddHeadHandler was given. It
-// fails where the bytes of a packed object are damaged, with an error that wraps
-// wire.ErrDamaged, and where the head is of objects of another type.
+// Open returns the object of a head that came from Heads or from a handler added with
+// AddHeadHandler. It fails with an error that wraps wire.ErrDamaged if the bytes of a packed object
+// are damaged, and if the head belongs to an object of another type.
 func (i *Informer[T]) Open(head object.Head) (T, error) { return as[T](i.core.Object(head)) }
 
-// as returns an object as one of a type that it was found to have.
+// as converts an object whose type was already checked.
 func as[T object.Object](o object.Object, err error) (T, error) {
 	typed, _ := o.(T)
 	return typed, err
@@ -44,8 +44,8 @@ func (i *core) Object(head object.Head) (object.Object, error) {
 	return o, nil
 }
 
-// Copy returns the object of a head as Open does, but as the caller's own, which may be
-// changed. A packed object that nobody has in use is made for the caller, and not copied.
+// Copy is like Open, but returns a private copy that the caller may change. A packed object that is
+// not in use is decoded for the caller instead of copied.
 func (i *Informer[T]) Copy(head object.Head) (T, error) { return as[T](i.core.copy(head)) }
 
 func (i *core) copy(head object.Head) (object.Object, error) {
@@ -63,8 +63,8 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 	return copied, nil
 }
 
-// OpenEvent returns an event of heads with the objects themselves, for handlers of heads that need
-// the objects of some events. It fails as Open does.
+// OpenEvent returns an event of heads with its objects opened, for handlers of heads that need the
+// objects of some events. It fails as Open does.
 func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 	told := eventWithoutObjects[T](e)
 	var err error
@@ -74,14 +74,14 @@ func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 	return told, err
 }
 
-// AddHeadHandler is AddHandlerWith for a handler that needs no more of an object than its
-// head: no packed object is opened for it. Whole objects are told as they are.
+// AddHeadHandler is like AddHandlerWith for a handler that needs only heads: it opens no packed
+// objects. Whole objects are passed as they are.
 func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions) *Registration {
 	opts.Place = cmp.Or(opts.Place, failure.Place(1))
 	return i.core.addHandler(headHandlerOf(h), opts)
 }
 
-// Heads returns the event with the heads of its objects.
+// Heads returns the event with its objects as heads.
 func (e Event[T]) Heads() Event[object.Head] {
 	told := eventWithoutObjects[object.Head](e)
 	told.Object = e.Object

@@ -14,15 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Informer keeps a cache of one resource in step with the server and tells
-// handlers of every change. Make it with New.
+// Informer keeps a cache of one resource in step with the server and notifies handlers of every
+// change. Create one with [New].
 type Informer[T object.Object] struct {
-	_    [0]*T // so that no informer converts to one of another type
+	_    [0]*T // prevents conversion between informers of different types
 	core informerCore
 }
 
-// informerCore is a *core. It is an interface so that a package that names an informer does not reach all
-// that a core is made of, some of which it would compile again; so is Registration.of.
+// informerCore is implemented by *core. The interface keeps packages that name an informer from
+// depending on everything that core uses, and from compiling some of it again; so does
+// Registration.of.
 type informerCore interface {
 	View
 	cached() *indexer.Indexer
@@ -54,9 +55,8 @@ type informerCore interface {
 	copy(object.Head) (object.Object, error)
 }
 
-// New returns an informer that is not running. It reports contradicting
-// options in Status and from Run and WaitForSync. The source is asked
-// to take back the objects that are cached, so that a relist decodes only what has
+// New returns an informer that is not running yet. Contradictory options are reported by Status,
+// Run and WaitForSync. The source may reuse cached objects, so a relist decodes only those that
 // changed (source.Request).
 func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] {
 	if from == nil {
@@ -65,9 +65,9 @@ func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] 
 	return &Informer[T]{core: newCore(from, opts, reflect.TypeFor[T]())}
 }
 
-// Objects returns the same informer as one whose objects may be of any type: the same pointer each
-// time, and nil for nil. It is a function since a method would make each package that names an
-// informer compile this one too.
+// Objects returns i as an informer of any type of object: the same pointer each time, or nil if i
+// is nil. It is a function because a method would make every package that names an informer compile
+// this instance too.
 func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	if i == nil {
 		return nil
@@ -75,8 +75,8 @@ func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	return i.core.asObjects().(*Informer[object.Object])
 }
 
-// ObjectsOf is [Objects] of an informer whose type is not known, by its View. It returns nil if v is
-// not the view of an informer.
+// ObjectsOf is like [Objects] for an informer whose type is unknown. It returns nil if v is not the
+// view of an informer.
 func ObjectsOf(v View) *Informer[object.Object] {
 	core, ok := v.(informerCore)
 	if !ok {
@@ -85,17 +85,15 @@ func ObjectsOf(v View) *Informer[object.Object] {
 	return core.asObjects().(*Informer[object.Object])
 }
 
-// Informer returns i itself, so that a function can take an informer or a client that has one.
+// Informer returns i itself. It lets a function accept either an informer or a client that has one.
 func (i *Informer[T]) Informer() *Informer[T] { return i }
 
-// Name is what messages call the resource.
+// Name returns the name of the resource used in messages.
 func (i *Informer[T]) Name() string { return i.core.Name() }
 
-// Cache returns the read side of the cache. It may be read before, during and
-// after Run.
+// Cache returns a reader of the cache. It may be used before, during and after Run.
 func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core.cached(), i.core.packed()) }
 
-// readerOf returns the read side of a cache of an informer.
 func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Reader[T] {
 	if packed {
 		return indexer.Opened[T](cache)
@@ -103,19 +101,19 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 	return indexer.ReaderOf[T](cache)
 }
 
-// Stale returns the read side of what the informer had in an earlier process, by its
-// snapshot, until it is synced: it may be wrong in everything, and the server may be another
-// one. From then on it returns the cache, also while SetNamespaces takes effect. It is for
-// those who had rather see something old than nothing; ask again for what is newer. Without
-// a snapshot it is empty at first.
+// Stale returns a reader of the objects loaded from the snapshot of an earlier process until the
+// informer is synced, and of the cache from then on, also while SetNamespaces takes effect.
+// Anything in it may be outdated, and may even come from another server. Use it when stale data is
+// better than none, and call Stale again for newer data. Without a snapshot the reader is empty at
+// first.
 func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
-// Index finds cached objects by the values that a function draws from them; see [AddIndex].
+// Index finds cached objects by values that a function computes from them; see [AddIndex].
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
-// AddIndex adds a typed index to the informer's cache; the informer may be running.
-// The function must depend on nothing but the object, and return soon. The name
-// appears in messages; two indexes may have the same. Index.Remove takes it away.
+// AddIndex adds a typed index to the informer's cache, even while the informer runs. The function
+// must depend on nothing but the object, and return quickly. The name appears in messages and need
+// not be unique. Index.Remove removes the index.
 func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *Index[T, V] {
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
@@ -129,169 +127,166 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 	return index
 }
 
-// Run keeps the cache in step and the handlers informed until ctx is done, and
-// then returns nil, or until an error handler says Stop, and then returns the
-// *failure.Failure. When it returns, every goroutine that it started has
-// ended (L23). It may be called again: cache and handlers go on from where
-// they were (L24). While it runs, another call fails with reflector.ErrRunning.
+// Run keeps the cache in step and the handlers informed. It returns nil when ctx is done, and the
+// *failure.Failure if an error handler returns Stop. By then every goroutine that it started has
+// ended (L23). Run may be called again: cache and handlers continue from where they were (L24).
+// While it runs, another call fails with reflector.ErrRunning.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
-// Start is Run in a goroutine of its own, which wait waits for. What it adds is
-// that the informer is running when Start returns: a caller that waits for its
-// sync from then on does not find it stopped by the run before.
+// Start calls Run in a new goroutine; wait waits for it and returns its error. Unlike with a plain
+// go statement, the informer is running when Start returns, so a caller that then waits for sync
+// does not get the ErrStopped of an earlier run.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
 	return i.core.Start(ctx)
 }
 
-// AddHandler lets h hear of every change, from the objects that are cached now
-// on: each of them comes first as an Add, marked as initial (L06). It may be
-// called before, during and after Run. It panics where h is nil.
+// AddHandler registers h, which first receives an Add, marked as initial, for each object that is
+// cached now, and then every change (L06). It may be called before, during and after Run. It panics
+// if h is nil.
 func (i *Informer[T]) AddHandler(h Handler[T]) *Registration {
 	return i.core.addHandler(untypedHandlerOf(h), HandlerOptions{Place: failure.Place(1)})
 }
 
-// AddHandlerWith is AddHandler with options.
+// AddHandlerWith is like AddHandler, with options.
 func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registration {
 	opts.Place = cmp.Or(opts.Place, failure.Place(1))
 	return i.core.addHandler(untypedHandlerOf(h), opts)
 }
 
-// Status returns the informer as it is now. The parts are read one after the
-// other, so that they may differ by what happened meanwhile.
+// Status returns the current state of the informer. Its parts are read one after the other, so they
+// may reflect slightly different moments.
 func (i *Informer[T]) Status() Status { return i.core.Status() }
 
-// StatusIn returns the status of the reflector that lists and watches a namespace, and false if the informer
-// does not watch that namespace. Unlike Status, it costs the same for any number of namespaces.
+// StatusIn returns the status of the reflector of a namespace, or false if the informer does not
+// watch that namespace. Unlike Status, its cost does not depend on the number of namespaces.
 func (i *Informer[T]) StatusIn(namespace string) (s reflector.Status, watched bool) {
 	return i.core.StatusIn(namespace)
 }
 
-// HasSynced reports whether a whole initial list is in the cache (L18). It stays true between two
-// runs: WaitForSync waits for the server in each.
+// HasSynced reports whether a complete initial list is in the cache (L18). It stays true between
+// two runs; WaitForSync, in contrast, waits for the server in each run.
 func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 
-// HasSyncedIn reports whether the initial list of a namespace is in the cache, although those of
-// others may be missing. An empty namespace is all of them. One that the informer does not watch
-// has nothing to wait for.
+// HasSyncedIn reports whether the initial list of a namespace is in the cache, even if lists of
+// other namespaces are missing. An empty namespace means all of them. It returns true for a
+// namespace that the informer does not watch.
 func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSyncedIn(namespace) }
 
-// HeldUp reports whether the informer would have synced but for namespaces whose lists fail, such as
-// forbidden ones, and has at least one other namespace.
+// HeldUp reports whether the informer has not synced only because the lists of some namespaces
+// fail, such as forbidden ones, while at least one other namespace has synced.
 func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
-// WaitForSync waits until the informer and every handler that it has when
-// WaitForSync is called are synced, and until the server has accepted a watch or answered a list in
-// this run (L24). It returns an error that wraps ErrNotSynced
-// and says what is missing, in which state the reflector is and what failed
-// last (L22):
-//   - when ctx is done, with its cause;
-//   - with ErrStopped when Run has returned;
-//   - when what is missing has been failing for Options.SyncPatience, or a handler, or
-//     OnError about one, has been in one call for that long.
+// WaitForSync waits until the informer and all handlers that it has at the time of the call are
+// synced, and until the server has accepted a watch or answered a list in this run (L24). It fails
+// with an error that wraps ErrNotSynced and reports what is missing, the state of the reflector and
+// the latest failure (L22):
+//   - if ctx is done, with its cause;
+//   - if Run has returned, with ErrStopped;
+//   - if the missing part has been failing for Options.SyncPatience, or if a handler, or OnError
+//     for one, has been blocked in one call for that long.
 //
-// Before Run is called it waits for Run.
+// If Run has not been called yet, it waits for Run.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
-// WaitForRV waits until the cache holds every change up to rv, such as that of
-// an object that was just written (L14). It fails with the cause of ctx, with
-// ErrStopped as soon as Run has returned, and at once where rv is not a
-// resource version, or the informer has no namespaces (ErrNotWatched). Where there is
-// no initial list it gives up as WaitForSync does. The error says what failed last.
+// WaitForRV waits until the cache holds every change up to rv, such as the resource version of an
+// object that was just written (L14). It fails with the cause of ctx, with ErrStopped once Run has
+// returned, and immediately if rv is not a resource version, or if the informer has no namespaces
+// (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error
+// includes the latest failure.
 //
-// If namespaces are given, it waits for the changes in those alone. If each namespace is
-// watched on its own (Options.Namespaces), that is quicker: a quiet one may learn only from
-// a bookmark, every minute or so, that it has missed nothing. For a namespace that the
-// informer does not watch it fails with ErrNotWatched.
+// If namespaces are given, it waits only for the changes in those. That is quicker if each
+// namespace is watched separately (Options.Namespaces), because the watch of a quiet namespace may
+// confirm that nothing was missed only by a bookmark, every minute or so. It fails with
+// ErrNotWatched for a namespace that the informer does not watch.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespaces ...string) error {
 	return i.core.WaitForRV(ctx, rv, namespaces...)
 }
 
-// WaitUntil waits until reached is true. It is asked at once and after every
-// change of the cache, of the reflector's state and of what is synced, while no
-// lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
+// WaitUntil waits until reached returns true. It calls reached immediately and after every change
+// of the cache, of the reflector's state and of the sync state, without holding a lock; reached
+// must be quick. Otherwise WaitUntil fails like WaitForRV.
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.core.WaitUntil(ctx, reached)
 }
 
-// Reconnect ends each watch of the informer, because it is deaf, and opens it again from where it
-// was: see reflector.Reflector.Reconnect. If namespaces are given, it does so with the watches that
-// cover those. It returns at once, and may be called from anywhere.
+// Reconnect closes each watch of the informer and reopens it where it left off, for callers who
+// know that it delivers nothing; see reflector.Reflector.Reconnect. If namespaces are given, it
+// reopens only the watches that cover them. It returns immediately, and may be called from
+// anywhere.
 func (i *Informer[T]) Reconnect(why error, namespaces ...string) {
 	i.core.Reconnect(why, namespaces...)
 }
 
-// Unsynced says which initial lists are missing and why, or which servers have told nothing yet in this
-// run. It returns nil if there is nothing that WaitForSync would wait for but handlers.
+// Unsynced returns an error that lists the missing initial lists with their causes, or the servers
+// that have not answered yet in this run. It returns nil if WaitForSync would wait only for
+// handlers.
 func (i *Informer[T]) Unsynced() error { return i.core.Unsynced() }
 
-// Namespaces returns those that the informer was last given, sorted:
-// metav1.NamespaceAll alone for all of them.
+// Namespaces returns the namespaces that the informer was last given, sorted. If it watches all
+// namespaces, that is metav1.NamespaceAll alone.
 func (i *Informer[T]) Namespaces() []string { return i.core.Namespaces() }
 
-// SetNamespaces changes the namespaces whose objects are wanted. Nil means all that
-// the source has, as does metav1.NamespaceAll among others, and an empty slice means
-// none. The informer may be running: SetNamespaces returns at once, and WaitForSync
-// waits until the change has taken effect. It fails, and changes nothing, where the
-// source cannot be narrowed to one of the namespaces.
+// SetNamespaces changes the namespaces that the informer watches. Nil means all namespaces of the
+// source, as does a list that contains metav1.NamespaceAll; an empty slice means none. The informer
+// may be running: SetNamespaces returns immediately, and WaitForSync waits until the change has
+// taken effect. It fails, and changes nothing, if the source cannot be limited to one of the
+// namespaces.
 //
-// Handlers hear an Add, marked as initial, of each object of a namespace that
-// came, and a Delete of each object of one that went. Such a Delete says that the
-// object is not among the informer's any more, as it does where a selector no
-// longer matches, and not that it is gone from the server; it carries the state
-// that the cache had, and nothing about it is unknown. Objects of namespaces that
-// stay are not touched. From the change until it has taken effect the informer is
-// not synced, its handlers neither, and the cache has no RV (L13, L18); each
-// namespace goes on having its own (indexer.Reader.NamespaceRV).
+// Handlers receive an Add, marked as initial, for each object of an added namespace, and a Delete
+// for each object of a removed one. Such a Delete does not mean that the object is gone from the
+// server, only that the informer no longer watches it, as when a selector stops matching; it
+// carries the cached state, with FinalStateUnknown false. Objects of other namespaces are not
+// affected. Until the change has taken effect, the informer and its handlers are not synced, and
+// the cache has no RV (L13, L18); each namespace keeps its own (indexer.Reader.NamespaceRV).
 //
-// For a kind without namespaces they mean nothing: it is cached whole. Only an informer
-// that never had any namespace has nothing of it, since it asks nobody. On an informer
-// that is not running the change takes effect when it runs again. It may
-// be called from anywhere, handlers and hooks included.
+// Namespaces do not apply to cluster-scoped kinds, which are cached as a whole. Only an informer
+// that never had a namespace caches nothing of such a kind, because it makes no request. If the
+// informer is not running, the change takes effect in the next run. SetNamespaces may be called
+// from anywhere, including handlers and hooks.
 func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	return i.core.SetNamespaces(namespaces)
 }
 
-// Source returns the description of the source, as it was in New: Kept has the fields of the
-// cached objects, and Altered says whether they have gone through a transform.
+// Source returns the description of the source as of New, except that Kept lists the fields of the
+// cached objects and Altered reports whether they went through a transform.
 func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
-// Selects reports whether the cache is to have o, as the server has it, by its
-// namespace, its labels and its name. What only the server can judge, such as a
-// selector of other fields, counts as selected. Ask it before you wait for a write to reach the
-// cache: one that is not selected never does.
+// Selects reports whether the cache should contain o, judging by its namespace, labels and name as
+// the server has them. Criteria that only the server can judge, such as selectors on other fields,
+// count as matching. Call it before waiting for a write to reach the cache: an object that is not
+// selected never arrives.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
-// Watches reports whether the cache is to have the objects of a namespace. Those
-// of kinds without namespaces have an empty one, which is always watched. If it returns false, an
-// object that the cache lacks may exist.
+// Watches reports whether the informer watches a namespace. The namespace of cluster-scoped objects
+// is empty, and always watched. If it returns false, an object missing from the cache may still
+// exist.
 func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(namespace) }
 
 // Scope returns Options.Shard.
 func (i *Informer[T]) Scope() shard.Scope { return i.core.Scope() }
 
-// Holds reports whether the cache has what is in the slot of a hash (Options.Shard): the slot
-// is this process's, and a list that began since then is in the cache. From then on the
-// cache has nothing older than what the owner before wrote (S04). Handlers hear of the
-// objects after that. Where the informer has all objects, Holds is HasSynced.
+// Holds reports whether the cache is complete for the slot of a hash (Options.Shard): this process
+// owns the slot, and a list that began after that is in the cache. The cache is then at least as
+// new as the last write of the previous owner (S04). Handlers receive the objects later. On an
+// informer without a shard, Holds is HasSynced.
 func (i *Informer[T]) Holds(hash uint64) bool { return i.core.Holds(hash) }
 
-// View is an informer for those who need not know the type of its objects, such as what
-// shows all informers of a process. Its methods may be called at any time, from any
-// goroutine. What they return must not be changed.
+// View is an informer for code that does not know the type of its objects, such as a page that
+// shows all informers of a process. Its methods may be called at any time, from any goroutine.
+// Their results must not be modified.
 type View interface {
-	// Name is what messages call the resource.
+	// Name returns the name of the resource used in messages.
 	Name() string
 
-	// Status is how it is doing.
+	// Status returns the state of the informer.
 	Status() Status
 
-	// Heads is its cache; indexes are seen there too.
+	// Heads returns a reader of the cache and its indexes.
 	Heads() indexer.Reader[object.Head]
 
-	// Object returns the object of a head that Heads has given. It fails as Informer.Open
-	// does.
+	// Object returns the object of a head that Heads returned. It fails as Informer.Open does.
 	Object(head object.Head) (object.Object, error)
 }
 
-// View returns the informer as one whose objects are of any type.
+// View returns the informer with its type erased.
 func (i *Informer[T]) View() View { return i.core }

@@ -15,13 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// MutationError says that an object of the cache was changed (L16).
+// MutationError reports that a cached object was modified (L16).
 type MutationError struct {
 	Type string // Go type of the object
-	Path string // the first altered field, such as .Spec.NodeName
+	Path string // the first changed field, such as .Spec.NodeName
 
-	// Others is how many more cached objects were changed thereby, because they
-	// share the part in which the field lies.
+	// Others is the number of other cached objects that changed with it, because they share the
+	// part that contains the field.
 	Others int
 }
 
@@ -33,55 +33,54 @@ func (e *MutationError) Error() string {
 	return fmt.Sprintf("%s in the cache was changed at %s%s: objects from a cache are shared, copy with DeepCopy before changing them", e.Type, e.Path, others)
 }
 
-// mutationDetector keeps a copy of each cached object and compares the two: all
-// of them now and then, one when it leaves the cache, and one before and after
-// each call of a handler. If one differs, all are compared at once, since
-// what was altered may be a part that many share: each altered part is reported
-// once. The bytes of a packed object cannot be changed: it is its head that is compared, and the object
-// once that is opened.
+// mutationDetector keeps a copy of each cached object and compares the two: all objects
+// periodically, one when it leaves the cache, and one before and after each call of a handler. If
+// one differs, all are compared immediately, because the changed part may be shared; each changed
+// part is reported once. The bytes of a packed object cannot be modified, so its head is compared,
+// and the object once it is opened.
 type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
 	reports reportLimiters // by handler
-	forget  func()         // called before a report, so that no later object gets the parts that are shared now; may be nil
+	forget  func()         // called before a report, to keep later objects from getting the parts shared now; may be nil
 	wake    chan struct{}  // holds one token while there is something to report
 
 	mu          sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
 	watched     map[object.Key]watched
-	early       map[*wire.Packed]*original // opened by an index, before they are cached, or when they have left
-	leftChanged []*original                // changed ones that are no longer cached
+	early       map[*wire.Packed]*original // opened by an index before they are cached, or after they have left
+	leftChanged []*original                // changed objects that are no longer cached
 }
 
-// watched is what could be changed of a cached object.
+// watched holds the modifiable parts of a cached object.
 type watched struct {
 	cached object.Head
 	head   *original // of a packed object; nil for a whole one
-	object *original // nil for a packed object that is not opened
+	object *original // nil for a packed object that was never opened
 }
 
-// originals are those of the two that are there.
+// originals returns the originals that exist.
 func (w watched) originals() []*original {
 	return slices.DeleteFunc([]*original{w.head, w.object}, func(o *original) bool { return o == nil })
 }
 
-// original is a shared object and what it looked like when it was cached.
+// original is a shared object and a copy of its state when it was cached.
 type original struct {
 	shared, copy object.Object
 	key          object.Key
 	goType       string
 
-	noticed  bool   // it is known to have changed
-	handler  string // whose call it was that changed it; empty where that is not known
+	noticed  bool   // known to have changed
+	handler  string // the handler whose call changed it; empty if unknown
 	reported bool
 }
 
-// newOriginal copies an object that nobody else can reach yet.
+// newOriginal copies an object that no other goroutine can reach yet.
 func newOriginal(key object.Key, o object.Object) *original {
 	return &original{shared: o, copy: o.DeepCopyObject().(object.Object), key: key, goType: fmt.Sprintf("%T", inside(o))}
 }
 
-// newOriginalHead copies what of the head of a packed object could be changed. If the object is kept as
-// it is, the head is a part of it.
+// newOriginalHead copies the modifiable parts of the head of a packed object. If the object is kept
+// whole, the head is a part of it.
 func newOriginalHead(key object.Key, o *wire.Packed) *original {
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	if !o.KeptWhole() {
@@ -92,13 +91,13 @@ func newOriginalHead(key object.Key, o *wire.Packed) *original {
 	return original
 }
 
-// altered finds where the object has changed.
+// altered finds the first change of the object.
 func (o *original) altered() (d difference, differ bool) {
 	return firstDifference(inside(o.copy), inside(o.shared))
 }
 
-// inside returns what users see of an object: a source may put one around each that it has, and
-// take it off again, as that of adapters/clientgo does where objects have no version.
+// inside returns the object that users see. A source may wrap each object and unwrap it again, as
+// adapters/clientgo does for objects without a version.
 func inside(o any) any {
 	if around, ok := o.(interface{ Inside() object.Object }); ok {
 		return around.Inside()
@@ -106,8 +105,8 @@ func inside(o any) any {
 	return o
 }
 
-// detectMutations has the informer look for changed objects now and then. Pool is of their parts, nil
-// if they share none.
+// detectMutations makes the informer check for changed objects at an interval. pool holds their
+// shared parts; nil if they share none.
 func (i *core) detectMutations(every time.Duration, pool *wire.Pool) {
 	i.mutations = newMutationDetector(every, i.reportNow)
 	if pool != nil {
@@ -125,7 +124,7 @@ func newMutationDetector(every time.Duration, report func(*failure.Failure)) *mu
 	}
 }
 
-// trackOpened is called with each object of a packed one before anybody else has it.
+// trackOpened is called with each opened object before anything else can reach it.
 func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 	key := object.KeyOf(p)
 	made := newOriginal(key, o)
@@ -139,10 +138,9 @@ func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 	}
 }
 
-// track takes note of the objects that come into the cache and of those that leave it. It returns a
-// function that looks at those that left, to be called while no lock is held. It must be
-// called while nobody else can reach the new objects, because a handler may change one
-// as soon as it hears of it.
+// track records the objects that enter and leave the cache. It must be called before the new
+// objects are reachable, because a handler may change one as soon as it receives it. The returned
+// function checks the objects that left; call it without locks.
 func (m *mutationDetector) track(events []event) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +159,7 @@ func (m *mutationDetector) track(events []event) (look func()) {
 	return func() { m.checkLeft(left) }
 }
 
-// watch returns what could be changed of an object that comes into the cache. It is called under mu.
+// watch returns the modifiable parts of an object that enters the cache. It is called under mu.
 func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
 	packed, ok := o.(*wire.Packed)
 	if !ok {
@@ -175,7 +173,7 @@ func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
 	return made
 }
 
-// checkLeft looks for what was changed while it was in the cache.
+// checkLeft looks for changes made while the objects were cached.
 func (m *mutationDetector) checkLeft(left []*original) {
 	for _, o := range left {
 		if _, differ := o.altered(); differ {
@@ -187,8 +185,8 @@ func (m *mutationDetector) checkLeft(left []*original) {
 	}
 }
 
-// check looks at one object before a call of a handler, which is not to blame for a change
-// that is found then, and after it.
+// check compares one object before a call of a handler, with handler "" because that handler is not
+// to blame, and after it.
 func (m *mutationDetector) check(cached object.Head, handler string) {
 	m.mu.Lock()
 	var changed []*original
@@ -217,8 +215,7 @@ func (m *mutationDetector) signal() {
 	}
 }
 
-// run looks at all now and then, when something was found, and once more when ctx is
-// done.
+// run checks all objects periodically, when a change was detected, and when ctx is done.
 func (m *mutationDetector) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -231,7 +228,7 @@ func (m *mutationDetector) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		m.checkAll()
-		if woken && ctx.Err() == nil { // the rest can wait for more
+		if woken && ctx.Err() == nil { // leave the rest to the ticker
 			continue
 		}
 		for _, f := range m.reports.flush() {
@@ -240,13 +237,13 @@ func (m *mutationDetector) run(ctx context.Context) {
 	}
 }
 
-// mutation is an object that was changed, and where.
+// mutation is an object that was changed, and the place of the change.
 type mutation struct {
 	*original
 	difference
 }
 
-// checkAll reports what was changed and not reported before.
+// checkAll reports the changes that were not reported before.
 func (m *mutationDetector) checkAll() {
 	var changed []mutation
 	for _, o := range m.unreported() {
@@ -258,7 +255,7 @@ func (m *mutationDetector) checkAll() {
 		m.forget()
 	}
 	m.mark(changed)
-	// Of those that share a part, the one that a handler was told about is named.
+	// Of the objects that share a part, name the one that a handler received.
 	slices.SortFunc(changed, func(a, b mutation) int {
 		return cmp.Or(cmp.Compare(b.handler, a.handler), cmp.Compare(a.key.String(), b.key.String()))
 	})
@@ -281,7 +278,7 @@ func (m *mutationDetector) checkAll() {
 	}
 }
 
-// unreported returns all that may have to be reported.
+// unreported returns the objects that may have to be reported.
 func (m *mutationDetector) unreported() []*original {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -293,7 +290,7 @@ func (m *mutationDetector) unreported() []*original {
 	return slices.DeleteFunc(all, func(o *original) bool { return o.reported })
 }
 
-// mark notes that changed are reported.
+// mark marks changed as reported.
 func (m *mutationDetector) mark(changed []mutation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// NamespaceSet makes the same of all ways to write a set of namespaces: sorted, each
-// once, and metav1.NamespaceAll alone, for nil too. It is never nil.
+// NamespaceSet normalizes a list of namespaces: sorted, without duplicates, and metav1.NamespaceAll
+// alone if the list is nil or contains it. The result is never nil.
 func NamespaceSet(namespaces []string) []string {
 	if namespaces == nil || slices.Contains(namespaces, metav1.NamespaceAll) {
 		return []string{metav1.NamespaceAll}
@@ -51,14 +51,13 @@ func (i *core) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// scopeFlapWindow is for how long after a kind has turned out to have namespaces a source is not
-// believed that says it has none. A source that says so meanwhile usually goes by
-// a memory of its own. It is an error then, and the feed tries again as after any other. Without
-// that, a list of everything and the refusal of a namespace would call each other up as
-// fast as the server answers.
+// scopeFlapWindow is how long after a kind gained namespaces a report that it has none is ignored:
+// the source has probably cached that. The report then counts as an error, and the feed backs off
+// as after any other. Otherwise a list of everything and the rejection of a namespace would trigger
+// each other as fast as the server answers.
 const scopeFlapWindow = time.Minute
 
-// becameClusterScoped takes note that the kind has no namespaces.
+// becameClusterScoped records that the kind has no namespaces.
 func (i *core) becameClusterScoped() {
 	all := i.newFeedOf(&scopeChecker{ListerWatcher: i.feeds.source, onNamespaced: i.becameNamespaced}, metav1.NamespaceAll, false)
 	i.changeFeeds(func() []*feed {
@@ -70,8 +69,8 @@ func (i *core) becameClusterScoped() {
 	})
 }
 
-// becameNamespaced takes note that the kind has namespaces after all. It reports whether
-// its objects are wanted nevertheless.
+// becameNamespaced records that the kind has namespaces again. It reports whether a feed of
+// everything is still wanted.
 func (i *core) becameNamespaced() (wanted bool) {
 	for {
 		set, scoped := i.wanted()
@@ -82,15 +81,15 @@ func (i *core) becameNamespaced() (wanted bool) {
 	}
 }
 
-// wanted returns the namespaces that are wanted, and whether the kind has none.
+// wanted returns the wanted namespaces, and whether the kind has none.
 func (i *core) wanted() (set []string, scoped bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.feeds.wanted, i.feeds.clusterScoped
 }
 
-// restoreNamespaces gives a kind that has namespaces after all the feeds of a set, if that is
-// still the one that is wanted.
+// restoreNamespaces replaces the feed of everything with the feeds of a set, if that set is still
+// the wanted one.
 func (i *core) restoreNamespaces(set []string, feeds []*feed) {
 	i.changeFeeds(func() []*feed {
 		if !i.feeds.clusterScoped || !slices.Equal(set, i.feeds.wanted) {
@@ -101,8 +100,8 @@ func (i *core) restoreNamespaces(set []string, feeds []*feed) {
 	})
 }
 
-// changeFeeds gives the informer other feeds, unless choose, which it calls under mu,
-// returns nil. It waits for the cache before it takes mu.
+// changeFeeds replaces the feeds, unless choose, which it calls under mu, returns nil. It waits for
+// the cache before it takes mu.
 func (i *core) changeFeeds(choose func() []*feed) {
 	i.join.Lock()
 	defer i.join.Unlock()
@@ -115,8 +114,8 @@ func (i *core) changeFeeds(choose func() []*feed) {
 	})
 }
 
-// replaceFeeds gives the informer one feed for each namespace of a set: the one that it
-// has, or else that of set. It is called under join and mu.
+// replaceFeeds gives the informer one feed for each namespace of a set, keeping those that it
+// already has. It is called under join and mu.
 func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	all := &i.feeds
 	all.changes++
@@ -158,9 +157,8 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	i.changed.broadcast()
 }
 
-// unsync makes feeds those of the informer, without those that are gone, and takes back what
-// was said of the whole set until trims have left the queue. It is called under join and
-// mu.
+// unsync makes feeds the informer's feeds, without those in gone, and revokes the sync and the
+// version until trims have left the queue. It is called under join and mu.
 func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	i.feeds.current.Store(&feeds)
 	i.feeds.trims += trims
@@ -176,13 +174,13 @@ func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	}
 }
 
-// leavingNames names the feeds that have left and not ended, and reports whether the informer runs.
+// leavingNames names the removed feeds that have not ended, and reports whether the informer runs.
 func (i *core) leavingNames() (running bool, names string) {
 	var each []string
 	running, feeds := i.leavingFeeds()
 	for _, f := range feeds {
 		s := f.reflector.Status()
-		if s.State == reflector.Idle { // it waits too
+		if s.State == reflector.Idle { // it is waiting too
 			continue
 		}
 		name := s.Resource + ", which was cancelled"
@@ -194,7 +192,7 @@ func (i *core) leavingNames() (running bool, names string) {
 	return running, strings.Join(each, ", ")
 }
 
-// leavingFeeds returns the feeds that have left and not ended, and whether the informer runs.
+// leavingFeeds returns the removed feeds that have not ended, and whether the informer runs.
 func (i *core) leavingFeeds() (running bool, leaving []*feed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

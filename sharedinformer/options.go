@@ -16,24 +16,23 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// Store says how an informer caches its objects.
+// Store selects how an informer caches its objects.
 type Store uint8
 
 const (
-	// DefaultStore is Whole for an informer by itself, and what the factory's options say
-	// for one of a factory.
+	// DefaultStore means Whole for a standalone informer, and the factory's Store for an informer
+	// of a factory.
 	DefaultStore Store = iota
 
-	// Whole caches the objects themselves. To read one takes no time.
+	// Whole caches the objects themselves. Reads are free.
 	Whole
 
-	// Packed caches bytes, which take a fraction of the memory (see wire.Packer), and makes
-	// an object of them when one is asked for. All who hold it at the same time get the
-	// same one; it is gone when nobody does. Everything else is as with Whole (C01).
+	// Packed caches bytes, which take a fraction of the memory (see wire.Packer), and decodes an
+	// object when it is read. Concurrent readers share the decoded object, which is freed when the
+	// last one releases it. Everything else is as with Whole (C01).
 	Packed
 )
 
-// String names the store.
 func (s Store) String() string {
 	switch s {
 	case DefaultStore:
@@ -46,122 +45,116 @@ func (s Store) String() string {
 	return "unknown"
 }
 
-// MarshalText lets a status print readably as JSON.
+// MarshalText makes the store readable in a JSON status.
 func (s Store) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Options configure an Informer. The zero value works.
 type Options struct {
-	// Name says in messages what the informer reads. The default is the name of the source,
-	// with the selectors.
+	// Name identifies the informer in messages. The default is the name of the source, with the
+	// selectors.
 	Name string
 
-	// LabelSelector and FieldSelector narrow what is listed and watched, on the server. Nil
-	// means everything.
+	// LabelSelector and FieldSelector limit lists and watches on the server. Nil selects
+	// everything.
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
 
-	// Initial says how the initial state is read: streamed if the server can, or listed.
+	// Initial selects how the initial state is read: streamed if the server supports it, or listed.
 	Initial reflector.Initial
 
-	// PageSize, if not 0, reads every list in pages of that many items, consistently, and
-	// streams none. By default a first list comes whole from the server's cache, and a later
-	// one in pages of 500.
+	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and
+	// disables streaming. By default a first list is read whole from the server's cache, and a
+	// later one in pages of 500.
 	PageSize int64
 
-	// Timing says how long to wait for a server and between attempts. The zero value has the
+	// Timing sets how long to wait for a server and between attempts. The zero value selects the
 	// defaults.
 	Timing reflector.Timing
 
-	// Namespaces are those whose objects are wanted, each listed and watched on its
-	// own; SetNamespaces changes them. Nil means all that the source has, as does
-	// metav1.NamespaceAll among others, and an empty slice means none. The order does
-	// not matter. For a kind without namespaces they mean nothing: it is cached whole,
-	// once the source was asked for one of them. To name some, the source must be one that
-	// Narrows, as that of a rest.Resource does (source.Description).
+	// Namespaces limits the informer to these namespaces, each listed and watched separately;
+	// SetNamespaces changes them. Nil means all namespaces of the source, as does a list that
+	// contains metav1.NamespaceAll; an empty slice means none. The order does not matter. For
+	// cluster-scoped kinds, any list but an empty one means everything. The source must support it,
+	// as the source of a rest.Resource does (source.Description.Narrows).
 	Namespaces []string
 
-	// Shard is what of the objects this process has: those in its slots, which come and go
-	// while the informer runs. The zero value is all of them.
+	// Shard limits the informer to this process's share of the objects: those in its slots, which
+	// may be gained and lost while the informer runs. The zero value means all objects.
 	//
-	// Objects in other slots are not cached, and handlers do not hear of them (S05). When a
-	// slot is lost, its objects are dropped at once, each with a Delete that is marked as
-	// Moved; when one comes, a consistent read lists all objects anew, and tells of those in the
-	// slot as Adds that are Moved (S03, S04). Informer.Holds tells when that is done.
-	// The informer stays synced meanwhile.
+	// Objects in other slots are not cached, and handlers do not receive them (S05). When a slot is
+	// lost, its objects are dropped immediately, each with a Delete marked as Moved. When a slot is
+	// gained, a consistent read lists all objects again, and delivers those in the slot as Adds
+	// marked as Moved (S03, S04); Informer.Holds reports when that is done. The informer stays
+	// synced all the time.
 	//
-	// By UID and by namespace the server is asked for the objects of the share alone (KEP-5866).
-	// Status.Selection says whether it sends no others. Then changes of others do not move the
-	// version of the cache on, and who waits for one of those waits for a bookmark.
+	// If the key is the UID or the namespace, the server is asked for the objects of the share only
+	// (KEP-5866). Status.Selection reports whether it complies. If it does, changes to other
+	// objects do not advance the version of the cache, and waiting for one of their versions takes
+	// until the next bookmark.
 	//
-	// Where the key reads what may change, such as a label, all of that must be cached as
-	// the server has it, so that a transform and some choices of fields are refused. A
-	// share has no Snapshot.
+	// If the key reads something that may change, such as a label, those fields must be cached
+	// exactly as the server has them; transforms and some choices of fields are therefore rejected.
+	// A sharded informer cannot have a Snapshot.
 	Shard shard.Scope
 
-	// Store says how objects are cached.
+	// Store selects how objects are cached.
 	Store Store
 
-	// Annotations are those that heads of a packed cache have at hand: object.Annotation
-	// finds them without opening the object. Their values take as much memory as they are
-	// long.
+	// Annotations lists the annotations kept in the heads of a packed cache: object.Annotation
+	// returns them without opening the object. Values are stored uncompressed.
 	Annotations []string
 
-	// Snapshot is where the informer keeps what it has, so that a later process begins with
-	// it and need not list it: one file for each of Namespaces, written now and then and when
-	// the informer stops. Nil means nowhere.
+	// Snapshot is a directory for the informer's cache. A later process starts from it without a
+	// list. It holds one file per namespace, written from time to time and when the informer stops.
+	// Nil disables snapshots.
 	//
-	// A snapshot is never believed (C02). The informer is synced, and handlers hear of it,
-	// when the server has confirmed it: a watch from there has caught up with the version
-	// that the server had when the informer began. Where the history since then has expired,
-	// or the server contradicts it, all is listed, and what has not changed is not decoded
-	// again. Until then Informer.Stale shows what was read.
+	// The contents of a snapshot are not trusted until the server confirms them (C02). The informer
+	// is synced, and handlers receive objects, when a watch from the version of the snapshot has
+	// caught up with the version that the server had at the start. If that history has expired, or
+	// the server contradicts the snapshot, all objects are listed; unchanged ones are not decoded
+	// again. Until then Informer.Stale returns the loaded objects.
 	//
-	// The source must know its Origin, as that of a rest.Resource does (source.Description).
+	// The source must know its Origin, as the source of a rest.Resource does (source.Description).
 	Snapshot *snapshot.Directory
 
-	// TransformVersion names the transform that the source's objects go through, and its
-	// version. Without it, what has gone through a transform has no snapshot, since
-	// nobody could tell whether the transform is still the same.
+	// TransformVersion identifies the transform of the source and its version. Without it,
+	// transformed objects are not written to the snapshot, because a later process could not tell
+	// whether the transform is still the same.
 	TransformVersion string
 
-	// Compact lets the queue keep only the newest state of an object while the
-	// informer lags behind the network. Handlers then miss states in between.
+	// Compact lets the queue keep only the newest state of an object while the informer lags behind
+	// the network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync watches an informer fail before it
-	// gives up, though its context still has time: by then a person should
-	// know. The informer goes on trying. Default 1 min; negative means that
-	// only the context counts.
+	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up, even if
+	// its context has time left, because a person should know. The informer keeps trying. The
+	// default is 1 min; a negative value leaves only the context to end the wait.
 	SyncPatience time.Duration
 
-	// DetectMutations, if not 0, keeps a copy of every cached object and
-	// compares it that often, around each call of a handler, and whenever the
-	// object leaves the cache (L16). What was changed stays so in the objects
-	// that are there; those that come after the report share nothing with them,
-	// if the source describes its Pool. The copies share nothing, which costs more
-	// memory than the cache itself; it is meant for tests.
+	// DetectMutations, if not 0, keeps a copy of every cached object and compares it at this
+	// interval, around each call of a handler, and when the object leaves the cache (L16). Changed
+	// objects stay changed; objects that arrive after the report share nothing with them, if the
+	// source describes its Pool. The copies share nothing with each other and take more memory than
+	// the cache itself; use it in tests.
 	DetectMutations time.Duration
 
-	// OnError hears of each failure and decides whether to go on. What
-	// the failure happened in waits for it, so it must return soon. There may be several
-	// calls at once. A panic or runtime.Goexit in it is reported and
-	// counts as Retry. Nil means Retry.
+	// OnError is called with each failure and decides whether to continue. The failing goroutine
+	// waits for it, so it must return quickly. Calls may be concurrent. A panic or runtime.Goexit
+	// in it is reported and counts as Retry. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState hears of each change of state of each reflector: there is one for each
-	// of Namespaces, and calls of different ones may come at once. It must return soon.
+	// OnState is called with each change of state of each reflector. There is one reflector per
+	// namespace in Namespaces, and their calls may be concurrent. It must return quickly.
 	OnState func(reflector.Status)
 
-	// Logger hears of failures at level warn or error, and of states at level debug.
-	// Nil is silent.
+	// Logger logs failures at level warn or error, and states at level debug. Nil disables logging.
 	Logger *slog.Logger
 
-	// Flight is the recorder of what happens to the informer and its handlers. Nil is the
-	// process's, flight.Process.
+	// Flight records the events of the informer and its handlers. The default is flight.Process.
 	Flight *flight.Recorder
 }
 
-// reflector returns the part of the options that is each reflector's.
+// reflector returns the options that are passed to each reflector.
 func (o Options) reflector() reflector.Options {
 	return reflector.Options{
 		Name: o.Name, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector,
@@ -170,17 +163,17 @@ func (o Options) reflector() reflector.Options {
 	}
 }
 
-// Lag says what is held for a handler that does not keep up (L09).
+// Lag selects how undelivered changes are held for a slow handler (L09).
 type Lag uint8
 
 const (
-	// Unbounded holds every change until the handler has heard it.
+	// Unbounded holds every change until it is delivered.
 	Unbounded Lag = iota
 	// Coalesce holds at most one entry per object, the newest.
 	Coalesce
 )
 
-// MarshalText lets a status print readably as JSON.
+// MarshalText makes the policy readable in a JSON status.
 func (l Lag) MarshalText() ([]byte, error) {
 	if l == Coalesce {
 		return []byte("Coalesce"), nil
@@ -190,38 +183,36 @@ func (l Lag) MarshalText() ([]byte, error) {
 
 // HandlerOptions configure one registration. The zero value works.
 type HandlerOptions struct {
-	// Name appears in status, messages and metrics. The default is Place.
+	// Name identifies the handler in status, messages and metrics. The default is Place.
 	Name string
 
-	// Place is the file:line to name beside it. The default is that of the
-	// AddHandler call. Code that adds handlers for others gives the place of
-	// their call.
+	// Place is the file:line shown next to the name. The default is the caller of AddHandler. Code
+	// that adds handlers on behalf of others should pass their call site.
 	Place string
 
-	// Resync, if not 0, tells the handler of every cached object that often,
-	// once it has synced (L11). A resync due before the previous one finished is
-	// skipped.
+	// Resync, if not 0, is the interval between resyncs. In a resync the handler, once synced,
+	// receives every cached object again (L11). A resync that is due before the previous one has
+	// finished is skipped.
 	Resync time.Duration
 
-	// Lag is the policy for changes that the handler has not heard yet.
+	// Lag is the policy for undelivered changes.
 	Lag Lag
 
-	// WithoutOld says that the handler needs no Event.Old, which is the zero value then: a
-	// packed cache need not open it. HandlerFuncs are given a nil old object. Filter needs
-	// Old.
+	// WithoutOld declares that the handler does not use Event.Old, which is then the zero value, so
+	// a packed cache need not open the old object. HandlerFuncs receive a nil old object. Filter
+	// needs Old.
 	WithoutOld bool
 
-	// OnSync, if set, is called once, when the handler's last initial Add has
-	// returned (L18), and before the handler hears of anything else. Namespaces that
-	// come later do not call it again.
+	// OnSync, if set, is called once, after the handler has returned from its last initial Add
+	// (L18) and before it receives anything else. Namespaces that are added later do not trigger it
+	// again.
 	OnSync func()
 
-	// CrashOnPanic lets a panic of the handler end the process after it was
-	// reported. Otherwise the handler gets the next change (L10).
+	// CrashOnPanic lets a panic of the handler crash the process after it is reported. Otherwise
+	// the handler continues with the next change (L10).
 	CrashOnPanic bool
 }
 
-// name is what messages call the handler.
 func (o *HandlerOptions) name() string {
 	if o.Name == "" {
 		return o.Place
@@ -229,7 +220,6 @@ func (o *HandlerOptions) name() string {
 	return o.Name
 }
 
-// label gives name and place.
 func (o *HandlerOptions) label() string {
 	if o.Name == "" {
 		return "handler " + o.Place

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// followShard has the informer follow a scope, if that does not own everything. It is called by newCore.
+// followShard makes the informer follow a scope, unless the scope owns everything. It is called by
+// newCore.
 func (i *core) followShard(by shard.Scope) {
 	if by.Everything() {
 		return
@@ -36,7 +37,7 @@ func (i *core) followShard(by shard.Scope) {
 	}
 }
 
-// checkDivisible says why the objects of a source cannot be divided by a scope; nil if they can.
+// checkDivisible returns an error if the objects of a source cannot be divided by a scope.
 func checkDivisible(by shard.Scope, from source.Description) error {
 	if err := by.Err(); err != nil {
 		return fmt.Errorf("Options.Shard: %w", err)
@@ -55,7 +56,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 	return nil
 }
 
-// callShare calls a share. The status says where it does not return.
+// callShare calls a method of the share. The status reports a call that does not return.
 func (i *core) callShare(do func()) error {
 	name := fmt.Sprintf("the methods of the share (%T)", i.ownership.Share)
 	slow := time.AfterFunc(slowCall, func() {
@@ -65,7 +66,7 @@ func (i *core) callShare(do func()) error {
 	return i.callHook(name, nil, do)
 }
 
-// mayHave reports whether the cache has an object, or may come to have it by a queued delta.
+// mayHave reports whether the cache has an object, or a queued delta may add it.
 func (i *core) mayHave(v object.Version) bool {
 	if !i.queue.Idle() {
 		return true
@@ -73,10 +74,9 @@ func (i *core) mayHave(v object.Version) bool {
 	if have, cached := i.cache.Peek(v.Key); cached {
 		return have.GetUID() == v.UID
 	}
-	return !i.cache.Absent(v.Key) // an index may be made just now
+	return !i.cache.Absent(v.Key) // an index may be being built
 }
 
-// Scope returns what the informer has of its objects.
 func (i *core) Scope() shard.Scope {
 	if i.ownership == nil {
 		return shard.Scope{}
@@ -84,7 +84,6 @@ func (i *core) Scope() shard.Scope {
 	return i.ownership.Scope
 }
 
-// Holds reports whether what is in the slot of a hash is in the cache.
 func (i *core) Holds(hash uint64) bool {
 	if i.ownership == nil {
 		return i.HasSynced()
@@ -98,7 +97,7 @@ func (i *core) Holds(hash uint64) bool {
 	return since > 0 && i.broken.Load() == nil
 }
 
-// selection says who selects the owned objects.
+// selection returns who selects the owned objects: the server or the client.
 func (i *core) selection() shard.Selection {
 	if i.ownership == nil {
 		return shard.SelectionNone

@@ -12,19 +12,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// PackedStatus is a packed cache seen from outside.
+// PackedStatus holds the figures of a packed cache.
 type PackedStatus struct {
-	Bytes   int64  // of the cached objects, with their heads; a part that several share counts for the first of them
-	Kept    int    // cached objects that are whole, because bytes do not give them back; many mean that the store does not suit the kind
-	Opened  uint64 // how often an object was made of its bytes; many more than there are changes mean that the program looks at everything, and is better off with whole objects
-	Damaged uint64 // objects whose bytes could not be read any more; more than none means that the memory of the machine is broken
+	Bytes   int64  // size of the cached objects and their heads; a shared part counts for the first object only
+	Kept    int    // objects cached whole because they do not survive packing; if there are many, the store does not suit the kind
+	Opened  uint64 // number of times an object was opened; many more than changes mean that the program reads everything and should use whole objects
+	Damaged uint64 // objects whose bytes were damaged; more than 0 points to faulty memory in the machine
 }
 
-// packing is what an informer that caches bytes has besides.
+// packing is the state of a packed cache.
 type packing struct {
 	packer *wire.Packer
 
-	bytes, kept atomic.Int64 // of what is cached; see PackedStatus
+	bytes, kept atomic.Int64 // of the cached objects; see PackedStatus
 	damages     atomic.Uint64
 }
 
@@ -34,7 +34,7 @@ func newPacking(pool *wire.Pool, annotations []string) *packing {
 	return p
 }
 
-// packedOf returns an entry of a cache of packed objects.
+// packedOf returns o as an entry of a packed cache.
 func packedOf(o object.Head) *wire.Packed { return o.(*wire.Packed) }
 
 // weigh counts the bytes that enter and leave the cache.
@@ -64,9 +64,9 @@ func (p *packing) status() PackedStatus {
 	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.packer.Opened(), Damaged: p.damages.Load()}
 }
 
-// objectDamaged is called with each object whose bytes turn out to be damaged, in any goroutine and under
-// the locks of the cache. Nothing is served in its place, and the server is asked for it
-// again: since it has no version any more, a list brings it as a new one.
+// objectDamaged is called with each object whose bytes turn out to be damaged, in any goroutine and
+// under the locks of the cache. The object is not served, and a relist brings it back: since it has
+// no version any more, it counts as new.
 func (i *core) objectDamaged(o *wire.Packed, err error) {
 	i.packing.damages.Add(1)
 	f := i.completeFailure(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})
@@ -75,18 +75,18 @@ func (i *core) objectDamaged(o *wire.Packed, err error) {
 	}
 }
 
-// opener receives events of packed objects and calls next with the objects
-// themselves, one at a time. It opens none that next does not look at.
+// opener receives events of packed objects and calls next with the opened objects, one at a time.
+// It opens only objects that next uses.
 //
-// A damaged object is listed again (see objectDamaged), and until then next is not called for
-// it. So that next gets each Add before anything else, and each Delete (L03), an event behind
-// a skipped Add becomes one, or is skipped too; and if a last or an old state is damaged, next
-// gets no more than its head.
+// A damaged object is relisted (see objectDamaged), and until then next is not called for it. To
+// keep Adds before everything else, and paired with Deletes (L03), the event after a skipped Add
+// becomes an Add, or is skipped if it is a Delete. If the last state of a deleted object or the old
+// state is damaged, next receives an object made from its head.
 type opener struct {
 	next        untypedHandler
 	withoutOld  bool
-	scratch     event                   // is reused for each event
-	skippedAdds map[object.Key]struct{} // whose Add was skipped; made when there is one
+	scratch     event                   // reused for each event
+	skippedAdds map[object.Key]struct{} // objects whose Add was skipped; allocated on demand
 }
 
 func (o *opener) handle(ctx context.Context, e *event) error {
@@ -95,7 +95,7 @@ func (o *opener) handle(ctx context.Context, e *event) error {
 	return o.openEvent(ctx, &o.scratch)
 }
 
-// openEvent opens the objects of a packed event, which is its own, and calls next with it.
+// openEvent opens the objects of a packed event, which it may modify, and calls next with it.
 func (o *opener) openEvent(ctx context.Context, e *event) error {
 	key := object.KeyOf(e.Object)
 	_, untold := o.skippedAdds[key]
@@ -142,7 +142,7 @@ func (o *opener) openEvent(ctx context.Context, e *event) error {
 	return o.next.handle(ctx, e)
 }
 
-// openHead opens an object.
+// openHead opens an object and returns it as a head.
 func openHead(o *wire.Packed) (object.Head, error) {
 	opened, err := o.Open()
 	if err != nil {
@@ -151,8 +151,8 @@ func openHead(o *wire.Packed) (object.Head, error) {
 	return opened, nil
 }
 
-// bareObject makes an object of the head of a damaged one. It reports false if
-// the Go type does not let itself be made from nothing.
+// bareObject makes an object from the head of a damaged one. It returns false if no value of the Go
+// type can be created.
 func bareObject(o *wire.Packed, to *object.Head) bool {
 	bare, ok := o.Placeholder()
 	if !ok {

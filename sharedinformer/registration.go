@@ -11,10 +11,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ErrClosed: the registration was closed.
+// ErrClosed is returned by Registration.WaitForSync if the registration was closed.
 var ErrClosed = errors.New("the registration was closed")
 
-// Registration is one handler on one informer. Its methods may be called from any
+// Registration is one handler registered on one informer. Its methods may be called from any
 // goroutine.
 type Registration struct {
 	of interface {
@@ -28,34 +28,32 @@ type Registration struct {
 	}
 }
 
-// Name is what messages call the handler.
+// Name returns the name of the handler used in messages.
 func (r *Registration) Name() string { return r.of.Name() }
 
-// String gives name and place.
+// String returns the name and place of the handler.
 func (r *Registration) String() string { return r.of.String() }
 
 // HasSynced reports whether the handler's last initial Add has returned (L18).
 func (r *Registration) HasSynced() bool { return r.of.HasSynced() }
 
-// WaitForSync waits for HasSynced. It fails with the cause of ctx, with
-// ErrStopped, and with ErrClosed, and says what it was waiting for.
+// WaitForSync waits until HasSynced returns true. It fails with the cause of ctx, with ErrStopped
+// or with ErrClosed, and the error says what it was waiting for.
 func (r *Registration) WaitForSync(ctx context.Context) error { return r.of.WaitForSync(ctx) }
 
-// Close takes the handler off the informer and returns at once. Nothing more
-// is told to it, but a call may be in progress, which CloseAndWait waits for.
-// It may be called more than once, from inside the handler, and at any time of
-// the informer's life (L07).
+// Close removes the handler from the informer and returns immediately. No new call begins, but one
+// may be in progress; CloseAndWait waits for it. Close may be called repeatedly, from inside the
+// handler, and at any time in the informer's life (L07).
 func (r *Registration) Close() { r.of.Close() }
 
-// CloseAndWait closes and waits for the call in progress, unless it is called
-// by that very call, or by OnSync or OnError about it. It fails only with the cause of
-// ctx.
+// CloseAndWait closes the registration and waits for the call in progress, unless it is called from
+// inside that call, or from its OnSync or OnError. It fails only with the cause of ctx.
 func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.CloseAndWait(ctx) }
 
-// Status returns the registration as it is now.
+// Status returns the current state of the registration.
 func (r *Registration) Status() HandlerStatus { return r.of.Status() }
 
-// Name is that of a Registration, as are the methods that follow.
+// Name and the following methods implement Registration.
 func (d *delivery) Name() string { return d.opts.name() }
 
 func (d *delivery) String() string { return d.opts.label() }
@@ -94,7 +92,7 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		select {
-		case <-d.ended: // both may be so
+		case <-d.ended: // both may be ready
 			return nil
 		default:
 		}
@@ -102,7 +100,7 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 	}
 }
 
-// addHandler adds a handler, for which packed objects are opened unless it is one of heads.
+// addHandler adds a handler. Unless it is a handler of heads, packed objects are opened for it.
 func (i *core) addHandler(h untypedHandler, opts HandlerOptions) *Registration {
 	_, heads := h.(headHandler)
 	switch {
@@ -116,8 +114,7 @@ func (i *core) addHandler(h untypedHandler, opts HandlerOptions) *Registration {
 	return &Registration{of: i.addDelivery(h, opts)}
 }
 
-// addDelivery makes a new delivery one of the handlers at one point of the log, with the
-// cache as it is at that point.
+// addDelivery adds a delivery at the current end of the log, with the objects cached at that point.
 func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	d := newDelivery(i, h, opts)
 	i.join.Lock()
@@ -136,8 +133,8 @@ func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// removeDelivery takes d off the list. It does not wait for join, under which an index function may
-// block: what is offered to d meanwhile is dropped.
+// removeDelivery removes d from the list. It does not wait for join, because an index function may
+// block while join is held; d drops whatever it is still offered.
 func (i *core) removeDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -145,29 +142,28 @@ func (i *core) removeDelivery(d *delivery) {
 	i.handlers.Store(&handlers)
 }
 
-// HandlerStatus is one registration seen from outside.
+// HandlerStatus is the state of one registration.
 type HandlerStatus struct {
 	Name   string
 	Place  string // file:line of AddHandler, or HandlerOptions.Place
 	Lag    Lag
 	Synced bool
 
-	Pending int           // events that it has not heard to the end; growth means that it is slower than the changes
-	Behind  time.Duration // age of the event that it is being told of, or of the call in progress if that is older; 0 when it has heard all
+	Pending int           // events not delivered yet; growth means that the handler is slower than the changes
+	Behind  time.Duration // age of the event being delivered, or of the call in progress if that is older; 0 if it has caught up
 
-	Key  object.Key    // of the object that the call in progress is about; zero if there is none
-	Busy time.Duration // how long that call takes already; of quick calls, how long some of them together
+	Key  object.Key    // of the object of the call in progress; zero if there is none
+	Busy time.Duration // duration of the call in progress; for quick calls, of several of them together
 
 	Delivered uint64 // calls that have returned
-	Coalesced uint64 // events that it did not need to hear, with Lag Coalesce
+	Coalesced uint64 // events merged away by Lag Coalesce
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error
 
-	Slowest time.Duration    // the longest call, that in progress included; quick ones are measured by the dozen, so that it may be off by a millisecond
+	Slowest time.Duration    // the longest call, including the one in progress; quick calls are measured in groups, so this may be off by a millisecond
 	Failure *failure.Failure // the last panic or error
 }
 
-// Status is that of a Registration.
 func (d *delivery) Status() HandlerStatus {
 	load := d.mailbox.stats()
 	s := HandlerStatus{

@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// indexFailed reports index functions that panicked. It is called where no
-// lock is held.
+// indexFailed reports index functions that panicked. It is called without locks.
 func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
 		f := i.completeFailure(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
@@ -22,7 +21,7 @@ func (i *core) indexFailed(failures []*indexer.IndexError) {
 	}
 }
 
-// reportSuppressed reports the failures that were too many in their second, those of each function by the last.
+// reportSuppressed reports the failures that exceeded the rate limit, one per function.
 func (i *core) reportSuppressed() {
 	for _, f := range i.reports.flush() {
 		i.report(context.Background(), nil, f)
@@ -34,7 +33,7 @@ func (i *core) reportSuppressed() {
 	}
 }
 
-// completeFailure completes a failure that is not the reflector's, and shows it in the status.
+// completeFailure fills in a failure outside the reflector and shows it in the status.
 func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
@@ -47,8 +46,8 @@ func (i *core) reportNow(f *failure.Failure) {
 	i.report(context.Background(), nil, i.completeFailure(f))
 }
 
-// report logs a failure that is not the reflector's own and asks the error handler
-// what to do about it. The caller is the goroutine of d, if that is not nil.
+// report logs a failure outside the reflector and passes it to the error handler. If d is not nil,
+// the caller is d's goroutine.
 func (i *core) report(ctx context.Context, d *delivery, f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
 	if f.Others > 0 {
@@ -71,7 +70,7 @@ func (i *core) report(ctx context.Context, d *delivery, f *failure.Failure) {
 	}
 }
 
-// verdict asks the error handler. One that fails has said nothing.
+// verdict calls the error handler. If that fails, the verdict is Retry.
 func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if i.onError == nil {
@@ -83,22 +82,22 @@ func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) fai
 	return v
 }
 
-// reportsPerSecond is how many failures of one handler, or of one index function, are reported in a
-// second. A function that fails on one object often fails on all.
+// reportsPerSecond is how many failures of one handler or index function are reported per second. A
+// function that fails on one object often fails on all.
 const reportsPerSecond = 10
 
-// reportLimiter limits the rate of reported failures. It counts the others, and adds their number to the
-// next that is reported.
+// reportLimiter limits the rate of reported failures. It counts the suppressed ones and adds their
+// number to the next report.
 type reportLimiter struct {
 	mu     sync.Mutex // guards all below; nothing is called while it is held
-	second time.Time  // when the second began in which the last was reported
-	passed int        // in that second
-	others int        // not reported since then
+	second time.Time  // when the current second began
+	passed int        // reported in that second
+	others int        // suppressed since then
 	last   *failure.Failure
 }
 
-// allow returns f if it is to be reported, with the number of those before it that were not, and nil if
-// not. It leaves f itself alone, which the status may show already.
+// allow returns f with the number of failures suppressed before it, or nil if f is suppressed too.
+// It does not modify f, which the status may already show.
 func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +113,8 @@ func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	return m.with(f, m.others)
 }
 
-// with returns f with the number of those before it, which are told thereby. It is called under mu.
+// with returns f with the number of suppressed failures, which are then reported. It is called
+// under mu.
 func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	m.others, m.last = 0, nil
 	if others == 0 {
@@ -125,7 +125,8 @@ func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	return &told
 }
 
-// flush returns the last failure that was not reported, with the number of those before it; nil if all were.
+// flush returns the last suppressed failure with the number of those before it, or nil if there is
+// none.
 func (m *reportLimiter) flush() *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,13 +136,13 @@ func (m *reportLimiter) flush() *failure.Failure {
 	return m.with(m.last, m.others-1)
 }
 
-// reportLimiters has a reportLimiter for each index or handler whose function has failed in the last seconds, by name.
+// reportLimiters holds a reportLimiter for each index or handler that failed in the last seconds,
+// by name.
 type reportLimiters struct {
-	mu sync.Mutex // guards all; nothing but a reportLimiter is called while it is held
+	mu sync.Mutex // guards of; only reportLimiters are called while it is held
 	of map[string]*reportLimiter
 }
 
-// allow calls allow of the limiter of that name.
 func (m *reportLimiters) allow(name string, f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +155,6 @@ func (m *reportLimiters) allow(name string, f *failure.Failure) *failure.Failure
 	return m.of[name].allow(f)
 }
 
-// flush calls flush of each.
 func (m *reportLimiters) flush() (all []*failure.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

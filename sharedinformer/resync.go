@@ -7,18 +7,18 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 )
 
-// resync queues a Sync whenever a handler's resync is due. Who is due is noted
-// at the handler; who gets it is decided where the Sync leaves the queue, so
-// that it stands behind every change that came before (L11). Now and then it also looks
-// for handlers that block, also in the first minute of a stop: one that blocks keeps the run from ending.
+// resync queues a Sync when the resync of a handler is due. Due handlers are marked here; the
+// receivers are decided when the Sync leaves the queue, so it follows every earlier change (L11).
+// The loop also checks for blocked handlers, during the first minute of a stop too, because a
+// blocked handler keeps the run from ending.
 func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	defer i.reportSuppressed()
 	handlers := newSlowHandlers()
 	look, looks := time.Now().Add(slowCheckEvery), 0
 	for looks < slowChecksAtStop {
-		// One timer for both, and all that is due is done whatever woke the loop: in a synctest
-		// bubble the time does not pass before the next timer is made, which is not due then.
-		// A timer that is due when it is made or selected on crashes Go's race detector there.
+		// Use one timer for both, and handle everything that is due, whatever woke the loop: in a
+		// synctest bubble no time passes before the next timer is created, which is then not due. A
+		// timer that is already due when created or selected on crashes Go's race detector there.
 		timer := time.NewTimer(time.Until(i.nextResync(look)))
 		select {
 		case <-timer.C:
@@ -43,7 +43,7 @@ func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// nextResync returns when the next resync is due, or last where none is before that.
+// nextResync returns when the next resync is due, or last if that is earlier.
 func (i *core) nextResync(last time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -56,7 +56,7 @@ func (i *core) nextResync(last time.Time) time.Time {
 	return next
 }
 
-// markDue notes the handlers whose time has come.
+// markDue marks the handlers whose resync is due.
 func (i *core) markDue(now time.Time) (any bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -70,7 +70,7 @@ func (i *core) markDue(now time.Time) (any bool) {
 	return any
 }
 
-// wakeResync lets the loop look at the handlers again.
+// wakeResync makes the loop check the handlers again.
 func (i *core) wakeResync() {
 	select {
 	case i.resyncChanged <- struct{}{}:

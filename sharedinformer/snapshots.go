@@ -24,44 +24,44 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// SnapshotStatus is how an informer is doing that has Options.Snapshot.
+// SnapshotStatus is the state of the snapshots of an informer.
 type SnapshotStatus struct {
 	Directory string
-	Off       string    // why nothing is written and read; empty where it is
-	Unused    string    // why the last file that was read was of no use; empty where it was, or where there was none
-	Written   time.Time // when the last file was begun; zero before
+	Off       string    // why snapshots are disabled; empty if they are not
+	Unused    string    // why the last file that was read was rejected; empty if it was used, or did not exist
+	Written   time.Time // when the last file was started; zero if none was
 	Bytes     int64     // of that file
 
-	// Failure is why the server did not say which cluster it is, or else why the last file was not
-	// written, or one that is wrong not removed; nil where all is well. Where each namespace has a
-	// file, it is that of the first one that fails.
+	// Failure is why the server did not identify its cluster, or else why the last file was not
+	// written, or why a wrong file was not removed; nil if all is well. With a file for each
+	// namespace, it is the first of their failures.
 	Failure *failure.Failure
 }
 
-// snapshots keep what each feed has in a file, and have a feed begin with what its file has.
-// Files are written by one goroutine at a time.
+// snapshots writes the objects of each feed to a file, and lets a feed start from its file. One
+// goroutine at a time writes files.
 type snapshots struct {
 	informer  *core
 	directory *snapshot.Directory
 	origin    source.Origin
-	label     snapshot.Label // what is the same in all files
+	label     snapshot.Label // the common part of all labels
 
-	clusterFailure atomic.Pointer[failure.Failure] // why the server did not say which cluster it is; nil if it did
+	clusterFailure atomic.Pointer[failure.Failure] // why the server did not identify its cluster; nil if it did
 
 	mu             sync.Mutex // guards the rest; taken under core.join
 	status         SnapshotStatus
-	disabledLogged bool                     // that there are none
-	loaded         map[string][]object.Head // by namespace: what was read; nil from the first sync on
+	disabledLogged bool                     // that snapshots are disabled was logged
+	loaded         map[string][]object.Head // objects read from files, by namespace; nil from the first sync on
 	loadedIndex    *indexer.Indexer
-	saved          map[*feed]string    // up to where the file of each is complete
-	invalid        map[*feed]bool      // whose file, if there is one, is to go; true: and so is what is being written
-	hadFiles       map[string]struct{} // the namespaces that may have files
-	rolledBackAt   time.Time           // when the server's history was last found to have gone back; zero if never
+	saved          map[*feed]string    // the version of each file
+	invalid        map[*feed]bool      // feeds whose file must be removed; true: including a file being written now
+	hadFiles       map[string]struct{} // namespaces that may have files
+	rolledBackAt   time.Time           // when the server's history last went back; zero if never
 
-	wake chan struct{} // holds a token: there is something wrong
+	wake chan struct{} // holds a token if a file is wrong
 }
 
-// newSnapshots returns the snapshots of an informer, nil where they are not wanted.
+// newSnapshots returns the snapshots of an informer, or nil if none are wanted.
 func newSnapshots(i *core, opts Options) *snapshots {
 	if opts.Snapshot == nil {
 		return nil
@@ -99,7 +99,7 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	return s
 }
 
-// disabled reports whether there are no snapshots, and says why, once.
+// disabled reports whether snapshots are disabled, and logs the reason once.
 func (s *snapshots) disabled() bool {
 	s.mu.Lock()
 	why, told := s.status.Off, s.disabledLogged
@@ -111,8 +111,8 @@ func (s *snapshots) disabled() bool {
 	return why != ""
 }
 
-// restore has the first run of a feed begin with its file, if that is of use. What is wrong
-// with it is said in one line.
+// restore makes the first run of a feed start from its file, if the file is usable. Otherwise it
+// logs the reason.
 func (s *snapshots) restore(f *feed) {
 	if f.restored || s.disabled() {
 		return
@@ -164,7 +164,7 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 		return nil, nil, &snapshot.Error{Path: file.Path, Err: fmt.Errorf("since it was written, %w", reflector.ErrWentBack)}
 	}
 	var items []object.Head
-	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // which may call methods of the user's
+	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // may call methods of the user's types
 		items, err = s.informer.readObjects(file.Content, file.Objects, s.origin.Type)
 		return err
 	})
@@ -175,9 +175,10 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	return items, file, nil
 }
 
-// invalidate has the file of a feed removed, because the server contradicts it, or knows nothing of
-// its time any more. Later it may no longer be able to tell. Where its history went back, the
-// files of all namespaces go that the informer has, or has had: they are of the lost history too.
+// invalidate schedules the removal of a feed's file, because the server contradicts it or no longer
+// knows that time; later the server may be unable to tell. If the server's history went back, it
+// removes the files of all namespaces that the informer has or had, which belong to the lost
+// history too.
 func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +188,7 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 		wrong = s.informer.feeds.all()
 		for namespace := range s.hadFiles {
 			if !slices.ContainsFunc(wrong, func(f *feed) bool { return f.namespace == namespace }) {
-				wrong = append(wrong[:len(wrong):len(wrong)], &feed{namespace: namespace}) // of which there is only the file
+				wrong = append(wrong[:len(wrong):len(wrong)], &feed{namespace: namespace}) // only the file exists
 				delete(s.hadFiles, namespace)
 			}
 		}
@@ -202,9 +203,9 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	}
 }
 
-// noteList is called when a whole set has come from a feed. newHistory means that the history may
-// have gone back, and the file be of the other one; again, that there was a set before, so that it has.
-// It is called under join.
+// noteList is called under join when a list of a feed was applied. newHistory means that the
+// history may have gone back, so the file may belong to the lost one; again means that the feed had
+// a list before, so the history has gone back.
 func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if newHistory && !resumed {
@@ -217,7 +218,7 @@ func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	}
 }
 
-// removeInvalid removes the files that are wrong. One that cannot be removed is tried again.
+// removeInvalid removes the wrong files. Failed removals are retried later.
 func (s *snapshots) removeInvalid(ctx context.Context) {
 	s.mu.Lock()
 	wrong := slices.Collect(maps.Keys(s.invalid))
@@ -235,7 +236,7 @@ func (s *snapshots) removeInvalid(ctx context.Context) {
 	}
 }
 
-// firstSaveParts: the first file is written within this part of the interval.
+// firstSaveParts: the first file is written within 1/firstSaveParts of the interval.
 const firstSaveParts = 5
 
 // run writes files until ctx is done.
@@ -260,30 +261,31 @@ func (s *snapshots) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		s.removeInvalid(ctx) // also what turned out to be wrong while it was written
+		s.removeInvalid(ctx) // including files found to be wrong while they were written
 		timer.Reset(time.Until(due))
 	}
 }
 
 const (
-	// clusterTimeout is how long the server may take to say which cluster it is.
+	// clusterTimeout is how long the server may take to identify its cluster.
 	clusterTimeout = 30 * time.Second
 
-	// lastClusterTimeout is the same during a stop, of which the server need not know. As a rule it
-	// has been asked before.
+	// lastClusterTimeout is the same during a stop. The server has usually answered before, so the
+	// stop need not wait for it.
 	lastClusterTimeout = time.Second
 
-	// lastSaveTimeout is how long a stop may wait for the disk to take the last files.
+	// lastSaveTimeout is how long a stop may wait for the disk to write the last files.
 	lastSaveTimeout = 10 * time.Second
 )
 
-// errClusterUnknown: the server did not say which cluster it is, and says it of no other file either.
+// errClusterUnknown: the server did not identify its cluster, so no other file can be written
+// either.
 var errClusterUnknown = errors.New("ask which cluster this is")
 
-// errSaveTimeout: the disk did not take the last files in time.
+// errSaveTimeout: the disk did not write the last files in time.
 var errSaveTimeout = fmt.Errorf("the stop waits for it no longer than %v", lastSaveTimeout)
 
-// saveLast writes what the run that ends has changed.
+// saveLast writes the changes of the run that is ending.
 func (s *snapshots) saveLast(ctx context.Context) {
 	if s.disabled() || s.informer.broken.Load() != nil {
 		return
@@ -294,8 +296,8 @@ func (s *snapshots) saveLast(ctx context.Context) {
 	s.save(ctx, lastClusterTimeout)
 }
 
-// save writes the file of each feed that has something new. The server may be asked for as
-// long as patience.
+// save writes the file of each feed that has changed. The server has patience to identify its
+// cluster.
 func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()
@@ -318,8 +320,8 @@ func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// note reports why something could not be done, and keeps it in first: the others of a series
-// are not told of. That ctx was done is no reason, unless it is the one of last.
+// note reports an error and keeps it in first; while first is set, further errors are not reported.
+// The end of ctx is not an error, except by errSaveTimeout.
 func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
 	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errSaveTimeout) {
 		f := s.informer.completeFailure(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
@@ -331,7 +333,7 @@ func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Fail
 func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duration) error {
 	s.mu.Lock()
 	if s.invalid[f] {
-		s.invalid[f] = false // what is read now is right
+		s.invalid[f] = false // objects read from now on are right
 	}
 	s.mu.Unlock()
 	objects, rv := s.informer.contentOf(f)
@@ -359,7 +361,7 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.unsaved.Store(nil)
-	if again, wrong := s.invalid[f]; wrong && !again { // the file that was to go has been replaced
+	if again, wrong := s.invalid[f]; wrong && !again { // the wrong file was replaced
 		delete(s.invalid, f)
 		f.unremoved.Store(nil)
 	}
@@ -368,7 +370,7 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	return nil
 }
 
-// cluster asks the server which one it is.
+// cluster asks the server to identify its cluster.
 func (s *snapshots) cluster(ctx context.Context, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer in %v", patience))
 	defer cancel()
@@ -380,14 +382,15 @@ func (s *snapshots) cluster(ctx context.Context, patience time.Duration) (string
 	return cluster, nil
 }
 
-// labelOf returns what a feed is of.
+// labelOf returns the label of a feed's file.
 func (s *snapshots) labelOf(f *feed) snapshot.Label {
 	l := s.label
 	l.Namespace = f.namespace
 	return l
 }
 
-// stale returns what was read from files, until the first sync, and the cache from then on.
+// stale returns an index of the objects read from files until the first sync, and the cache from
+// then on.
 func (i *core) stale() *indexer.Indexer {
 	if stale := i.snapshots.stale(); stale != nil {
 		return stale
@@ -395,7 +398,7 @@ func (i *core) stale() *indexer.Indexer {
 	return i.cache
 }
 
-// stale returns what was read from files, until the first sync, and nil from then on.
+// stale returns an index of the objects read from files until the first sync, and nil from then on.
 func (s *snapshots) stale() *indexer.Indexer {
 	if s == nil {
 		return nil
@@ -413,15 +416,14 @@ func (s *snapshots) stale() *indexer.Indexer {
 	return s.loadedIndex
 }
 
-// dropLoaded drops the objects that were read from files. It is called when the informer becomes synced,
-// under join.
+// dropLoaded drops the objects read from files. It is called under join when the informer becomes
+// synced.
 func (s *snapshots) dropLoaded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loaded, s.loadedIndex = nil, nil
 }
 
-// current returns the status.
 func (s *snapshots) current() *SnapshotStatus {
 	if s == nil {
 		return nil

@@ -9,59 +9,57 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Status is an informer seen from outside at one moment.
+// Status is the state of an informer at one moment.
 type Status struct {
-	// Type is the Go type of the objects, such as "*v1.Pod": a resource may have several
-	// informers, of whole objects, untyped ones and metadata alone. Empty where it is not
-	// known.
+	// Type is the Go type of the objects, such as "*v1.Pod". A resource may have several informers:
+	// of typed objects, of untyped ones and of metadata alone. Empty if unknown.
 	Type string
 
-	// Kind is what the source says that it reads (source.Description). Empty where it is not known.
+	// Kind is the kind that the source reads (source.Description). Empty if unknown.
 	Kind object.GVK `json:",omitzero"`
 
-	// Reflector is how listing and watching are going. Where each namespace has its
-	// own, it is what they come to: figures are added up, RV is the least, and
-	// state and failure are those of the one that is worst off.
+	// Reflector is the state of listing and watching. If each namespace has its own reflector, it
+	// combines them: figures are added, RV is the smallest, and state and failure are those of the
+	// worst.
 	Reflector reflector.Status
 
-	// Namespaces are those of each namespace that is listed and watched on its own,
-	// sorted; nil where all are read at once.
+	// Namespaces has the status of the reflector of each namespace, sorted; nil if one reflector
+	// reads all namespaces.
 	Namespaces []reflector.Status
 
 	Synced  bool   // a whole initial list is in the cache
-	RV      string // the cache is complete up to here; behind Reflector.RV by what is queued
+	RV      string // the cache is complete up to here; lags behind Reflector.RV while deltas are queued
 	Objects int    // cached objects
 
-	Store  Store        // how they are cached
-	Packed PackedStatus // what is to say of a packed cache; zero for a whole one
+	Store  Store        // how objects are cached
+	Packed PackedStatus // figures of a packed cache; zero for a whole one
 
-	QueueDepth  int           // deltas not applied yet, those that are being applied included; more than a handful for long means that index functions or the machine are too slow
-	QueueAge    time.Duration // how long the oldest of them has waited
-	QueueMerged uint64        // deltas that compaction folded
+	QueueDepth  int           // deltas not applied yet, including the batch in progress; if it stays above a handful, index functions or the machine are too slow
+	QueueAge    time.Duration // age of the oldest of them
+	QueueMerged uint64        // deltas merged by compaction
 
-	// Leaving names the namespaces that are not wanted any more, and whose reflectors have been
-	// cancelled and have not ended, because the source, a transform or a hook does not return. No
-	// namespace that has come begins before they end, and the informer is not synced. Empty where
-	// there are none.
+	// Leaving names the removed namespaces whose reflectors were cancelled and have not ended,
+	// because the source, a transform or a hook has not returned. Until they end, added namespaces
+	// do not start, and the informer is not synced. Empty if there are none.
 	Leaving string
 
-	// Blocked names the index function that the cache waits for, where that takes longer than
-	// a second: nothing comes into the cache before it returns, and what is to be changed with
-	// it cannot be read. Empty where it waits for none.
+	// Blocked describes the index function that has blocked the cache for more than a second: until
+	// it returns, nothing enters the cache, and entries being changed cannot be read. Empty if
+	// there is none.
 	Blocked string
 
-	// Selection says who leaves out what is not in the share (Options.Shard). Without a share
-	// it is SelectionNone, and JSON leaves it out.
+	// Selection says whether server or client filters out objects outside the share
+	// (Options.Shard). Without a share it is SelectionNone, and JSON omits it.
 	Selection shard.Selection `json:",omitzero"`
 
-	// Snapshot is nil without Options.Snapshot.
+	// Snapshot is the state of the snapshots; nil without Options.Snapshot.
 	Snapshot *SnapshotStatus
 
-	// Failure is the last one of an index function, of the mutation
-	// detector or of writing a snapshot. Those of the reflector and of handlers stand there.
+	// Failure is the last failure of an index function, the mutation detector or the snapshot
+	// writer. Failures of reflectors and handlers are in their own status.
 	Failure *failure.Failure
 
-	Handlers []HandlerStatus // in the order in which they joined
+	Handlers []HandlerStatus // in the order of registration
 }
 
 func (i *core) Status() Status {
@@ -78,7 +76,7 @@ func (i *core) Status() Status {
 	}
 	if batch := i.applying.Load(); batch != nil {
 		s.QueueDepth += batch.deltas
-		s.QueueAge = time.Since(batch.at) // since when the queue has what it has
+		s.QueueAge = time.Since(batch.at) // how long the queue has been filling
 	}
 	s.Type = i.goType.String()
 	if i.packing != nil {
@@ -99,8 +97,8 @@ func (i *core) StatusIn(namespace string) (s reflector.Status, watched bool) {
 	return i.feeds.statusOf(f.reflector), true
 }
 
-// Unsynced returns the reflectors whose initial list is missing: nil if Synced is
-// true, and otherwise those of the namespaces concerned, or the only one.
+// Unsynced returns the reflectors whose initial list is missing: nil if s.Synced, otherwise those
+// of the namespaces concerned, or the only one.
 func (s Status) Unsynced() []reflector.Status {
 	if s.Synced {
 		return nil
@@ -108,8 +106,8 @@ func (s Status) Unsynced() []reflector.Status {
 	return missing(s.Reflector, s.Namespaces)
 }
 
-// Stale returns the reflectors whose state is older than after (see reflector.Status.Age): of the
-// namespaces concerned, or the only one. One whose kind the server does not serve is left out.
+// Stale returns the reflectors whose state is older than after (see reflector.Status.Age).
+// Reflectors whose kind the server does not serve are left out.
 func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Status) {
 	each := s.Namespaces
 	if each == nil {
@@ -123,14 +121,14 @@ func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Sta
 	return stale
 }
 
-// missing returns those of each without an initial list; all if there are none.
+// missing returns the statuses in each without an initial list, or all if every one has its list.
 func missing(all reflector.Status, each []reflector.Status) (without []reflector.Status) {
 	for _, s := range each {
 		if s.RV == "" {
 			without = append(without, s)
 		}
 	}
-	if without == nil { // all that was read is still to be applied
+	if without == nil { // everything was read, but is not applied yet
 		without = []reflector.Status{all}
 	}
 	return without

@@ -5,27 +5,25 @@ import (
 	"time"
 )
 
-// stopwatch finds the longest of many calls without reading the clock at each:
-// where calls are quick, that would cost more than the call. It measures laps
-// of one call, then two, then four, up to lapCalls. When a lap has lasted lapTime
-// an alarm ends it with the call in progress, to which it is put down, and the next
-// laps are short again.
+// stopwatch finds the longest of many calls without reading the clock for each one, which would
+// cost more than a quick call. It measures laps of one call, then two, then four, up to lapCalls.
+// When a lap has lasted lapTime, an alarm ends it with the call in progress, which is charged with
+// the whole lap, and the next laps are short again.
 type stopwatch struct {
 	made    time.Time // before every call
-	began   time.Time // of the lap; zero while stopped
+	began   time.Time // start of the lap; zero while stopped
 	calls   int       // in this lap
-	length  int       // of this lap, in calls
+	length  int       // of the lap, in calls
 	exact   bool      // each lap is one call
 	slowest atomic.Int64
-	since   atomic.Int64 // began, for others to read: in nanoseconds since made, and one; 0 while stopped
-	alarm   *time.Timer  // of laps of more than one call; nil before the first
-	late    atomic.Bool  // it went off
+	since   atomic.Int64 // began, for other goroutines: 1 + nanoseconds since made; 0 while stopped
+	alarm   *time.Timer  // for laps of more than one call; nil before the first
+	late    atomic.Bool  // the alarm went off
 }
 
 const (
 	lapCalls = 64
-	// lapTime is how wrong a measure may be: by the quick calls of the lap before
-	// a slow one.
+	// lapTime is the largest error of a measurement: the quick calls in a lap before a slow one.
 	lapTime = time.Millisecond
 )
 
@@ -36,7 +34,7 @@ func (w *stopwatch) start() {
 	}
 }
 
-// lap is called after a call. It returns the lap that ends with it, if one does.
+// lap is called after a call. It returns the lap that ended with it, if any.
 func (w *stopwatch) lap() (done lap) {
 	if w.calls++; w.calls < w.length && !w.late.Load() {
 		return done
@@ -47,7 +45,7 @@ func (w *stopwatch) lap() (done lap) {
 	return done
 }
 
-// lap is some calls, one after the other. It has none where nothing has ended.
+// lap is a series of calls. It is empty if no call ended.
 type lap struct {
 	ended time.Time
 	took  time.Duration
@@ -66,7 +64,7 @@ func (w *stopwatch) begin(now time.Time) {
 	}
 }
 
-// note ends a lap at now.
+// note ends the lap.
 func (w *stopwatch) note(now time.Time) lap {
 	w.stopAlarm()
 	took := now.Sub(w.began)
@@ -84,8 +82,8 @@ func (w *stopwatch) note(now time.Time) lap {
 	return done
 }
 
-// stopAlarm ends the alarm of a lap. One that goes off just now ends the next lap too early, which
-// is of no harm.
+// stopAlarm stops the alarm. If it goes off at this moment, the next lap ends too early, which is
+// harmless.
 func (w *stopwatch) stopAlarm() {
 	if w.alarm != nil {
 		w.alarm.Stop()
@@ -93,26 +91,25 @@ func (w *stopwatch) stopAlarm() {
 	w.late.Store(false)
 }
 
-// stop ends the lap before a pause, and returns it.
+// stop ends the lap before a pause and returns it.
 func (w *stopwatch) stop() (done lap) {
 	if w.calls > 0 {
 		done = w.note(time.Now())
 	}
 	w.stopAlarm()
-	w.length = 0 // a handler that is called now and then needs no alarm
+	w.length = 0 // a handler that is rarely called needs no alarm
 	w.began = time.Time{}
 	w.since.Store(0)
 	return done
 }
 
-// longest is the longest call so far. It may be called by anybody.
+// longest returns the longest call so far. Any goroutine may call it.
 func (w *stopwatch) longest() time.Duration { return time.Duration(w.slowest.Load()) }
 
-// on reports whether a call is in progress. It may be called by anybody.
+// on reports whether a call is in progress. Any goroutine may call it.
 func (w *stopwatch) on() bool { return w.since.Load() != 0 }
 
-// running is how long the call in progress has taken so far; 0 where there is none. It
-// may be called by anybody.
+// running returns the duration of the call in progress, or 0. Any goroutine may call it.
 func (w *stopwatch) running() time.Duration {
 	if since := w.since.Load(); since != 0 {
 		return time.Since(w.made) - time.Duration(since-1)

@@ -9,22 +9,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tombstones note the last objects that left the cache, and at which version, so
-// that an old event that the server sends again does not bring one of them back. They
-// hold no memory of the objects.
+// tombstones remember the last objects that left the cache, with their last version. They keep an
+// old event that the server repeats from restoring one, and do not hold the objects themselves.
 type tombstones struct {
 	seed     maphash.Seed
-	versions map[uint64]string // the versions at which they left, by hash of key and UID
-	order    []uint64          // the keys of at; the oldest is at next once it is full
+	versions map[uint64]string // last versions, by hash of key and UID
+	order    []uint64          // the keys of versions, as a ring once it is full; the oldest is at next
 	next     int
 }
 
-// maxTombstones is how many are remembered. A server that sends old events again sends
-// the last ones.
+// maxTombstones is how many objects are remembered. A server that repeats old events repeats recent
+// ones.
 const maxTombstones = 512
 
-// neverReturns is the version at which an object left that cannot come back, because another
-// one has its name.
+// neverReturns is the version of an object that cannot come back, because another object has its
+// name.
 const neverReturns = ""
 
 // add notes that an object has left.
@@ -45,8 +44,8 @@ func (d *tombstones) add(o object.Head, rv string) {
 	d.versions[id] = strings.Clone(rv)
 }
 
-// covers reports whether o, a state of an object that is not cached, is known to be
-// from before that object left.
+// covers reports whether o, a state of an object that is not cached, is known to be older than that
+// object's removal.
 func (d *tombstones) covers(o object.Head) bool {
 	if d.versions == nil {
 		return false
@@ -59,7 +58,7 @@ func (d *tombstones) id(o object.Head) uint64 {
 	return maphash.Comparable(d.seed, identity{object.KeyOf(o), o.GetUID()})
 }
 
-// identity is what makes an object that one and no other (L04).
+// identity identifies an object across deletion and re-creation (L04).
 type identity struct {
 	key object.Key
 	uid types.UID

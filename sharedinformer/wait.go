@@ -102,7 +102,7 @@ func (i *core) WaitUntil(ctx context.Context, reached func() bool) error {
 	})
 }
 
-// behindReason says why the cache is not at rv.
+// behindReason returns an error that says why the cache has not reached rv.
 func (i *core) behindReason(rv, have, namespace string) error {
 	s, _ := i.statusFor(namespace)
 	switch {
@@ -118,16 +118,16 @@ func (i *core) behindReason(rv, have, namespace string) error {
 	return errors.New(waiting)
 }
 
-// wait is a condition that only changes with a broadcast, the reason why it is not met, and how long
-// to bear with failures that stand in its way.
+// wait is a condition that changes only with a broadcast, the reason why it is not met yet, and how
+// long to tolerate failures that prevent it.
 type wait struct {
 	reached  func() (bool, error)
 	waiting  func() error
 	patience func() (left time.Duration, failing bool)
 }
 
-// waitUntil waits for a condition. Any other error wraps both the reason why the condition is not met
-// and the reason why the wait ended.
+// waitUntil waits for a condition. If it gives up, the error wraps both the reason why the
+// condition is not met and the reason why the wait ended.
 func (i *core) waitUntil(ctx context.Context, w wait) error {
 	bear := i.newPatienceTimer(w.patience)
 	defer bear.timer.Stop()
@@ -154,7 +154,7 @@ func (i *core) waitUntil(ctx context.Context, w wait) error {
 	}
 }
 
-// ended returns the error of a wait that the end of the run ended.
+// ended returns the error of a wait after the run has ended.
 func (i *core) ended(waiting error) error {
 	if last := i.last.Load(); last != nil {
 		return fmt.Errorf("%w: %w: %w", waiting, ErrStopped, last)
@@ -162,22 +162,23 @@ func (i *core) ended(waiting error) error {
 	return fmt.Errorf("%w: %w", waiting, ErrStopped)
 }
 
-// patienceTimer tells one waiter when its patience with failures is over. It asks for the patience that is
-// left only when that may have run out, not at each change: the answer takes the status of every feed.
+// patienceTimer decides when a waiter gives up because of failures. It computes the patience left
+// only when that may have run out, not at each change, because it takes the status of every feed.
 type patienceTimer struct {
 	informer *core
 	patience func() (left time.Duration, failing bool)
 	timer    *time.Timer
-	due      time.Time // to ask again
-	feeds    *[]*feed  // those of the last answer
-	synced   bool      // at the last answer
+	due      time.Time // when to compute again
+	feeds    *[]*feed  // at the last computation
+	synced   bool      // at the last computation
 }
 
 func (i *core) newPatienceTimer(patience func() (time.Duration, bool)) *patienceTimer {
 	return &patienceTimer{informer: i, patience: patience, timer: time.NewTimer(i.maxPatience())}
 }
 
-// maxPatience is how long it takes at most until a failure that has yet to come is beyond the patience.
+// maxPatience returns the minimum time until a failure that has not happened yet can exhaust the
+// patience.
 func (i *core) maxPatience() time.Duration {
 	if i.patience < 0 {
 		return math.MaxInt64
@@ -185,9 +186,9 @@ func (i *core) maxPatience() time.Duration {
 	return max(i.patience, 100*time.Millisecond)
 }
 
-// expired reports whether a failure has lasted for longer than the patience with it. The answer stays
-// good until the patience that was left has passed: a failure that comes later lasts longer. A sync
-// and other namespaces change what is waited for.
+// expired reports whether a failure has lasted longer than the patience. The result stays valid
+// until the remaining patience has passed, because later failures last longer, unless a sync or a
+// change of namespaces changes the condition.
 func (b *patienceTimer) expired() bool {
 	now, feeds, synced := time.Now(), b.informer.feeds.current.Load(), b.informer.HasSynced()
 	if feeds == b.feeds && synced == b.synced && now.Before(b.due) {
@@ -205,8 +206,8 @@ func (b *patienceTimer) expired() bool {
 	return false
 }
 
-// statusFor returns the status of the reflector of a namespace, or of all namespaces, and
-// whether the cache has its initial list.
+// statusFor returns the status of the reflector of a namespace, or of all namespaces, and whether
+// the cache has its initial list.
 func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
 	if namespace != metav1.NamespaceAll {
 		if f := feedCovering(i.feeds.all(), namespace); f != nil {
@@ -217,9 +218,8 @@ func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
 	return s, i.HasSynced()
 }
 
-// patienceLeft is how long what is missing is still waited for while it fails: the
-// initial list of a namespace, if one is named, or else those of all. What fails but
-// has its list stands in nobody's way.
+// patienceLeft returns how long to keep waiting while something missing fails: the initial list of
+// namespace, or those of all namespaces. Failures of reflectors that have their list do not count.
 func (i *core) patienceLeft(namespace string) (left time.Duration, failing bool) {
 	synced := i.HasSynced()
 	if synced && i.unconfirmed.Load() == 0 {
@@ -251,7 +251,7 @@ func (i *core) patienceLeft(namespace string) (left time.Duration, failing bool)
 	return left, failing
 }
 
-// patienceWith is patienceLeft where a handler is waited for as well, if d is not nil.
+// patienceWith is patienceLeft that also considers handler d, if not nil.
 func (i *core) patienceWith(d *delivery) (left time.Duration, failing bool) {
 	if left, failing = i.patienceLeft(metav1.NamespaceAll); failing || d == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
@@ -271,8 +271,8 @@ func (i *core) Unsynced() error {
 	return errors.Join(each...)
 }
 
-// missingReason says why the reflector in state s has no initial list, or else what the informer waits
-// for where it has one.
+// missingReason returns an error that says why the reflector in state s has no initial list, or, if
+// it has one, what the informer is waiting for.
 func (i *core) missingReason(s reflector.Status) error {
 	running, leaving := i.leavingNames()
 	idle := s.State == reflector.Idle || s.State == reflector.Stopped
@@ -288,7 +288,7 @@ func (i *core) missingReason(s reflector.Status) error {
 	return s.Missing()
 }
 
-// missing returns the reflectors whose initial list is missing, or that have yet to hear of the server in
+// missing returns the reflectors whose initial list is missing, or whose server has not answered in
 // this run.
 func (i *core) missing() (missed []reflector.Status) {
 	if !i.HasSynced() {
@@ -302,7 +302,7 @@ func (i *core) missing() (missed []reflector.Status) {
 	return missed
 }
 
-// unsynced says why the informer, or else the handler of d, is not synced.
+// unsynced returns an error that says why the informer, or else the handler of d, is not synced.
 func (i *core) unsynced(d *delivery) error {
 	switch err := i.Unsynced(); {
 	case err != nil:
