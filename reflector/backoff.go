@@ -9,14 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// Backoff says how long to wait between attempts: Initial after the first
-// failure, doubled with each further one up to Max, each time between that and
-// one and a half times that, so that many clients do not come back at once. A
-// Retry-After of the server is a lower bound (see source.RetryAfter for its
-// ceiling). A failure that shows progress counts as a first one, once in a series:
-// the kind is missing where nobody answered before, or is there and asks for
-// patience, or the resource version has expired. The zero value means 800 ms,
-// 30 s and 2 min.
+// Backoff sets the delay between attempts: Initial after the first failure, doubled after each
+// further one up to Max. A random extra of up to half the delay keeps clients from retrying in
+// step. A Retry-After from the server is a lower bound (see source.RetryAfter for its ceiling). A
+// failure that shows progress counts as a first one, once per series: the server answers that the
+// kind is missing after not answering at all, or it serves the kind and asks for patience, or the
+// resource version has expired. The zero value means 800 ms, 30 s and 2 min.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
@@ -42,20 +40,20 @@ func (b Backoff) withDefaults() Backoff {
 type pacer struct {
 	Backoff
 	next time.Duration
-	last time.Time // when the last wait was to end
-	got  progress  // the furthest that this series of failures came
+	last time.Time // when the last wait was due to end
+	got  progress  // the furthest progress in this series of failures
 
-	recall jitter.Recall // of a client that is answered from a recording
+	recall jitter.Recall // of a client whose answers come from a recording
 }
 
-// progress is how far an attempt came before it failed.
+// progress is how far an attempt got before it failed.
 type progress uint8
 
 const (
 	nowhere     progress = iota
-	answered             // the server answers, and does not serve the kind
-	served               // it serves the kind, and asks for patience
-	historyGone          // only a list brings the cache back
+	answered             // the server answers, but does not serve the kind
+	served               // the server serves the kind, but asks for patience
+	historyGone          // only a list helps
 )
 
 func progressOf(f *failure.Failure) progress {
@@ -70,15 +68,14 @@ func progressOf(f *failure.Failure) progress {
 	return nowhere
 }
 
-// served is how long a stream must have served for those that broke before to be past.
+// served returns how long a stream must last to end the series of broken streams before it.
 func (p *pacer) served() time.Duration { return p.Max / 3 }
 
-// delay is how long to wait after a failure at now that came as far as got. One that
-// came further than those before it in the series counts as a first one: an expired
-// resource version after an outage is good news, since the server answers and a list
-// will help. A second one means that lists do not help. A stream that breaks after
-// it has served for a third of Max counts as a first failure: a load balancer
-// that cuts every connection after a minute must not keep a cache waiting.
+// delay returns how long to wait after a failure at now that got as far as got. A failure that got
+// further than all before it in the series counts as a first one: an expired resource version after
+// an outage is good news, because the server answers and a list will help. If it expires a second
+// time, lists do not help. A stream that breaks after a third of Max counts as a first failure too:
+// a load balancer that cuts every connection after a minute must not delay the cache.
 func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, stream bool) time.Duration {
 	quiet := p.Reset
 	if stream {

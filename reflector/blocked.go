@@ -12,22 +12,22 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// callMonitor notes the call of a transform or a hook that the reflector is in, if it is in one, and has
-// the log name one that lasts. The context of a request leads to it. A nil one notes nothing.
+// callMonitor tracks the current call of a transform or hook, and logs a call that takes long.
+// Requests carry it in their context. A nil callMonitor does nothing.
 type callMonitor struct {
 	log  *slog.Logger
 	name func() string // of the resource
 
 	mu    sync.Mutex // guards the rest; nothing is called while it is held
 	call  call
-	since time.Time     // zero while it is in none
-	spent time.Duration // in calls that have returned
-	slow  time.Time     // when one last returned that had taken a second or more
+	since time.Time     // zero if no call is in progress
+	spent time.Duration // in finished calls
+	slow  time.Time     // when a call of a second or longer last returned
 	late  *time.Timer   // logs a call that lasts for slowCall; nil before the first call
 	armed bool          // late is running
 }
 
-// call is one of a transform, by its place and the object that it is called on, or of a hook.
+// call identifies a call of a transform, by its place and object, or of a hook.
 type call struct {
 	kind, name string // "transform", "hook"
 	key        object.Key
@@ -35,21 +35,21 @@ type call struct {
 
 type callMonitorKey struct{}
 
-// withCallMonitor returns a context whose requests note the calls of transforms in c.
+// withCallMonitor returns a context whose requests report the calls of transforms to c.
 func withCallMonitor(ctx context.Context, c *callMonitor) context.Context {
 	return context.WithValue(ctx, callMonitorKey{}, c)
 }
 
-// callMonitorOf returns the monitor that withCallMonitor put into ctx, nil if there is none.
+// callMonitorOf returns the monitor that withCallMonitor put into ctx, or nil.
 func callMonitorOf(ctx context.Context) *callMonitor {
 	c, _ := ctx.Value(callMonitorKey{}).(*callMonitor)
 	return c
 }
 
-// slowCall is after how long a call that has not returned is named in the log.
+// Unfinished calls are logged after slowCall.
 const slowCall = 10 * time.Second
 
-// begin notes a call. One timer serves many, so that a short one costs no more than two
+// begin records the start of a call. One timer serves many calls, so a short call costs only two
 // readings of the clock.
 func (c *callMonitor) begin(to call) {
 	if c == nil {
@@ -70,7 +70,7 @@ func (c *callMonitor) begin(to call) {
 	c.armed = true
 }
 
-// end notes that the call has returned.
+// end records the end of the call.
 func (c *callMonitor) end() {
 	if c == nil {
 		return
@@ -103,7 +103,7 @@ func (c *callMonitor) stop() {
 	c.armed = false
 }
 
-// total is how long calls have taken so far that have returned.
+// total returns the time spent in finished calls.
 func (c *callMonitor) total() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,22 +132,22 @@ func (c *callMonitor) logSlow() {
 	c.log.Warn("a "+to.kind+" blocks the reflector: it must return soon", append(attrs, "for", slowCall.String())...)
 }
 
-// running reports whether the reflector is in a call.
+// running reports whether a call is in progress.
 func (c *callMonitor) running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero()
 }
 
-// busy reports whether the reflector is in a call, or was until so shortly ago that the server may
-// not have had its time since.
+// busy reports whether a call is in progress, or a slow one ended so recently that the server may
+// not have had time to answer.
 func (c *callMonitor) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero() || time.Since(c.slow) < busyGrace
 }
 
-// waiting says for which call the reflector waits, and since when; nil if it is in none.
+// waiting describes the call in progress and its duration; nil if there is none.
 func (c *callMonitor) waiting() *source.StuckError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,12 +161,12 @@ func (c *callMonitor) waiting() *source.StuckError {
 	return &source.StuckError{What: what, For: time.Since(c.since)}
 }
 
-// lateAnswer is after how long the log says what a request waits for.
+// Unanswered requests are logged after lateAnswer.
 const lateAnswer = 10 * time.Second
 
 // trackRequest returns a context for a request. Until answered is called, Status says what the
-// request waits for, and the log does if that takes long. The same holds for a transform, as long
-// as the request lasts.
+// request is waiting for, and the log says so if that takes long. Calls of transforms are tracked
+// until the request ends.
 func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
 	p := new(source.Progress)
 	r.inFlight.Store(p)
@@ -181,8 +181,8 @@ func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, 
 	}
 }
 
-// waiting says what the request under way waits for, or for which transform; empty if it has
-// been answered, and where that has taken less than a second.
+// waiting describes what the current request is waiting for, or the transform that is running;
+// empty if there is nothing to wait for, or for the first second.
 func (r *Reflector) waiting() string {
 	stuck := r.calls.waiting()
 	if stuck == nil {
@@ -194,8 +194,8 @@ func (r *Reflector) waiting() string {
 	return ""
 }
 
-// callHook calls a hook of the user's. Whatever it does, the reflector goes on; as
-// long as it blocks, the reflector waits, which the status and the log say.
+// callHook calls a user's hook. The reflector survives any failure of it; while it blocks, the
+// reflector waits, which the status and the log report.
 func (r *Reflector) callHook(name string, hook func()) {
 	r.calls.begin(call{kind: "hook", name: name})
 	defer r.calls.stop()
@@ -205,7 +205,7 @@ func (r *Reflector) callHook(name string, hook func()) {
 	}
 }
 
-// verdict asks OnError what to do. One that fails has said nothing.
+// verdict calls OnError. If that fails, the verdict is Retry.
 func (r *Reflector) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if r.opts.OnError != nil {
@@ -214,7 +214,7 @@ func (r *Reflector) verdict(ctx context.Context, f *failure.Failure) failure.Ver
 	return v
 }
 
-// announce tells OnState where the reflector is.
+// announce passes the current status to the log and OnState.
 func (r *Reflector) announce() {
 	status := r.Status()
 	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)

@@ -1,6 +1,5 @@
-// Package reflector keeps a queue in step with the API server: it lists a
-// resource once, watches it from there, and tells the queue of each change in
-// the order in which the server made them.
+// Package reflector keeps a queue in step with the API server: it lists a resource once, watches it
+// from there, and queues each change in the server's order.
 //
 // # Usage
 //
@@ -19,56 +18,59 @@
 //	  │              gone back                └───┼─────────┘
 //	  └───────────────────────────────────────────┘ a second Run resumes
 //
-// A first run that was given an earlier state (Resume) begins with Resuming instead, which
-// goes on to Watching when the server has confirmed or corrected it, and otherwise to
-// InitialWatch or Listing.
+// A first run that was given a saved state (Resume) starts in Resuming instead. It continues with
+// Watching once the server has confirmed or corrected the state, and otherwise with InitialWatch or
+// Listing.
 //
-// Every state may go to BackingOff, which remembers where to go on, and to
-// Stopped. State says what each of them does on failure.
+// Every state may lead to BackingOff, which remembers the state to continue with, and to Stopped.
+// State documents what each state does on failure.
 //
 // # Decisions
 //
-// The function of a state runs it to its end and returns why it failed, if it did. relist.go then
-// chooses the next state: it says when a list follows and when a streaming list gives way to one, and
-// has a list replace the next watch if something that was queued is lost or if objects came to be owned.
-// polling.go does so if watches fail for too long.
+// The function of a state runs it to its end and returns a failure, if any. relist.go then chooses
+// the next state: it decides when a list is needed, when a streaming list is replaced by a plain
+// one, and that a list replaces the next watch if queued data was lost or objects were gained.
+// polling.go decides the same when watches fail for too long.
 //
 // # Consumers
 //
-// The consumer of the queue reports back: Settle whether a late change was news, Relist that something
-// was lost or that objects came to be owned, Reconnect that the watch is deaf, RetryNow that the cause of
-// a failure is gone. Resume gives the first run the state that an earlier process saved.
+// The consumer of the queue reports back. It calls Settle for each late change, Relist if something
+// was lost or gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a
+// failure is gone. Resume gives the first run the state saved by an earlier process.
 //
 // # Guarantees
 //
-// When the failures have ended, the queue has been told exactly the difference
-// between the set it knew and the server's (L17). A watch resumes from the last
-// resource version. A list follows only if that has expired, if the server's history
-// went back behind it, or if the change after it could not be decoded or transformed
-// three times in a row: by then the object may be another one (L19); or if the consumer has
-// lost something (Relist); or if watches keep failing: for a minute if the server refuses
-// them, for ten if it does not answer (Status.Polling). Status.Heard says when the server last
-// told of the state. A streaming list
-// without its end falls back to a list. A watch or list that falls silent is given up
-// and opened again (L20). The resource version never passes a change that was not
-// queued (L21). Every failure is in Status and goes to Options.OnError (L22).
+// Once failures have ended, the queue has received exactly the difference between the set it knew
+// and the server's (L17). A watch resumes from the last resource version. A list follows only (L19)
 //
-// Where the server's versions do not grow over all objects, changes are queued all the
-// same, marked as late, and Status says so.
+//   - if that version has expired, or the server's history went back behind it;
+//   - if the next change could not be decoded or transformed three times in a row: the
+//     object may have changed by then;
+//   - if the consumer has lost something (Relist);
+//   - if watches keep failing: for a minute if the server refuses them, for ten minutes
+//     if it does not answer (Status.Polling).
+//
+// A streaming list that does not end is replaced by a plain list. A watch or list that falls silent
+// is abandoned and reopened (L20). The resource version never passes a change that was not queued
+// (L21). Every failure appears in Status and is passed to Options.OnError (L22). Status.Heard is
+// when the server last confirmed the state.
+//
+// If the server's versions are not ordered across objects, changes are still queued, marked as
+// late, and Status reports it.
 //
 // # Concurrency
 //
-// Run belongs to one goroutine. It waits for those in which it calls the source,
-// OnError and OnState, one at a time. Status, RetryNow, Reconnect and Relist may be called from
-// anywhere.
+// Run occupies one goroutine. It calls the source, OnError and OnState in other goroutines, one at
+// a time, and waits for them. Status, RetryNow, Reconnect and Relist may be called from any
+// goroutine.
 //
 // # Failure
 //
-// A *failure.Failure carries the phase and the cause. Only the context and a Stop from
-// OnError end Run; a panic or a Goexit of the source, a transform or a hook does not.
+// A *failure.Failure carries the phase and the cause. Only the context and a Stop from OnError end
+// Run; a panic or Goexit in the source, a transform or a hook does not.
 //
 // # Debugging
 //
-// Status counts lists, relists, watches, events and failures. It says since when the
-// reflector has been in its state and when it will try again.
+// Status counts lists, relists, watches, events and failures. It shows when the reflector entered
+// its state and when it will retry.
 package reflector

@@ -10,40 +10,40 @@ import (
 
 // Sentinels of the list and watch phases.
 var (
-	// ErrNoAnswer: the server did not answer a request, or what the request needs,
-	// such as credentials and discovery, was not there in time.
+	// ErrNoAnswer means that the server did not answer a request in time, or that a prerequisite of
+	// the request, such as credentials or discovery, was not available in time.
 	ErrNoAnswer = errors.New("no answer in time")
-	// ErrStalled: the server sent nothing for too long and was given up.
+	// ErrStalled means that the server sent nothing for too long.
 	ErrStalled = errors.New("the server fell silent")
-	// ErrDeaf: a caller knows of a change that a watch does not show (Reconnect).
+	// ErrDeaf means that a caller knows of a change that the watch has not delivered (Reconnect).
 	ErrDeaf = errors.New("the watch does not show what has happened")
-	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
+	// ErrNoEnd means that a streaming list went on without the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
-	// ErrLateEnd: a streaming list ended at the moment at which it was given up. The cache
-	// has it; its watch is cut off.
+	// ErrLateEnd means that a streaming list ended just as it was abandoned. Its objects are in the
+	// cache, but its watch is closed.
 	ErrLateEnd = errors.New("the streaming list ended as it was given up; its changes are watched anew")
-	// ErrCutShort: a streaming list was closed in good order before the bookmark that
-	// ends it, as a load balancer does that gives every connection a minute.
+	// ErrCutShort means that a streaming list was closed normally before the bookmark that ends it,
+	// as by a load balancer that limits connections to a minute.
 	ErrCutShort = errors.New("the streaming list was closed before its end; a list takes its place this time")
-	// ErrShortWatch: the server closed a watch within a second, without a change that was new, or for the
-	// third time in a row.
+	// ErrShortWatch means that the server closed a watch within a second without delivering a new
+	// change, or for the third time in a row.
 	ErrShortWatch = errors.New("the server closed the watch within a second")
-	// ErrWentBack: the server's resource version is lower than what it promised
-	// before, as after its data was restored from a backup.
+	// ErrWentBack means that the server's resource version is lower than one it sent before, as
+	// after a restore from a backup.
 	ErrWentBack = errors.New("the server's history went back, as after a restore from a backup; a list follows")
-	// ErrNoRV: the server sent a list or an object without a resource version, or a list of version "0", from
-	// which no watch can continue.
+	// ErrNoRV means that the server sent a list or an object without a resource version, or a list
+	// of version "0", which cannot be watched from.
 	ErrNoRV = errors.New("no resource version")
-	// ErrNoObject: a list has an item, or a watch an event, that is nil.
+	// ErrNoObject means that an item of a list or an event of a watch is nil.
 	ErrNoObject = errors.New("the source gave nil for an object")
 )
 
-// noRV reports whether a list has no version to watch from. A watch from "0" may begin at any version,
-// so that the reflector would miss deletions.
+// noRV reports whether a list has no version to watch from. A watch from "0" may begin at any
+// version, and would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 
-// expired reports whether the server no longer has the history of a resource
-// version, or does not have that version yet; either way only a list helps.
+// expired reports whether the server has dropped the history of a resource version, or has not
+// reached that version yet; either way only a list helps.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||

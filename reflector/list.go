@@ -16,11 +16,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// relistPage is the page size of a consistent read, large enough to cost few
-// round trips and small enough for the server to answer from etcd in one go.
+// relistPage is the page size of consistent reads: large enough to need few round trips, and small
+// enough for the server to answer from etcd at once.
 const relistPage = 500
 
-// list reads a whole list and queues it as one entry.
+// list reads a list and queues it as one delta.
 func (r *Reflector) list(ctx context.Context) *failure.Failure {
 	r.beginList()
 	began := time.Now()
@@ -63,8 +63,8 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	return items, list.Meta.ResourceVersion, nil
 }
 
-// checkObject says why an object that the source yields is of no use; nil if it is. All objects of a source
-// are of one Go type, as a rule.
+// checkObject returns a failure if the source yielded an unusable object. A source's objects
+// usually have one Go type, so the last type is remembered.
 func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	if source.IsNil(o) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
@@ -84,9 +84,8 @@ func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	return nil
 }
 
-// listOptions decides how consistent a list has to be. The first one may come
-// from the server's cache (RV "0"). A later one must not, because that cache
-// may lag behind what is known already.
+// listOptions chooses the consistency of the list. A first list may come from the server's cache
+// (RV "0"). A later one must not, because that cache may be older than our state.
 func (r *Reflector) listOptions() metav1.ListOptions {
 	opts := r.opts.selectors()
 	switch {
@@ -101,8 +100,8 @@ func (r *Reflector) listOptions() metav1.ListOptions {
 	return opts
 }
 
-// failed sorts an error into its phase. Where a watchdog ended the request,
-// its cause says more than what the connection reports.
+// failed assigns an error to its phase. If a watchdog ended the request, its cause comes first,
+// because it says more than the error of the connection.
 func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failure {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)
@@ -121,8 +120,9 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	return &failure.Failure{Phase: phase, Err: err}
 }
 
-// beginList is called before the list, so that a list that fails counts too. While a list of a new
-// history is queued, the cache still holds the old one: the next list takes nothing back either.
+// beginList is called before the list, so failed lists are counted too. While a list of a new
+// history is queued, the cache still holds the old one, so the next list must not reuse cached
+// objects either.
 func (r *Reflector) beginList() {
 	r.newHistory = r.newHistory || r.queue.NewHistoryQueued("")
 	r.failing.noteList(time.Now())
@@ -134,8 +134,8 @@ func (r *Reflector) beginList() {
 	})
 }
 
-// replace queues a whole set that is complete up to rv. If that shows that the history
-// went back, the set is of no use where objects were taken back, and is read again.
+// replace queues a list that is complete up to rv. If rv shows that the history went back, a list
+// that may contain reused objects is rejected and read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.newHistory && r.rolledBack(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errRolledBack)}
@@ -143,7 +143,7 @@ func (r *Reflector) replace(items []object.Head, rv string, began time.Time, pha
 	now := time.Now()
 	r.noteHeard(now)
 	resumed := r.resuming != nil && !r.resuming.abandoned
-	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
+	r.update(func(s *Status) { s.Resumed = resumed }) // before the consumer sees the list
 	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, NewHistory: r.newHistory, RV: rv, Part: r.deltaPart(), Received: began, Decoded: now, Queued: now})
 	r.resuming, r.owned.listed = nil, r.owned.began
 	if !resumed {

@@ -18,21 +18,21 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Initial says how the initial state is read.
+// Initial selects how the initial state is read.
 type Initial uint8
 
 const (
-	// Auto streams it where the server can and lists it otherwise.
+	// Auto streams the initial state if the server supports it, and lists it otherwise.
 	Auto Initial = iota
-	// WatchList streams it (KEP-3157). A server that refuses is a failure; one
-	// whose watch cache is not fresh enough to begin the stream, or that does not
-	// end it in time, is listed.
+	// WatchList streams the initial state (KEP-3157). It is a failure if the server refuses. If the
+	// server's watch cache is not fresh enough to begin the stream, or the stream does not end in
+	// time, the state is listed.
 	WatchList
 	// List reads a list.
 	List
 )
 
-// String names the mode as the flag of informer-debug does.
+// String returns the name of the mode, as in the flag of informer-debug.
 func (i Initial) String() string {
 	switch i {
 	case Auto:
@@ -45,104 +45,101 @@ func (i Initial) String() string {
 	return "unknown"
 }
 
-// Options configure a Reflector. The zero value reflects everything that the
-// source has.
+// Options configure a Reflector. The zero value reflects everything from the source.
 type Options struct {
-	// Name says in messages what is reflected. The default is what the
-	// source's Description says, with the selectors. A Namespace is added.
+	// Name identifies the reflector in messages. The default is the name in the source's
+	// Description, with the selectors. The namespace is appended.
 	Name string
 
-	// Namespace is the one whose objects are reflected; metav1.NamespaceAll for all that the source
-	// has.
+	// Namespace limits the reflector to one namespace; metav1.NamespaceAll means all namespaces of
+	// the source.
 	Namespace string
 
-	// LabelSelector and FieldSelector narrow what is listed and watched, on
-	// the server. Nil means everything.
+	// LabelSelector and FieldSelector limit lists and watches on the server. Nil selects
+	// everything.
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
 
-	// Type, if not nil, is the Go type that objects must have: a pointer, or an interface that it
-	// implements. The source fails with a *source.TypeError for any other.
+	// Type, if not nil, is the required Go type of the objects: a pointer, or an interface that
+	// they implement. Any other object fails with a *source.TypeError.
 	Type reflect.Type
 
-	// Packer, if not nil, is a *wire.Packer, which packs the objects: each is a *wire.Packed, of an object of Type.
+	// Packer, if not nil, is a *wire.Packer. The objects are then of type *wire.Packed, and hold
+	// objects of Type.
 	Packer wire.PackerRef
 
-	// Known, if not nil, has the objects that the consumer has, as the queue was given them. A source
-	// yields those themselves that have not changed (see source.Request).
+	// Known, if not nil, looks up the consumer's objects, as they were queued. A source yields
+	// unchanged ones instead of decoding them again (see source.Request).
 	Known wire.Cached
 
-	// Ownership, if not nil, says which objects are reflected. It makes the first list a
+	// Ownership, if not nil, decides which objects are reflected. It makes the first list a
 	// consistent read.
 	Ownership Ownership
 
-	// Initial says how the initial state is read.
+	// Initial selects how the initial state is read.
 	Initial Initial
 
-	// PageSize, if not 0, makes every list a consistent read in pages of that
-	// many items, and Auto a List, since a stream has no pages. The default reads a
-	// first list in one response from the server's cache, which may lag a little
-	// behind, and a later one as a consistent read in pages of 500.
+	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and turns
+	// Auto into List, because streams have no pages. By default a first list is read in one
+	// response from the server's cache, which may lag a little, and a later one is a consistent
+	// read in pages of 500.
 	PageSize int64
 
-	// Consistent makes the first list a consistent read too, which takes back no known
-	// object. Set it where others have read the same objects before: their states may be
-	// newer, or of a history that was lost since.
+	// Consistent makes the first list a consistent read that reuses no known objects. Set it if
+	// other reflectors may have read the same objects before: their state may be newer, or belong
+	// to a history that was lost since.
 	Consistent bool
 
-	// Timing says how long to wait for a server and between attempts.
+	// Timing sets how long to wait for the server and between attempts.
 	Timing Timing
 
-	// OnError hears of each failure and decides whether to go on. It must
-	// return soon: the reflector waits for it. An Informer passes
-	// on what goes wrong with index functions, handlers and cached objects too,
-	// so that there may be several calls at once; of one function that fails
-	// often, ten failures a second (failure.Failure.Others). Nil means Retry.
+	// OnError is called with each failure and decides whether to continue. It must return quickly,
+	// because the reflector waits for it. An Informer also passes failures of index functions,
+	// handlers and cached objects, so calls may be concurrent; at most ten failures of one function
+	// are passed per second (failure.Failure.Others). If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState hears of each change of state. It must return soon: the reflector
-	// waits for it. An Informer of several namespaces has a reflector for
-	// each, and calls it in several goroutines at once.
+	// OnState is called with each change of state. It must return quickly, because the reflector
+	// waits for it. An Informer of several namespaces has one reflector for each, and their calls
+	// may be concurrent.
 	OnState func(Status)
 
-	// Logger hears of failures at level warn and of states at level debug. Nil
-	// is silent.
+	// Logger logs failures at level warn and states at level debug. Nil disables logging.
 	Logger *slog.Logger
 }
 
-// Timing says how long a reflector waits, for a server and between attempts. The
-// zero value has the defaults.
+// Timing sets how long a reflector waits for the server and between attempts. The zero value
+// selects the defaults.
 type Timing struct {
-	// WatchTimeout is the shortest time after which the server is asked to
-	// close a watch; the longest is twice that, evenly spread. Default 5 min.
+	// WatchTimeout is the minimum lifetime requested for a watch. The lifetime is random, evenly
+	// spread between WatchTimeout and twice that. The default is 5 min.
 	WatchTimeout time.Duration
 
-	// WatchMargin is how much longer than asked for a watch may last before
-	// it counts as dead. Default 30 s.
+	// WatchMargin is how long a watch may exceed its lifetime before it is considered dead. The
+	// default is 30 s.
 	WatchMargin time.Duration
 
-	// StallTimeout is how long a list may send nothing, and how long a watch may
-	// take to be accepted, before it is given up.
-	// Default 60 s, which is the API server's own limit for a list.
+	// StallTimeout is how long a list may be silent, and how long the server may take to accept a
+	// watch, before the request is abandoned. The default is 60 s, the API server's own limit for a
+	// list.
 	StallTimeout time.Duration
 
-	// StreamIdle and StreamTimeout bound a streaming list: how long it may
-	// take to be accepted and then send nothing, and how long it may take, before a list
-	// takes its place. The time in transforms does not count. A source that rests because
-	// the server has asked it to (see source.Progress) may do so for StallTimeout.
-	// Defaults 10 s and 5 min.
+	// StreamIdle and StreamTimeout limit a streaming list: the time until it is accepted and then
+	// between events, and its total time. Time spent in transforms does not count. When the limit
+	// is exceeded, a plain list replaces the stream. A source that pauses because the server asked
+	// it to (see source.Progress) may do so for StallTimeout. The defaults are 10 s and 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration
 
-	// Backoff paces attempts after failures.
+	// Backoff sets the delay between attempts after failures.
 	Backoff Backoff
 }
 
-// forever is the longest that anything is waited for. Sums and doublings of it are still
-// durations; those of math.MaxInt64, by which a user may mean never, are not.
+// forever is the longest wait. Unlike math.MaxInt64, which a user may pass to mean never, its sums
+// and doubles do not overflow.
 const forever = 50 * 365 * 24 * time.Hour
 
-// withDefaults fills in what was left zero, and reports every contradiction.
+// withDefaults replaces zero values with defaults, and returns all contradictions.
 func (o Options) withDefaults() (Options, error) {
 	if o.LabelSelector == nil {
 		o.LabelSelector = labels.Everything()
@@ -190,18 +187,18 @@ func (o Options) withDefaults() (Options, error) {
 // consistent reports whether the first list is a consistent read.
 func (o Options) consistent() bool { return o.Consistent || o.Ownership != nil }
 
-// selectors is the part of the request that is the same in lists and watches.
+// selectors returns the options shared by lists and watches.
 func (o Options) selectors() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: o.LabelSelector.String(), FieldSelector: o.FieldSelector.String()}
 }
 
-// watchTimeout draws the lifetime of one watch, in whole seconds.
+// watchTimeout returns a random lifetime for one watch, in whole seconds.
 func (o Options) watchTimeout() time.Duration {
 	return (o.Timing.WatchTimeout + jitter.Below(o.Timing.WatchTimeout)).Truncate(time.Second)
 }
 
-// replayedLifetime is the lifetime of a watch that a recording answers: the one that was drawn
-// then, within what may be drawn.
+// replayedLifetime returns the lifetime of a watch answered from a recording: the recorded one,
+// within the allowed range.
 func (o Options) replayedLifetime(r *jitter.Recall, drawn time.Duration) time.Duration {
 	return min(max(r.Lifetime(drawn), min(o.Timing.WatchTimeout, drawn)), max(2*o.Timing.WatchTimeout, drawn))
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Ownership says which objects of a source the consumer owns, where that changes while they are
-// reflected. After each gain, which Relist(nil) announces, the owned objects are listed anew by a
-// consistent read that begins after it. The consumer drops the objects that it no longer owns,
-// those too that are queued already. All methods may be called from any goroutine.
+// Ownership decides which objects of a source belong to the consumer, when that set changes while
+// they are reflected. After each gain, which Relist(nil) announces, the owned objects are listed
+// again by a consistent read that begins after it. The consumer drops the objects that it no longer
+// owns, including those already queued. All methods may be called from any goroutine.
 type Ownership interface {
-	// Gains counts the changes by which objects came to be owned.
+	// Gains counts the changes that added to the set.
 	Gains() uint64
 
-	// Select has a request ask for the objects that are owned, and follow later changes. If the
-	// request begins with a list, away, if not nil, returns the objects that the list has shown
-	// although they are not owned, as far as the consumer should know.
+	// Select makes a request ask for the owned objects, and follow later changes of the set. If the
+	// request begins with a list, away, if not nil, returns the objects that the list contained
+	// although they are not owned, as far as the consumer needs them.
 	Select(req *source.Request, lists bool) (away func() []object.Version)
 }
 
-// owned is which objects of the source are reflected.
+// owned tracks which objects of the source are reflected.
 type owned struct {
-	began  uint64 // the gains before the attempt in progress
-	listed uint64 // the gains before the last list that is queued
+	began  uint64 // number of gains before the current attempt
+	listed uint64 // number of gains before the last queued list
 	away   func() []object.Version
-	ended  map[object.Version]bool // objects, without their RV, that were deleted while owned, in the streaming list of the attempt
+	ended  map[object.Version]bool // objects, without their RV, deleted while owned during the streaming list of the attempt
 }
 
-// gains is the count of gains now; 0 where all objects are reflected.
+// gains returns the current number of gains; 0 if all objects are reflected.
 func (r *Reflector) gains() uint64 {
 	if r.opts.Ownership == nil {
 		return 0
@@ -43,9 +43,9 @@ func (r *Reflector) gains() uint64 {
 	return r.opts.Ownership.Gains()
 }
 
-// request asks for the objects to reflect. Known objects are taken back unless the history went
-// back. Those of an earlier state are known as long as there is no other. Lists says that the
-// request is a list, or begins with one.
+// request returns a request for the objects to reflect; lists says that it is a list, or begins
+// with one. The source may reuse known objects, unless the history went back. An abandoned saved
+// state serves as known objects until a list is queued.
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
@@ -60,8 +60,8 @@ func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request 
 	return req
 }
 
-// deltaPart is what the consumer is to know of the list of the attempt in progress; nil where all
-// objects are reflected.
+// deltaPart returns the ownership data for the list of the current attempt; nil if all objects are
+// reflected.
 func (r *Reflector) deltaPart() *deltafifo.Part {
 	if r.opts.Ownership == nil {
 		return nil
@@ -75,8 +75,8 @@ func (r *Reflector) deltaPart() *deltafifo.Part {
 	return p
 }
 
-// noteGathered takes note of an event of a streaming list. An object that was away and has come back may be deleted
-// before the end of the list, which is no move then.
+// noteGathered records an event of a streaming list. An object that was away and came back may be
+// deleted before the list ends, and then it has not moved.
 func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	if r.owned.away != nil && e.Type == watch.Deleted && e.Passed == nil {
 		v := object.VersionOf(e.Object).Clone()
@@ -84,7 +84,7 @@ func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	}
 }
 
-// queuePassed queues that an object has changed that is not wanted. Its RV counts as seen then.
+// queuePassed queues a change of an object that is not owned. Its RV counts as seen then.
 func (r *Reflector) queuePassed(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {

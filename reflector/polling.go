@@ -11,35 +11,35 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// How long watches must have failed in a row when one fails again, for a list to take the place of
-// the next (L19). A server that refuses a watch may still serve lists: the kind has no watch, or RBAC
-// grants none. A server that does not answer, or that asks for patience, would hardly serve a list, and
-// after an outage every client would list at once: there the attempts have to be watches.
+// How long watches must have failed in a row before a list replaces the next one (L19). A server
+// that refuses a watch may still serve lists: the kind cannot be watched, or RBAC does not allow
+// it. A server that does not answer, or asks for patience, is unlikely to serve a list, and after
+// an outage every client would list at once, so watches are retried for longer.
 const (
 	refusedPatience    = time.Minute
 	unansweredPatience = 10 * time.Minute
 )
 
-// pollEvery is refusedPatience after a list. With the default Backoff every second attempt is then a
-// list, one each 60 to 90 seconds, where client-go lists at every attempt, each 30 to 60 seconds.
+// pollEvery replaces refusedPatience after the first list. With the default Backoff every second
+// attempt is then a list, one every 60 to 90 seconds.
 const pollEvery = 30 * time.Second
 
-// watchFailures notes since when watches have not kept the state current. Lists that fail count as
-// lists: the next one is due as long after them.
+// watchFailures tracks how long watches have failed to keep the state current. A failed list counts
+// as a list: the next one is due after the same time.
 type watchFailures struct {
-	since   time.Time // the first failure in a row, or the last list since; zero while watches keep the state current
-	refused time.Time // the same of refusals in a row; zero if the last failure was none
+	since   time.Time // the first failure in a row, or the last list since; zero while watches work
+	refused time.Time // the same for refusals; zero if the last failure was no refusal
 	polled  bool      // refusals led to a list, and every failure since was a refusal
-	due     bool      // a list has to take the place of the next watch
+	due     bool      // a list must replace the next watch
 }
 
-// note takes note of a watch that brought nothing and failed. A watch that was accepted and then
-// cut counts as unanswered: a proxy may have accepted it and pass nothing on.
+// note records a watch that failed without delivering anything. A watch that was accepted and then
+// cut counts as unanswered: a proxy may have accepted it without forwarding it.
 func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
 		errors.Is(fail.Err, errRelist):
-		return // these have lists of their own
+		return // these lead to a list anyway
 	case refusal(fail):
 		if f.refused.IsZero() {
 			f.refused = now
@@ -57,8 +57,8 @@ func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	f.due = !f.refused.IsZero() && now.Sub(f.refused) >= patience || now.Sub(f.since) >= unansweredPatience
 }
 
-// refusal reports whether the server answered a watch with an error and did not ask for patience.
-// A 502, 503 or 504 is mostly of a gateway that did not reach it.
+// refusal reports whether the server answered a watch with an error and did not ask for patience. A
+// 502, 503 or 504 usually comes from a gateway that did not reach the server.
 func refusal(fail *failure.Failure) bool {
 	var status apierrors.APIStatus
 	if _, patience := source.RetryAfter(fail.Err); patience || !errors.As(fail.Err, &status) {
@@ -71,7 +71,7 @@ func refusal(fail *failure.Failure) bool {
 	return true
 }
 
-// noteList takes note that a list begins.
+// noteList records the start of a list.
 func (f *watchFailures) noteList(now time.Time) {
 	if !f.since.IsZero() {
 		f.since = now
@@ -82,7 +82,7 @@ func (f *watchFailures) noteList(now time.Time) {
 	f.polled, f.due = f.polled || f.due && !f.refused.IsZero(), false
 }
 
-// listInsteadOfWatch replaces the next watch by a list if watches have failed for too long.
+// listInsteadOfWatch replaces the next watch with a list if watches have failed for too long.
 func (r *Reflector) listInsteadOfWatch(state State) State {
 	if state != Watching || !r.failing.due {
 		return state
@@ -95,8 +95,7 @@ func (r *Reflector) listInsteadOfWatch(state State) State {
 	return Listing
 }
 
-// noteOutcome takes note of how an attempt ended in which watches brought a number of changes and
-// bookmarks.
+// noteOutcome records the end of an attempt whose watches delivered brought changes and bookmarks.
 func (r *Reflector) noteOutcome(state State, brought uint64, fail *failure.Failure) {
 	switch {
 	case brought > 0, fail == nil && state != Listing:

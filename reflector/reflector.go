@@ -23,69 +23,67 @@ import (
 
 const never = math.MinInt64
 
-// ErrRunning: Run was called while it runs.
+// ErrRunning is returned by Run if a previous Run has not returned.
 var ErrRunning = errors.New("already running: stop it first, one at a time")
 
-// Reflector keeps one queue in step with one source. Make it with New.
+// Reflector keeps one queue in step with one source. Create one with [New].
 type Reflector struct {
 	source  source.ListerWatcher
 	queue   Queue
 	opts    Options
-	invalid error // what is wrong with the options
+	invalid error // the error in the options, if any
 
-	// Run's own, kept between two runs.
+	// Used only by Run, and kept between runs.
 	history
 	watches
-	resuming      *resumption // to begin with; nil where there is none, or none any more
+	resuming      *resumption // the saved state to start from; nil if there is none, or no more
 	owned         owned
 	lastType      reflect.Type // the Go type of the last object
 	pace          pacer
-	relistLimiter *rate.Limiter    // of lists that follow gains
-	lostAtStart   *failure.Failure // what lost was when the list in progress began
+	relistLimiter *rate.Limiter    // for lists after gains
+	lostAtStart   *failure.Failure // the value of lost when the current list began
 
-	nudge    chan struct{}                   // holds a token when a back-off is to end
-	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
-	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that could be ended
+	nudge    chan struct{}                   // holds a token to end a back-off
+	lost     atomic.Pointer[failure.Failure] // see Relist; nil once a list has made up for it
+	endWatch atomic.Pointer[func(error)]     // nil while there is no watch to end
 
-	created   time.Time                       // by New
-	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since created, which steps of the clock leave alone; or never
-	inFlight  atomic.Pointer[source.Progress] // of the request that has not been answered
-	calls     callMonitor                     // of transforms and hooks
-	unordered atomic.Bool                     // the consumer took a late change
+	created   time.Time                       // set by New
+	heardAt   atomic.Int64                    // Status.Heard, in monotonic nanoseconds since created, or never
+	inFlight  atomic.Pointer[source.Progress] // of the unanswered request
+	calls     callMonitor                     // tracks transforms and hooks
+	unordered atomic.Bool                     // the consumer accepted a late change
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
 	status Status
 }
 
-// history is how far the reflector has come in the history of its source, and how the next list has to be
+// history is the reflector's position in the history of its source, and how the next list must be
 // read.
 type history struct {
 	rv         string // all changes up to here are queued; empty before the first list
-	last       string // that of the last change or bookmark, which is below rv if versions are not ordered
-	expired    bool   // rv is of no use to the server: list with a consistent read
-	unpaged    bool   // a page's token expired: list in one response
-	newHistory bool   // the history went back behind rv, or may have before the first list: a list takes back no known object
-	rollbacks  int    // how often it did
+	last       string // version of the last change or bookmark, which is below rv if versions are not ordered
+	expired    bool   // the server cannot use rv: list with a consistent read
+	unpaged    bool   // a page token expired: list in one response
+	newHistory bool   // the history went back behind rv, or may have before the first list: the next list must not reuse known objects
+	rollbacks  int    // how often the history went back
 }
 
-// canWatch reports whether a watch can go on from here.
+// canWatch reports whether a watch can continue from here.
 func (h *history) canWatch() bool { return h.rv != "" && !h.expired }
 
-// Queue is told of the changes in the order in which they came. *deltafifo.DeltaFIFO
-// is one.
+// Queue receives the changes in order. *deltafifo.DeltaFIFO implements it.
 type Queue interface {
 	Add(deltafifo.Delta)
-	// WaitForRoom is called before each change of a watch. It may hold it up, for as
-	// long as ctx lasts.
+	// WaitForRoom is called before each change of a watch. It may block until ctx is done.
 	WaitForRoom(ctx context.Context) error
-	// NewHistoryQueued reports whether a list that the reflector added with Delta.NewHistory has
-	// not been taken yet. The reflector passes an empty namespace, which stands for its own, as it does
-	// in the keys of lists and bookmarks.
+	// NewHistoryQueued reports whether a list that was added with Delta.NewHistory is still queued.
+	// The reflector passes an empty namespace, which means its own namespace, as in the keys of its
+	// lists and bookmarks.
 	NewHistoryQueued(namespace string) bool
 }
 
-// New returns a reflector that is not running. Options that contradict each
-// other are reported by Run, and in Status at once.
+// New returns a reflector that is not running yet. Contradictory options are reported by Run, and
+// immediately in Status.
 func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
 	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
@@ -103,8 +101,8 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	return r
 }
 
-// Name is what messages call the resource. A source that finds out where its
-// kind is served only when it is used may have a better name afterwards.
+// Name returns the name of the resource used in messages. It may improve when a source that looks
+// up its kind on first use has found it.
 func (r *Reflector) Name() string {
 	from := source.Describe(r.source)
 	name := cmp.Or(r.opts.Name, from.Name)
@@ -123,7 +121,7 @@ func (r *Reflector) Name() string {
 	return name
 }
 
-// Status returns the reflector as it is now.
+// Status returns the current state of the reflector.
 func (r *Reflector) Status() Status {
 	name, waiting := r.Name(), r.waiting()
 	r.mu.Lock()
@@ -139,10 +137,9 @@ func (r *Reflector) Status() Status {
 	return s
 }
 
-// Run reflects until ctx is done, and then returns nil, or until OnError says
-// Stop, and then returns the *Failure. It fails at once with ErrRunning, and
-// with a *Failure of PhaseOptions. Called again after it returned, it resumes
-// from where it was (L24).
+// Run reflects the source. It returns nil when ctx is done, and the *Failure if OnError returns
+// Stop. It fails immediately with ErrRunning, or with a *Failure of PhaseOptions. A later call
+// continues from where the last one stopped (L24).
 func (r *Reflector) Run(ctx context.Context) error {
 	if r.invalid != nil {
 		return r.Status().Failure
@@ -184,16 +181,16 @@ func (r *Reflector) begin() bool {
 	if r.status.State != Idle && r.status.State != Stopped {
 		return false
 	}
-	// The failures of the run before say nothing about this one; how long to
-	// wait after the next one is still theirs to tell.
+	// Failures of the previous run do not count in this one, except for the length of the next
+	// back-off.
 	r.status.State, r.status.Since, r.status.Attempts = BackingOff, time.Now(), 0
 	r.failing, r.status.Polling = watchFailures{}, false
 	return true
 }
 
-// step does what state is about, and returns why it ended; nil if it ended well. It has a goroutine of
-// its own, so that neither a source nor a transform that panics or calls runtime.Goexit can end the
-// reflector: broken says that one has done so.
+// step runs one state to its end, and returns a failure, if any. It runs in its own goroutine, so a
+// source or transform that panics or calls runtime.Goexit cannot end the reflector; broken reports
+// that this happened.
 func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, broken bool) {
 	name := source.Describe(r.source).Name
 	err := failure.Apart(name, func() error {
@@ -207,7 +204,7 @@ func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, 
 	}
 	phase := failure.PhaseList
 	switch {
-	case state == Watching, state == InitialWatch, state == Resuming && r.canWatch(): // the set was, and a watch went on
+	case state == Watching, state == InitialWatch, state == Resuming && r.canWatch(): // the saved state was queued, and its watch continued
 		phase = failure.PhaseWatch
 	case state == Resuming && r.resuming != nil && !r.resuming.abandoned:
 		r.resuming.countFailure()
@@ -233,7 +230,7 @@ func (r *Reflector) attempt(ctx context.Context, state State) *failure.Failure {
 	}
 }
 
-// enter changes the state that the world sees.
+// enter changes the visible state.
 func (r *Reflector) enter(state State) {
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = state, time.Now(), time.Time{} })
 	r.announce()
@@ -245,7 +242,8 @@ func (r *Reflector) update(change func(*Status)) {
 	change(&r.status)
 }
 
-// record completes a failure from what came before it and shows it. What failed is over.
+// record completes a failure from the previous one and shows it in the status. The failed attempt
+// has ended.
 func (r *Reflector) record(f *failure.Failure) {
 	now, name, expected := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
@@ -260,20 +258,19 @@ func (r *Reflector) record(f *failure.Failure) {
 			f.Since = s.Failure.Since
 		}
 		s.Failure = f
-		if s.State != Idle { // else it is one of New
-			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError is asked
+		if s.State != Idle { // at Idle it comes from New
+			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError runs
 		}
 	})
 	r.log(f, expected)
 }
 
-// patientTries is how many requests for patience in a row are nothing to warn of.
-// A server answers 429 for a second or two when a kind has just been installed.
+// patientTries is how many requests for patience in a row are not logged as warnings. A server
+// answers 429 for a second or two after a kind was installed.
 const patientTries = 3
 
-// log logs a failure. While polling, watches are expected to fail, and so is each attempt at a
-// kind that the server does not serve, once that is known: it comes twice a minute for as long as the
-// kind is not installed.
+// log logs a failure. Two failures are expected: that of a watch while polling, and that of a kind
+// known not to be served, which is retried twice a minute until it is installed.
 func (r *Reflector) log(f *failure.Failure, expected bool) {
 	level := slog.LevelWarn
 	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries || expected {
@@ -301,7 +298,7 @@ func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 	retryAfter, _ := source.RetryAfter(f.Err)
 	wait := r.pace.delay(now, retryAfter, progressOf(f), f.Phase == failure.PhaseWatch)
 	select {
-	case <-r.nudge: // for a wait that has ended
+	case <-r.nudge: // a token for an earlier back-off
 	default:
 	}
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
@@ -315,10 +312,9 @@ func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 	}
 }
 
-// RetryNow ends the back-off in progress, if there is one: the next attempt is made at
-// once. It is for callers that know that the cause of a failure is gone, such as
-// a kind that another reflector has found to be served. It may be called from
-// anywhere.
+// RetryNow ends the current back-off, if any, and retries immediately. Call it when the cause of a
+// failure is gone, for example because another reflector has found that the kind is served. It may
+// be called from any goroutine.
 func (r *Reflector) RetryNow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -331,12 +327,11 @@ func (r *Reflector) RetryNow() {
 	}
 }
 
-// Reconnect ends the watch in progress, if there is one, and opens another from the last
-// resource version, after a back-off: why is the failure. It is for callers that know that
-// the watch is deaf, because something that the server has done is not shown. No message says so
-// where a load balancer keeps a connection open whose other half is gone. If why is ErrDeaf, the
-// server is asked first whether its history went back, and then a list follows. It may be called
-// from anywhere, under any lock.
+// Reconnect closes the current watch, if any, and opens another from the last resource version
+// after a back-off, with why as the failure. Call it when the watch is known to deliver nothing,
+// because a change on the server has not arrived: a load balancer may keep a connection open whose
+// other half is gone. If why is ErrDeaf, the server is first asked whether its history went back,
+// which leads to a list. Reconnect may be called from any goroutine, under any lock.
 func (r *Reflector) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(cmp.Or(why, ErrDeaf))

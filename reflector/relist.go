@@ -13,18 +13,16 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// streamTries is how often a streaming list is tried before a list takes its
-// place.
+// streamTries is how often a streaming list is tried before a plain list replaces it.
 const streamTries = 2
 
-// readTries is how often a change that cannot be read is asked for before a
-// list looks whether the object is still like that; it looks again after twice,
-// four times, eight times as many. The history does not change: a watch would
-// meet the same bytes again until they expire, though the object may have been
-// mended or deleted long since.
+// readTries is how often an unreadable change is requested before a list checks the current state
+// of the object; further lists follow after twice, four and eight times as many tries. The history
+// does not change: a watch would receive the same bytes until they expire, even if the object was
+// fixed or deleted long ago.
 const readTries = 3
 
-// firstState is the state in which a run begins, and in which most attempts are followed by another.
+// firstState returns the first state of a run. Most attempts are followed by it too.
 func (r *Reflector) firstState() State {
 	switch {
 	case r.canWatch():
@@ -37,8 +35,8 @@ func (r *Reflector) firstState() State {
 	return InitialWatch
 }
 
-// nextState returns the state that follows an attempt. A failure that it returns means: there, but not
-// at once.
+// nextState returns the state that follows an attempt. If it also returns a failure, a back-off
+// comes first.
 func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
 	if did == Watching && r.watched != r.resumeRV() {
 		r.unreadable = 0
@@ -46,7 +44,7 @@ func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (ne
 	if fail == nil {
 		return r.firstState(), nil
 	}
-	streaming := did == InitialWatch && !r.canWatch() // its set is not queued
+	streaming := did == InitialWatch && !r.canWatch() // its list is not queued
 	r.noteHistory(did, fail)
 	switch {
 	case did == Listing && !r.canWatch() && !broken:
@@ -59,7 +57,7 @@ func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (ne
 	return r.firstState(), fail
 }
 
-// noteHistory notes whether a failure shows that the history has expired or went back.
+// noteHistory records whether a failure shows that the history expired or went back.
 func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	switch {
 	case fail == nil:
@@ -75,10 +73,10 @@ func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	}
 }
 
-// afterStreamFailed says where to go on after a streaming list that failed before its end.
+// afterStreamFailed chooses the state after a streaming list that failed before its end.
 func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Failure) {
 	if refusesStream(fail) && r.opts.Initial == Auto {
-		// Rights may be granted and kinds installed later.
+		// Permissions may be granted and kinds installed later.
 		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
 		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", failure.Reason(fail.Err))
 		return Listing, nil
@@ -94,9 +92,9 @@ func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Fa
 	return InitialWatch, fail
 }
 
-// refusesStream reports whether a streaming list failed to open for a reason that may
-// be about streaming. A list has to find out. It is not asked for where nobody
-// answered, or where the answer says that a list would fare no better.
+// refusesStream reports whether a streaming list failed to open for a reason that may be related to
+// streaming, so a plain list is worth trying. It is not if the server did not answer, or if its
+// answer would apply to a list too.
 func refusesStream(f *failure.Failure) bool {
 	if _, panics := errors.AsType[*failure.PanicError](f.Err); panics || f.Phase != failure.PhaseWatchOpen {
 		return false
@@ -113,14 +111,14 @@ func refusesStream(f *failure.Failure) bool {
 	return true
 }
 
-// expiredWatch reports whether a watch failed since its resource version is of no use to the server. A
-// transform may fail with the error of a call of its own, which says that of something else.
+// expiredWatch reports whether a watch failed because the server cannot use its resource version.
+// The error of a transform does not count: it may come from an unrelated request of the transform.
 func expiredWatch(f *failure.Failure) bool {
 	return f.Phase != failure.PhaseTransform && expired(f.Err)
 }
 
-// listPastUnreadable counts a watch that has failed, if it broke at a change that cannot be read, and reports
-// whether a list is to look past that.
+// listPastUnreadable counts f if it is about an unreadable change, and reports whether a list
+// should now skip past that change.
 func (r *Reflector) listPastUnreadable(f *failure.Failure) bool {
 	if !unreadable(f) {
 		return false
@@ -130,20 +128,18 @@ func (r *Reflector) listPastUnreadable(f *failure.Failure) bool {
 	return r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1
 }
 
-// unreadable reports whether f is about a change that arrived whole and could
-// still not be used.
+// unreadable reports whether f is about a change that arrived completely but could not be used.
 func unreadable(f *failure.Failure) bool {
 	return f.Phase == failure.PhaseTransform || f.Phase == failure.PhaseDecode && !errors.Is(f.Err, io.ErrUnexpectedEOF)
 }
 
-// errRelist ends a watch when the state is to be listed anew.
+// errRelist ends a watch when a list is needed.
 var errRelist = errors.New("a list follows")
 
-// Relist has the state listed anew. If something that was queued is lost, f says what, and why:
-// that counts as a failure, so that the list follows after a back-off, which grows if this goes
-// on. A nil f announces a gain (see Ownership), which is no failure. A list that fails is tried
-// again. Relist may be called from anywhere, under any lock, and whether the reflector runs or
-// not.
+// Relist makes the reflector list the state again. If queued data was lost, f says what and why: it
+// counts as a failure, so the list follows after a back-off, which grows if losses continue. A nil
+// f announces a gain (see Ownership), which is not a failure. A failed list is retried. Relist may
+// be called from any goroutine, under any lock, whether the reflector runs or not.
 func (r *Reflector) Relist(f *failure.Failure) {
 	if f != nil {
 		r.lost.Store(f)
@@ -153,7 +149,7 @@ func (r *Reflector) Relist(f *failure.Failure) {
 	}
 }
 
-// setEndWatch sets the function that ends the watch in progress; nil if there is none.
+// setEndWatch sets the function that ends the current watch; nil if there is none.
 func (r *Reflector) setEndWatch(end func(error)) {
 	if end == nil {
 		r.endWatch.Store(nil)
@@ -165,14 +161,14 @@ func (r *Reflector) setEndWatch(end func(error)) {
 	}
 }
 
-// gained reports whether objects have come to be owned since the list that is queued began.
+// gained reports whether objects were gained since the queued list began.
 func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 
-// clearLost notes that a list is queued which began when lostAtStart was known to be lost. It does not
-// make up for a later loss.
+// clearLost records that a queued list makes up for lostAtStart, but not for later losses.
 func (r *Reflector) clearLost() { r.lost.CompareAndSwap(r.lostAtStart, nil) }
 
-// relistInstead replaces the next watch by a list if something is lost or was gained, and says why.
+// relistInstead replaces the next watch with a list if something was lost or gained, and returns
+// the failure that says why.
 func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail != nil && errors.Is(fail.Err, errRelist) {
 		fail = nil
@@ -182,11 +178,11 @@ func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure
 	case next != Watching || lost == nil && !r.gained():
 		return next, fail
 	case lost == nil:
-		if r.relistLimiter.Wait(ctx) != nil { // at once if the deadline of ctx is earlier
+		if r.relistLimiter.Wait(ctx) != nil { // fails immediately if the deadline of ctx is earlier
 			<-ctx.Done()
 		}
 	case fail == nil:
-		again := *lost // what is recorded is completed
+		again := *lost // a copy, because record completes it
 		fail = &again
 	}
 	return Listing, fail

@@ -15,74 +15,71 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// SavedState is what a reflector of the same objects knew in an earlier process. Nobody
-// believes it: it is queued when the server has confirmed or corrected it.
+// SavedState is the state that a reflector of the same objects had in an earlier process. It is
+// queued only after the server has confirmed or corrected it.
 type SavedState struct {
-	Items []object.Head // each key once; they are not changed
+	Items []object.Head // with unique keys; they are not modified
 	RV    string        // every change up to here is in Items
 
-	// Confirm, if not nil, returns nil where the items are of the server that is asked
-	// now, an error that wraps ErrForeign where they are not, and any other where it could
-	// not find out.
+	// Confirm, if not nil, returns nil if the items come from the current server, an error that
+	// wraps ErrForeign if they do not, and any other error if it could not find out.
 	Confirm func(context.Context) error
 
-	// Refuse, if not nil, is told why where the server does not confirm the state, which
-	// is of no use any more then. It must return soon.
+	// Refuse, if not nil, is called with the reason if the server does not confirm the state. The
+	// state is then useless. Refuse must return quickly.
 	Refuse func(why error)
 }
 
-// ErrForeign: an earlier state is of another server.
+// ErrForeign means that a saved state belongs to another server.
 var ErrForeign = errors.New("the state is of another cluster")
 
-// errNotCaughtUp: the server did not say in time that it has told all.
+// errNotCaughtUp means that no change or bookmark showed in time that the watch has caught up.
 var errNotCaughtUp = errors.New("neither a change nor a bookmark has shown in time that nothing is missing")
 
-// errContradicted: the server has what an earlier state lacks, or the other way round.
+// errContradicted means that the server and a saved state disagree.
 var errContradicted = errors.New("the server contradicts it")
 
 const (
-	// confirmWatch is the time after which the server is asked to close the watch that
-	// confirms an earlier state. It sends a bookmark two seconds before.
+	// confirmWatch is the requested lifetime of the watch that confirms a saved state. The server
+	// sends a bookmark two seconds before its end.
 	confirmWatch = 3 * time.Second
 
-	// confirmTries is how often a request about an earlier state may fail before a list
-	// takes its place.
+	// confirmTries is how many failed requests a saved state survives before a list replaces it.
 	confirmTries = 2
 )
 
-// resumption is a state that is being confirmed.
+// resumption is a saved state being confirmed.
 type resumption struct {
 	SavedState
-	set       catchUpSet // Items and what changed since
+	set       catchUpSet // Items and the changes since
 	began     time.Time  // when the first request was made; zero before
 	failures  int
-	abandoned bool                       // a list takes its place; it serves to know objects by
-	byKey     map[object.Key]object.Head // of Items; made where it serves for that
+	abandoned bool                       // a list replaces it; it serves only to recognize known objects
+	byKey     map[object.Key]object.Head // Items by key; built when they serve as known objects
 }
 
-// countFailure counts a failure. After some a list takes the place of the earlier state.
+// countFailure counts a failure, and abandons the saved state after confirmTries.
 func (e *resumption) countFailure() {
 	e.failures++
 	e.abandoned = e.abandoned || e.failures >= confirmTries
 }
 
-// Resume has the next run begin with an earlier state, if the reflector has none of its
-// own. A watch from there brings it up to date; where the server does not have the history
-// any more, or contradicts the state, it is listed, and a source takes back what has
-// not changed. It must be called before Run.
+// Resume makes the next run start from a saved state, if the reflector has no state yet. A watch
+// brings it up to date. If the server has lost the history since then, or contradicts the state, it
+// is listed, and the source reuses unchanged objects. Resume must be called before Run.
 func (r *Reflector) Resume(e SavedState) {
 	if r.rv == "" {
 		r.resuming = &resumption{SavedState: e}
 	}
 }
 
-// resume brings an earlier state up to the version that the server has at the beginning:
+// resume brings a saved state up to the server's version at the start:
 //
-//  1. A consistent read of one item tells that version. If it is that of the state, nothing
-//     has happened since, and all is done.
-//  2. The server must be the one that the state is of.
-//  3. A watch from the state on tells what has happened. The state is complete when a
-//     change or a bookmark is at that version or above it.
+//  1. A consistent read of one item returns that version. If it is the version of the
+//     state, nothing has happened since.
+//  2. The server must be the one that the state came from.
+//  3. A watch from the state delivers the changes since. The state is complete when a
+//     change or bookmark reaches that version.
 func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	e := r.resuming
 	began := time.Now()
@@ -91,7 +88,7 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	}
 	if e.set.until == "" {
 		rv, first, count, err := r.probe(ctx)
-		if err != nil { // a list would fare no better
+		if err != nil { // a list would fail too
 			return failed(ctx, failure.PhaseList, err)
 		}
 		if err := e.check(rv, first, count); err != nil {
@@ -131,8 +128,8 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	return fail
 }
 
-// abandonResume has a list take the place of an earlier state, at once. It serves to know objects
-// by, unless the server's versions mean something else than they did then.
+// abandonResume replaces a saved state with a list, immediately. The state still serves to
+// recognize known objects, unless the server's versions have changed their meaning.
 func (r *Reflector) abandonResume(why error) *failure.Failure {
 	level, refuse := slog.LevelWarn, r.resuming.Refuse
 	if r.resuming.abandoned = expired(why) || errors.Is(why, errNotCaughtUp); r.resuming.abandoned {
@@ -147,8 +144,8 @@ func (r *Reflector) abandonResume(why error) *failure.Failure {
 	return nil
 }
 
-// check compares an earlier state with the version that the server has, with the first of
-// its items, nil if it has none, and with how many it has, negative where nobody knows.
+// check compares a saved state with the server's version, its first item, nil if it has none, and
+// its number of items, negative if unknown.
 func (e *resumption) check(rv string, first object.Head, count int) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
@@ -162,7 +159,7 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 		return nil
 	}
 	if order, err := object.CompareRV(first.GetResourceVersion(), e.RV); err != nil || order > 0 {
-		return err // it is newer, and the watch tells of it
+		return err // it is newer, so the watch will deliver it
 	}
 	for _, item := range e.Items {
 		if item.GetName() == first.GetName() && item.GetNamespace() == first.GetNamespace() && sameVersion(item, first) {
@@ -172,16 +169,16 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 	return errContradicted
 }
 
-// catchUpSet gathers an earlier state and its changes since, up to a version.
+// catchUpSet collects a saved state and the changes since, up to a version.
 type catchUpSet struct {
 	streamedSet
-	until string // the version at which the set is whole
-	rv    string // the version up to which the items are complete
-	count int    // how many items the server has at until; negative where nobody knows
+	until string // the set is complete at this version
+	rv    string // the version reached so far
+	count int    // number of items on the server at until; negative if unknown
 }
 
-// add implements setCollector. An event at or below the version of the set is an old one, sent again, and
-// must tell what the set has.
+// add implements setCollector. An event at or below the version of the set is a repeated one, and
+// must agree with the set.
 func (s *catchUpSet) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
 	v := e.Passed
 	if v == nil {
@@ -221,11 +218,11 @@ func (s *catchUpSet) add(e wire.Event[object.Head]) (whole string, fail *failure
 	return s.rv, nil
 }
 
-// countDiffers reports whether a set that is complete up to the version at which the server
-// counted its objects has another number of them.
+// countDiffers reports whether the size of the set, complete up to until, differs from the server's
+// count.
 func (s *catchUpSet) countDiffers() bool { return s.count >= 0 && s.len() != s.count }
 
-// agrees reports whether an event says the same as the set.
+// agrees reports whether an event agrees with the set.
 func (s *catchUpSet) agrees(e wire.Event[object.Head]) bool {
 	s.index()
 	if e.Passed != nil {
@@ -243,14 +240,14 @@ func sameVersion(a, b object.Head) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// known returns what an earlier state has under key. It is safe for concurrent use once
-// indexKnown has been called.
+// known returns the saved object under key. It is safe for concurrent use once indexKnown has been
+// called.
 func (e *resumption) known(key object.Key) (object.Head, bool) {
 	have, ok := e.byKey[key]
 	return have, ok
 }
 
-// indexKnown returns known and makes it ready.
+// indexKnown builds the index of known and returns known.
 func (e *resumption) indexKnown() wire.Cached {
 	if e.byKey == nil {
 		e.byKey = make(map[object.Key]object.Head, len(e.Items))
@@ -261,8 +258,8 @@ func (e *resumption) indexKnown() wire.Cached {
 	return e.known
 }
 
-// probe asks the server for its first item, nil if there is none, how many there are,
-// negative if it does not say, and the version that it is at, with a consistent read.
+// probe makes a consistent read of one item. It returns the server's version, its first item, nil
+// if there is none, and its number of items, negative if the server does not say.
 func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
@@ -291,7 +288,7 @@ func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, co
 			}
 			break
 		}
-		dog.feed(r.opts.Timing.StallTimeout) // the server knows no pages
+		dog.feed(r.opts.Timing.StallTimeout) // the server does not support pages
 	}
 	if list.Meta == nil || list.Meta.ResourceVersion == "" {
 		return "", first, 0, ErrNoRV

@@ -23,48 +23,44 @@ import (
 
 // Sentinels of the transform phase.
 var (
-	// ErrNilTransform: a transform returned nil without an error.
+	// ErrNilTransform means that a transform returned nil without an error.
 	ErrNilTransform = errors.New("the transform returned nil; return the object, or an error")
-	// ErrTransformKey: a transform gave an object another namespace or name.
+	// ErrTransformKey means that a transform changed the namespace or name of an object.
 	ErrTransformKey = errors.New("the transform changed namespace or name; it may change anything else")
 )
 
-// TransformError says on which object a transform failed.
+// TransformError is the failure of a transform on one object.
 type TransformError struct {
 	Transform string // its name and file:line
 	Key       object.Key
 	Err       error
 }
 
-// Error names the object and the cause.
 func (e *TransformError) Error() string {
 	return fmt.Sprintf("transform %s: %v", object.FormatKey(e.Key), e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *TransformError) Unwrap() error { return e.Err }
 
-// Transformed returns a source whose objects have gone through transform, to
-// make them smaller for example. The function owns the object that it is given
-// and may change it in place, which is why Transformed panics where from shares parts
-// between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or another key
-// ends the list or watch with a *TransformError: a reflector then does not
-// count the change as seen and asks for it again after a back-off. UID and
-// resource version are put back where transform removed them. Bookmarks do not
-// pass through it, nor does what the source takes back as known: that has been
-// transformed before.
+// Transformed returns a source whose objects have passed through transform, for example to make
+// them smaller. The function owns its argument and may modify it in place; Transformed therefore
+// panics if from shares parts between its objects (see rest.Resource.Sharing). An error, a panic, a
+// nil result or a changed key ends the list or watch with a *TransformError: a reflector then does
+// not count the change as seen, and requests it again after a back-off. UID and resource version
+// are restored if transform removed them. Bookmarks are not transformed, and neither are known
+// objects that the source reuses: they were transformed before.
 func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), transform)
 }
 
-// TransformedBy is Transformed for a transform that calls a function of somebody
-// else's, whose name and place stand in a TransformError.
+// TransformedBy is like Transformed for a transform that wraps another function, whose name and
+// place appear in a TransformError.
 func TransformedBy[T object.Object](from source.ListerWatcher, transform func(T) (T, error), calls any) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), calls)
 }
 
-// onObjects returns a transform of any objects, which fails for those that are no T. It is nil if
-// transform is.
+// onObjects returns transform for objects of any type; it fails for objects that are not of type T.
+// It returns nil if transform is nil.
 func onObjects[T object.Object](transform func(T) (T, error)) func(object.Object) (object.Object, error) {
 	if transform == nil {
 		return nil
@@ -78,8 +74,8 @@ func onObjects[T object.Object](transform func(T) (T, error)) func(object.Object
 	}
 }
 
-// newTransformed panics with the place of the call of its caller if there is nothing to transform, or
-// if it must not be transformed.
+// newTransformed panics, with the place of its caller's caller, if an argument is nil or if from
+// must not be transformed.
 func newTransformed(from source.ListerWatcher, transform func(object.Object) (object.Object, error), calls any) *transformed {
 	if from == nil || transform == nil {
 		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
@@ -90,11 +86,11 @@ func newTransformed(from source.ListerWatcher, transform func(object.Object) (ob
 	return &transformed{source: source.Complete(from), transform: transform, place: placeOf(calls)}
 }
 
-// transformed does all of a request itself but pack. It transforms wanted objects alone.
+// transformed handles every part of a request except packing. It transforms wanted objects only.
 type transformed struct {
 	source    source.ListerWatcher
 	transform func(object.Object) (object.Object, error)
-	place     string // where transform stands
+	place     string // where transform is defined
 }
 
 // Describe implements source.ListerWatcher.
@@ -104,7 +100,7 @@ func (t *transformed) Describe() source.Description {
 	return d
 }
 
-// trackKnown has the request note the known objects that the source is given.
+// trackKnown makes the request record the known objects that it hands to the source.
 func trackKnown(req *source.Request) *knownObjects {
 	known := &knownObjects{known: req.Known}
 	if req.Known != nil {
@@ -154,7 +150,7 @@ func (t *transformed) Watch(ctx context.Context, req source.Request) (iter.Seq2[
 func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.Head, err error) {
 	o, ok := head.(object.Object)
 	if !ok || source.IsNil(o) {
-		return head, nil // what the source did wrong is not the transform's to say
+		return head, nil // errors of the source are reported elsewhere
 	}
 	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
 	defer func() {
@@ -172,7 +168,7 @@ func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.H
 		return nil, ErrTransformKey
 	}
 	if (out.GetUID() != uid || out.GetResourceVersion() != rv) && out != o {
-		out = out.DeepCopyObject().(object.Object) // it may be one that was returned before, and is in use
+		out = out.DeepCopyObject().(object.Object) // it may have been returned before and be in use
 	}
 	if out.GetUID() != uid {
 		out.SetUID(uid)
@@ -183,9 +179,8 @@ func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.H
 	return out, nil
 }
 
-// call calls the transform. A Goexit cannot be returned from here: it ends the goroutine.
-// It becomes a panic, so that who called the source hears of the transform and not of
-// the source alone.
+// call calls the transform. A Goexit ends the goroutine and cannot be returned as an error, so it
+// becomes a panic that names the transform and not only the source.
 func (t *transformed) call(calls *callMonitor, key object.Key, o object.Object) (out object.Object, err error) {
 	calls.begin(call{"transform", t.place, key})
 	defer calls.end()
@@ -198,7 +193,7 @@ func (t *transformed) call(calls *callMonitor, key object.Key, o object.Object) 
 	return out, err
 }
 
-// placeOf names a function by where it stands: "shop.slim (shop/slim.go:12)".
+// placeOf describes a function by its name and place: "shop.slim (shop/slim.go:12)".
 func placeOf(f any) string {
 	value := reflect.ValueOf(f)
 	if value.Kind() != reflect.Func || value.IsNil() {
@@ -212,21 +207,21 @@ func placeOf(f any) string {
 	return fmt.Sprintf("%s (%s/%s:%d)", path.Base(fn.Name()), path.Base(path.Dir(file)), path.Base(file), line)
 }
 
-// knownObjects notes the known objects that a source was given and may return, more than once. A
-// returned one has been transformed before and is in use elsewhere. A second look-up would not tell
-// it from others: the known object of its key may have changed. They are held weakly, because a watch
-// lasts and the source never returns most of them.
+// knownObjects records the known objects that a source received and may return, repeatedly. A
+// returned one was transformed before and is in use elsewhere. A second look-up could not identify
+// it, because the known object of its key may have changed. The references are weak, because a
+// watch lasts long and the source never returns most objects.
 type knownObjects struct {
 	known wire.Cached
 
 	mu    sync.Mutex                      // guards given; nothing is called while it is held
-	given map[uint64][]weak.Pointer[byte] // by the hash of the key, whose text would hold memory
+	given map[uint64][]weak.Pointer[byte] // by the hash of the key, because the text of keys would take memory
 }
 
-// seed is that of the hashes.
+// seed is the seed of the hashes.
 var seed = maphash.MakeSeed()
 
-// lookup is the known function. It notes each object that it returns.
+// lookup replaces Request.Known. It records each object that it returns.
 func (l *knownObjects) lookup(key object.Key) (object.Head, bool) {
 	o, ok := l.known(key)
 	where := pointer(o)
@@ -239,7 +234,7 @@ func (l *knownObjects) lookup(key object.Key) (object.Head, bool) {
 		l.given = make(map[uint64][]weak.Pointer[byte])
 	}
 	hash, at := maphash.Comparable(seed, object.KeyOf(o)), weak.Make(where)
-	if n := len(l.given[hash]); n >= 4 && n&(n-1) == 0 { // now and then, for those who ask of every event
+	if n := len(l.given[hash]); n >= 4 && n&(n-1) == 0 { // from time to time, in case every event is looked up
 		l.given[hash] = slices.DeleteFunc(l.given[hash], func(given weak.Pointer[byte]) bool { return given.Value() == nil })
 	}
 	if !slices.Contains(l.given[hash], at) {
@@ -248,7 +243,7 @@ func (l *knownObjects) lookup(key object.Key) (object.Head, bool) {
 	return o, true
 }
 
-// gave reports whether lookup has returned o.
+// gave reports whether lookup returned o.
 func (l *knownObjects) gave(o object.Head) bool {
 	at := pointer(o)
 	if at == nil {
@@ -260,8 +255,7 @@ func (l *knownObjects) gave(o object.Head) bool {
 	return slices.ContainsFunc(l.given[hash], func(given weak.Pointer[byte]) bool { return given.Value() == at })
 }
 
-// pointer is where an object lies, which tells it from all others. It is nil where the object is
-// no pointer.
+// pointer returns the address of an object, which identifies it, or nil if it is not a pointer.
 func pointer(o any) *byte {
 	if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer {
 		return (*byte)(v.UnsafePointer())

@@ -11,15 +11,16 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentWatch is how long a watch, and those before it, must have lasted without a change or
-// a bookmark to look suspicious. API servers send a bookmark every minute or so, and at the
-// end of a watch, but not to a watch whose resource version they have yet to reach. One that
-// a caller knows to be deaf looks so at once.
+// silentWatch is how long a watch and its predecessors may last without a change or bookmark before
+// they look suspicious. API servers send a bookmark about every minute, and at the end of a watch,
+// but not to a watch whose resource version they have not reached. A watch that a caller reports as
+// deaf is suspicious immediately.
 const silentWatch = 2 * time.Minute
 
-// checkRollback returns the failure of a watch that ended; nil for one that ended well. Where one was silent or
-// deaf, it asks whether the history went back. Without an answer that is not known: whatever
-// is wrong, the next watch meets it too. It must not come before the server wants it to.
+// checkRollback returns the failure of a watch that ended, or nil. If the watch was silent or deaf,
+// it first asks the server whether its history went back. If the server does not answer, the
+// question stays open: the next watch will fail for the same reason. The next watch must still
+// respect a Retry-After of that answer.
 func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *failure.Failure {
 	silent := r.silent >= silentWatch
 	if probed, known := r.pace.recall.Probed(); known {
@@ -46,30 +47,31 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	return fail
 }
 
-// errRolledBack is the ErrWentBack of a reflector, which no error of a source or of a transform wraps.
+// errRolledBack is an ErrWentBack of the reflector itself; no error of a source or transform wraps
+// it.
 var errRolledBack = fmt.Errorf("%w", ErrWentBack)
 
-// maxRollbacks is how often a server whose versions are not ordered may seem to go back. A
-// restore is rare; after that, its versions are just not ordered.
+// maxRollbacks is how often a server with unordered versions may seem to go back. Restores are
+// rare; beyond this, its versions are considered just unordered.
 const maxRollbacks = 3
 
-// rolledBack reports whether a version that the server promises shows that its history
-// went back. A list must then follow, and take back no object that is known: what
-// happens in the restored history may come to the same versions.
+// rolledBack reports whether a version from the server shows that its history went back. A list
+// must then follow, and must not reuse known objects: the restored history may assign the same
+// versions again.
 func (r *Reflector) rolledBack(rv string) bool {
 	return older(rv, r.rv) && !(r.unordered.Load() && r.rollbacks >= maxRollbacks)
 }
 
-// older reports whether a is known to be an earlier resource version than b.
+// older reports whether a is known to be an older resource version than b.
 func older(a, b string) bool {
 	order, err := object.CompareRV(a, b)
 	return err == nil && order < 0
 }
 
-// Settle tells what became of a delta that was queued as Late: the consumer took it,
-// because it was news, or dropped it. The first that is taken shows that the server's
-// resource versions do not grow over all objects. It may be called from anywhere, but
-// not under a lock: it writes a log.
+// Settle reports the outcome of a delta that was queued as Late: the consumer took it, because it
+// was news, or dropped it. The first one taken shows that the server's resource versions are not
+// ordered across objects. It may be called from any goroutine, but not under a lock, because it
+// writes to the log.
 func (r *Reflector) Settle(taken bool) {
 	first := taken && !r.unordered.Swap(true)
 	r.update(func(s *Status) {
@@ -85,15 +87,15 @@ func (r *Reflector) Settle(taken bool) {
 	}
 }
 
-// isNewer reports whether a version is not known to be one that was seen.
+// isNewer reports whether a version is newer than all seen, or cannot be compared.
 func (r *Reflector) isNewer(rv string) bool {
 	order, err := object.CompareRV(rv, r.rv)
 	return err != nil || order > 0
 }
 
-// resumeRV is the resource version from which the next watch goes on: the highest, since a
-// replayed event must not move the watch back, or that of the last event where versions
-// are not ordered, since only the server knows what comes after which.
+// resumeRV returns the resource version for the next watch. That is the highest one seen, because a
+// repeated event must not move the watch back. If versions are not ordered, it is the version of
+// the last event, because only the server knows their order.
 func (r *Reflector) resumeRV() string {
 	if r.unordered.Load() {
 		return r.last

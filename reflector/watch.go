@@ -15,28 +15,28 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// shortWatch is how long a watch must have lasted for the next one to be opened at once. A
-// server may close shortTries-1 in a row sooner if each has brought a change that is news.
+// A watch shorter than shortWatch is followed by a back-off, except that up to shortTries-1 in a
+// row may be shorter if each delivered a new change.
 const (
 	shortWatch = time.Second
 	shortTries = 3
 )
 
-// watches is how the watches of a reflector have fared.
+// watches tracks the watches of a reflector.
 type watches struct {
-	received       uint64        // changes and bookmarks that they have brought
-	news           uint64        // changes of a later version than all before, and whole sets
-	short          int           // watches in a row that lasted for less than shortWatch
-	base           string        // the version from which the history is read that the watch in progress brings
-	silent         time.Duration // for how long they have brought none
-	watched        string        // the version from which the last one was opened
-	unreadable     int           // from there, in a row, that broke at a change that cannot be read
-	failing        watchFailures // since when they do not keep the state current
-	noStream       bool          // streaming lists are not to be tried (again)
+	received       uint64        // changes and bookmarks received
+	news           uint64        // changes with a new version, and lists
+	short          int           // consecutive watches shorter than shortWatch
+	base           string        // where the current watch started to read the history
+	silent         time.Duration // how long watches have delivered nothing
+	watched        string        // where the last watch was opened
+	unreadable     int           // consecutive watches from there that broke at an unreadable change
+	failing        watchFailures // since when watches fail to keep the state current
+	noStream       bool          // do not try streaming lists (again)
 	streamFailures int
 }
 
-// initialWatch reads the initial state from a watch and stays on it.
+// initialWatch reads the initial state from a watch and continues with that watch.
 func (r *Reflector) initialWatch(ctx context.Context) *failure.Failure {
 	r.beginList()
 	yes := true
@@ -69,23 +69,23 @@ type stream struct {
 	ctx      context.Context
 	dog      *watchdog
 	opened   time.Time
-	lifetime time.Duration // within which it has to end
-	before   time.Duration // in transforms and hooks, before it was opened
-	gathered bool          // a set, which is queued
+	lifetime time.Duration // the longest time that it may stay open
+	before   time.Duration // time in transforms and hooks before it was opened
+	gathered bool          // its list is queued
 }
 
-// open is for how long the stream has been open, without the time in transforms and hooks.
+// open returns how long the stream has been open, not counting transforms and hooks.
 func (s *stream) open() time.Duration {
 	return time.Since(s.opened) - (s.calls.total() - s.before)
 }
 
-// expectNext has the watchdog wait for the next event of a set.
+// expectNext gives the server time for the next event of a list.
 func (s *stream) expectNext() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
-// startFollowing has the watchdog expect the end of the watch. Others may end it from now on. A watch
-// that outlives its time and still brings something has not fallen silent.
+// startFollowing makes the watchdog expect the end of the watch, and lets other goroutines end it.
+// A watch that exceeds its lifetime but still delivers is not stalled.
 func (s *stream) startFollowing() {
 	s.dog.expect(s.lifetime-s.open(), ErrStalled)
 	s.dog.excuse(func() bool { return s.calls.busy() || time.Since(s.Status().Heard) < s.opts.Timing.WatchMargin })
@@ -101,7 +101,8 @@ func (s *stream) failureOf(err error) *failure.Failure {
 	return failed(s.ctx, failure.PhaseWatch, err)
 }
 
-// runWatch opens a watch and reads it to its end. If there is a set, it gathers and queues that first.
+// runWatch opens a watch and reads it to its end. If set is not nil, it first collects and queues
+// that list.
 func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifetime time.Duration, set setCollector) *failure.Failure {
 	asked := time.Now()
 	seconds := int64(lifetime.Seconds())
@@ -188,22 +189,22 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 	return nil
 }
 
-// waitForRoom waits until the queue has room. Meanwhile the server is not to blame for
-// silence.
+// waitForRoom waits until the queue has room. Silence during that time is not the server's fault.
 func (r *Reflector) waitForRoom(ctx context.Context, dog *watchdog) error {
 	dog.busy.Store(true)
 	defer dog.busy.Store(false)
 	return r.queue.WaitForRoom(ctx)
 }
 
-// noteReceived notes that a watch has brought a change or a bookmark.
+// noteReceived records a change or bookmark from a watch.
 func (r *Reflector) noteReceived(rv string, at time.Time) {
 	r.received++
 	r.last = rv
 	r.noteHeard(at)
 }
 
-// noteHeard notes when the server last told of the state. A source other than the wire may not say.
+// noteHeard records when the server last confirmed the state; a zero time, from sources other than
+// rest, means now.
 func (r *Reflector) noteHeard(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
@@ -211,8 +212,8 @@ func (r *Reflector) noteHeard(at time.Time) {
 	r.heardAt.Store(int64(at.Sub(r.created)))
 }
 
-// endOpenFailures ends a series of failures to come this far. One of reading or
-// decoding ends only with a change that was read.
+// endOpenFailures ends a series of failures to open a watch. Failures to read or decode end only
+// when a change was read.
 func (r *Reflector) endOpenFailures() {
 	r.update(func(s *Status) {
 		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {
@@ -260,8 +261,9 @@ func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	return nil
 }
 
-// queueBookmark queues one. A quiet server repeats its last one. The reflector ignores a bookmark that is
-// older than an event of its watch, and one without a version, which some aggregated servers send.
+// queueBookmark queues a bookmark. A quiet server repeats its last one. The reflector ignores a
+// bookmark that is older than an event of its watch, and one without a version, which some
+// aggregated servers send.
 func (r *Reflector) queueBookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	switch {
 	case rv == "":

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// watchdog cancels a context with a cause when it is not fed in time. It barks at
-// the server alone: while the reflector itself is busy, or the source rests because the
-// server has asked it to, it waits.
+// watchdog cancels a context with a cause if it is not fed in time. It watches the server only: it
+// waits while the reflector is busy, or while the source pauses because the server asked it to.
 type watchdog struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
@@ -17,8 +16,7 @@ type watchdog struct {
 	rests  atomic.Pointer[func() bool]
 }
 
-// busyGrace is how long the server has after the reflector was busy, or its source has
-// rested.
+// busyGrace is how much time the server gets after the reflector was busy, or its source paused.
 const busyGrace = 10 * time.Second
 
 func startWatchdog(ctx context.Context, after time.Duration, cause error) (context.Context, *watchdog) {
@@ -38,19 +36,20 @@ func startWatchdog(ctx context.Context, after time.Duration, cause error) (conte
 	return ctx, w
 }
 
-// feed starts the time anew.
+// feed restarts the timer.
 func (w *watchdog) feed(after time.Duration) { w.timer.Reset(after) }
 
-// expect starts the time anew with another cause. A time that was over before keeps its own.
+// expect restarts the timer with another cause. If the timer has already fired, it keeps the old
+// cause.
 func (w *watchdog) expect(after time.Duration, cause error) {
 	w.feed(after)
 	w.cause.Store(&cause)
 }
 
-// excuse has the dog wait for as long as rests says so.
+// excuse makes the watchdog wait while rests returns true.
 func (w *watchdog) excuse(rests func() bool) { w.rests.Store(&rests) }
 
-// stop ends the watch and its context.
+// stop ends the watchdog and its context.
 func (w *watchdog) stop() {
 	w.timer.Stop()
 	w.cancel(context.Canceled)

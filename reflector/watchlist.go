@@ -9,23 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// setCollector collects the set of objects that a watch sends first.
+// setCollector collects the objects that a watch sends first.
 type setCollector interface {
-	// add takes one event. It returns the version of the set once that is whole.
+	// add takes one event. It returns the version of the set once it is complete.
 	add(wire.Event[object.Head]) (whole string, fail *failure.Failure)
-	// take returns the objects and lets go of them: the watch goes on for minutes.
+	// take returns the objects and releases them: the watch lasts for minutes.
 	take() []object.Head
 }
 
-// streamedSet collects a streaming list, which ends with a bookmark. As a rule every event is
-// the addition of another object; changes that happen meanwhile may be mixed
-// in, and only then is it worth knowing where each object stands. A server may also
-// send an event twice.
+// streamedSet collects a streaming list, which ends with a bookmark. Usually every event adds
+// another object; concurrent changes may be mixed in, and only then is an index of positions
+// needed. A server may also send an event twice.
 type streamedSet struct {
 	items    []object.Head
-	readOnly bool               // items are not the set's to change
+	readOnly bool               // items must not be modified
 	removed  int                // entries of items that were deleted or replaced
-	at       map[object.Key]int // made at the first event that is no addition
+	at       map[object.Key]int // positions in items; built at the first event that is not an addition
 }
 
 func (s *streamedSet) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
@@ -47,7 +46,7 @@ func (s *streamedSet) add(e wire.Event[object.Head]) (whole string, fail *failur
 	return whole, nil
 }
 
-// pass takes note that an object of the set is not wanted, or not any more.
+// pass records that an object is not wanted, or no longer.
 func (s *streamedSet) pass(e wire.Event[object.Head]) {
 	if e.Type != watch.Added {
 		s.index()
@@ -72,7 +71,7 @@ func (s *streamedSet) apply(t watch.EventType, o object.Head) {
 	s.put(o)
 }
 
-// index notes where each object stands.
+// index builds at.
 func (s *streamedSet) index() {
 	if s.at != nil {
 		return
@@ -87,7 +86,7 @@ func (s *streamedSet) index() {
 	}
 }
 
-// put adds o, in the place of what has its key.
+// put adds o, replacing the object with the same key.
 func (s *streamedSet) put(o object.Head) {
 	key := object.KeyOf(o)
 	s.remove(key)
@@ -103,10 +102,10 @@ func (s *streamedSet) remove(key object.Key) {
 	}
 }
 
-// len is how many objects the set has.
+// len returns the number of objects.
 func (s *streamedSet) len() int { return len(s.items) - s.removed }
 
-// take returns the objects in the order of the last change of each.
+// take returns the objects in the order of their last changes.
 func (s *streamedSet) take() []object.Head {
 	items := s.items
 	if s.removed > 0 {
