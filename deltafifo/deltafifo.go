@@ -10,52 +10,51 @@ import (
 
 // Options configure a DeltaFIFO. The zero value keeps every delta.
 type Options struct {
-	// Compact folds a delta into the one still queued for the same object and
-	// UID, so that a consumer that lags finds only the newest state of each
-	// object. Deletions and re-creations are never folded away, and nothing is
-	// folded across what is not about one object.
+	// Compact merges a delta into the queued one for the same object and UID, so a lagging consumer
+	// receives only the newest state of each object. Deletions and re-creations are never merged
+	// away, and no merge crosses a delta that is not about a single object.
 	Compact bool
 }
 
-// DeltaFIFO is a queue of deltas in arrival order with one consumer, which takes all
-// of them at once: Pop swaps two slices, whatever is in them.
+// DeltaFIFO is a queue of deltas in arrival order with one consumer, which takes all of them at
+// once: Pop swaps two slices, whatever their length.
 //
 //	entries:  [A added][B added][bookmark][A updated][C deleted]
 //	newest:    A → 3, C → 4, with Options.Compact only
 //
-// What is not an Added, Updated or Deleted is a barrier: compaction never folds across
-// one, so that newest has what came behind the last of them.
+// Deltas other than Added, Updated and Deleted are barriers: compaction never merges across one,
+// and newest covers only the deltas after the last barrier.
 //
-// A whole list (Replaced) supersedes the list of its namespace that is still queued, so at
-// most one waits however long the consumer is blocked. The changes between the two stay: they
-// are bounded by WaitForRoom, and the consumer applies them in the same batch as the newer list,
-// which tells of every deletion that they do not.
+// A list (Replaced) supersedes a queued list of the same namespace, so at most one is queued
+// however long the consumer blocks. The changes between the two stay: WaitForRoom limits them, and
+// the consumer applies them in the same batch as the newer list, which reveals every deletion that
+// they do not.
 //
-// A delta that was folded or superseded leaves a hole in entries; when there are more holes
-// than deltas, they close.
+// A merged or superseded delta leaves a hole in entries; when there are more holes than deltas, the
+// queue is compacted.
 type DeltaFIFO struct {
 	compact bool
-	wake    chan struct{} // holds one token while there may be something to pop
-	taken   chan struct{} // holds one token after something was popped
+	wake    chan struct{} // holds a token while there may be something to pop
+	taken   chan struct{} // holds a token after something was popped
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	entries []Delta
-	busy    bool               // the consumer has not come back since it took a batch
+	busy    bool               // the consumer has not called Pop again since it took a batch
 	oldest  time.Time          // when the first delta since the last batch was added
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
 	lists   map[string]int     // position in entries of the last list of each namespace
-	lost    *Part              // of the Drop that is queued; nil if none is
-	late    int                // late deltas that were added since the last batch
+	lost    *Part              // of the queued Drop; nil if there is none
+	late    int                // late deltas added since the last batch
 	merged  uint64
 }
 
-// maxReuse bounds the buffer that is used again, so that one burst does not
-// hold its memory for ever: 4096 entries of about 200 bytes.
+// maxReuse limits the buffer that is reused, so one burst does not keep its memory forever: 4096
+// entries of about 200 bytes.
 const maxReuse = 4096
 
-// MaxAhead is how many deltas a producer that cares may be ahead of the consumer;
-// see WaitForRoom. More would not make batches any cheaper.
+// MaxAhead is how many deltas a cooperative producer may be ahead of the consumer; see WaitForRoom.
+// Larger batches would not be cheaper.
 const MaxAhead = maxReuse
 
 // New returns an empty queue.
@@ -67,8 +66,7 @@ func New(opts Options) *DeltaFIFO {
 	return f
 }
 
-// Add queues d behind all that is queued. It stamps d.Queued of a delta that came at a known
-// time.
+// Add appends d to the queue. It sets d.Queued if d.Received is known.
 func (f *DeltaFIFO) Add(d Delta) {
 	if d.Queued.IsZero() && !d.Received.IsZero() {
 		d.Queued = time.Now()
@@ -92,11 +90,10 @@ func (f *DeltaFIFO) Add(d Delta) {
 	signal(f.wake)
 }
 
-// fold lets the delta of the same object that is still queued disappear in favour of
-// d, where a consumer that sees only d misses nothing but a state in between. The
-// place that d takes is the later one, so that arrival order holds. A late delta takes
-// no place: it lacks the RV. Fold reports false if d is not to be queued, since it tells
-// of an earlier state than that delta.
+// fold removes the queued delta of the same object if the consumer would miss only an intermediate
+// state by receiving d alone. The position of d is at the end, which keeps the order of arrival. A
+// late delta replaces nothing, because it has no RV. fold returns false if d is older than the
+// queued delta and must not be queued.
 func (f *DeltaFIFO) fold(d *Delta) bool {
 	if !d.ofObject() {
 		f.forget()
@@ -121,7 +118,8 @@ func (f *DeltaFIFO) fold(d *Delta) bool {
 	return true
 }
 
-// joined reports whether d is a Drop that one which waits has taken in: each goes through the whole cache.
+// joined merges d into a queued Drop, if there is one, because each Drop scans the whole cache. It
+// reports whether it did.
 func (f *DeltaFIFO) joined(d *Delta) bool {
 	switch {
 	case d.Type != Drop:
@@ -134,8 +132,8 @@ func (f *DeltaFIFO) joined(d *Delta) bool {
 	return true
 }
 
-// supersede drops the list that d makes needless, and notes where d will be. Late changes behind
-// that list go too: whether they are news can only be told from it.
+// supersede drops the list that d replaces, and records the position of d. It also drops the late
+// changes after that list, because only that list could tell whether they are news.
 func (f *DeltaFIFO) supersede(d *Delta) {
 	if at, waits := f.lists[d.Key.Namespace]; waits {
 		for n := at; f.late > 0 && n < len(f.entries); n++ {
@@ -145,14 +143,14 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 				f.holes++
 			}
 		}
-		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still holds what was before it
+		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still holds the state before it
 		f.drop(at)
 	}
 	f.lists[d.Key.Namespace] = len(f.entries)
 }
 
-// NewHistoryQueued reports whether a list of a namespace with Delta.NewHistory is queued. The next
-// list of that namespace supersedes it, and must not take back known objects either.
+// NewHistoryQueued reports whether a list of the namespace with Delta.NewHistory is queued. The
+// next list supersedes it, and must not reuse known objects either.
 func (f *DeltaFIFO) NewHistoryQueued(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +158,7 @@ func (f *DeltaFIFO) NewHistoryQueued(namespace string) bool {
 	return waits && f.entries[at].NewHistory
 }
 
-// drop makes a hole of an entry.
+// drop turns an entry into a hole.
 func (f *DeltaFIFO) drop(at int) {
 	f.entries[at] = Delta{}
 	f.merged++
@@ -172,8 +170,8 @@ func (f *DeltaFIFO) drop(at int) {
 // forget empties newest.
 func (f *DeltaFIFO) forget() { f.newest = emptied(f.newest) }
 
-// emptied returns m without entries. A map keeps the room that it once had, and takes as long
-// to clear, so a large one is replaced.
+// emptied returns m without entries. A large map is replaced, because a map never shrinks and
+// clearing takes as long as its largest size.
 func emptied[K comparable](m map[K]int) map[K]int {
 	if len(m) > maxReuse {
 		return make(map[K]int)
@@ -182,11 +180,11 @@ func emptied[K comparable](m map[K]int) map[K]int {
 	return m
 }
 
-// minHoles spares a short queue from being gone through at every second delta.
+// minHoles keeps a short queue from being compacted at every second delta.
 const minHoles = 64
 
-// close closes the holes. It costs each delta that is added a constant time at most,
-// since there are more holes than deltas.
+// close removes the holes. Its amortized cost per added delta is constant, because there are more
+// holes than deltas.
 func (f *DeltaFIFO) close() {
 	kept := f.entries[:0]
 	for at := range f.entries {
@@ -206,21 +204,20 @@ func (f *DeltaFIFO) close() {
 	f.entries, f.holes = kept, 0
 }
 
-// WaitForRoom waits while MaxAhead deltas or more are queued, so that memory for
-// what the consumer has not seen yet is bounded. It is for producers that can be
-// held up, which are watches: their server waits with them. It fails only with the
-// cause of ctx.
+// WaitForRoom waits while MaxAhead or more deltas are queued, which limits the memory for deltas
+// that the consumer has not taken. Call it from producers that can be delayed, such as watches,
+// whose server waits with them. It fails only with the cause of ctx.
 func (f *DeltaFIFO) WaitForRoom(ctx context.Context) error {
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
 			return err
 		}
-		signal(f.taken) // for another one that waits
+		signal(f.taken) // for another waiter
 	}
 	return nil
 }
 
-// signal leaves a token for the one that waits for it, or comes to.
+// signal leaves a token for the waiter.
 func signal(token chan struct{}) {
 	select {
 	case token <- struct{}{}:
@@ -238,10 +235,9 @@ func wait(ctx context.Context, token <-chan struct{}) error {
 	}
 }
 
-// Pop waits until something is queued and takes all of it, in order. The slice
-// reuse, if not nil, becomes the queue's next buffer: a consumer hands back the
-// deltas of the batch before, and no memory is allocated. It fails only with the
-// cause of ctx.
+// Pop waits until the queue is not empty and takes all deltas, in order. If reuse is not nil, it
+// becomes the queue's next buffer: a consumer that passes the previous batch avoids allocations.
+// Pop fails only with the cause of ctx.
 func (f *DeltaFIFO) Pop(ctx context.Context, reuse []Delta) ([]Delta, error) {
 	if cap(reuse) > maxReuse {
 		reuse = nil
@@ -257,7 +253,7 @@ func (f *DeltaFIFO) Pop(ctx context.Context, reuse []Delta) ([]Delta, error) {
 	}
 }
 
-// TryPop is Pop without waiting: it returns nil where nothing is queued.
+// TryPop is like Pop, but returns nil if the queue is empty.
 func (f *DeltaFIFO) TryPop() []Delta { return f.take(nil) }
 
 func (f *DeltaFIFO) take(reuse []Delta) []Delta {
@@ -279,31 +275,31 @@ func (f *DeltaFIFO) take(reuse []Delta) []Delta {
 	return taken
 }
 
-// Len is how many deltas wait. A number that keeps growing means that the
-// consumer does not keep up with the server.
+// Len returns the number of queued deltas. If it keeps growing, the consumer cannot keep up with
+// the server.
 func (f *DeltaFIFO) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.entries) - f.holes
 }
 
-// Idle reports whether nothing waits, and the consumer has come back for more than the batch that it took.
+// Idle reports whether the queue is empty and the consumer has called Pop again after its last
+// batch.
 func (f *DeltaFIFO) Idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.entries) == 0 && !f.busy
 }
 
-// Merged counts the deltas that compaction folded into later ones, and the lists that later
-// ones superseded.
+// Merged returns the number of deltas merged by compaction and of superseded lists.
 func (f *DeltaFIFO) Merged() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.merged
 }
 
-// Oldest is when the first delta of the queue came, or one that was folded into
-// another; zero when nothing waits. Its age is how far the consumer lags.
+// Oldest returns when the oldest queued delta, or one merged into it, was added; zero if the queue
+// is empty. Its age is the lag of the consumer.
 func (f *DeltaFIFO) Oldest() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

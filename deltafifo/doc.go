@@ -1,5 +1,5 @@
-// Package deltafifo is the queue between a reflector, which learns of
-// changes, and an informer, which applies them.
+// Package deltafifo is the queue between a reflector, which receives changes, and an informer,
+// which applies them.
 //
 // # Usage
 //
@@ -9,24 +9,22 @@
 //
 // # Guarantees
 //
-// Deltas leave in the order in which they came (L02). A whole set (Replaced),
-// a resync (Sync) and a bookmark are one entry each, so that a consumer can
-// let each take effect at once (L12, L13). One Pop takes everything, so that what
-// the deltas of a batch promise as resource versions covers every change that was
-// queued up to them (L13), also where compaction folded some (L01). At most one whole list of
-// a namespace waits: a newer one supersedes it.
+// Deltas leave in the order of their arrival (L02). A list (Replaced), a resync (Sync) and a
+// bookmark are one entry each, so the consumer can apply each atomically (L12, L13). One Pop takes
+// everything, so the resource versions of a batch cover every change queued up to them (L13), even
+// if compaction merged some (L01). At most one list per namespace is queued: a newer one supersedes
+// it.
 //
 // # Concurrency
 //
-// Any number of goroutines may add. One goroutine pops. The queue has no
-// goroutine of its own.
+// Any number of goroutines may call Add. One goroutine calls Pop. The queue starts no goroutines.
 //
 // # Failure
 //
-// Adding cannot fail. Popping fails only with the cause of its context.
+// Add cannot fail. Pop fails only with the cause of its context.
 //
 // # Debugging
 //
-// Len and Oldest tell how far the consumer lags; Merged counts the deltas that compaction
-// folded and the lists that newer ones superseded.
+// Len and Oldest show how far the consumer lags; Merged counts the deltas merged by compaction and
+// the lists superseded by newer ones.
 package deltafifo
