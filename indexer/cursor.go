@@ -2,9 +2,9 @@ package indexer
 
 import "github.com/millrace-dev/millrace/object"
 
-// cursor walks a list, chunk by chunk: the chunks of a list of objects, or one that has an
-// object which was opened for it. So a loop over either has one yield, and the compiler puts
-// the body of the caller's loop in its place. It is small enough to be in registers:
+// cursor walks a list chunk by chunk: the chunks of a list of objects, or a chunk with one object
+// that was opened for it. Loops over either have a single yield, so the compiler can inline the
+// caller's loop body. It is small enough for registers:
 //
 //	for c := walk(); c.more(); {
 //		for _, o := range c.next() {
@@ -15,7 +15,7 @@ import "github.com/millrace-dev/millrace/object"
 //	}
 type cursor struct {
 	chunks []*chunk
-	opens  *openingWalk // where chunks come from; nil if they are all there
+	opens  *openingWalk // opens the next chunk; nil if all chunks exist
 }
 
 // more reports whether there is another chunk.
@@ -26,14 +26,14 @@ func (c *cursor) more() bool {
 	return len(c.chunks) > 0
 }
 
-// next goes on to the next chunk, and returns what is in it.
+// next returns the items of the next chunk and advances.
 func (c *cursor) next() []object.Head {
 	items := c.chunks[0].items
 	c.chunks = c.chunks[1:]
 	return items
 }
 
-// walk returns a cursor of a view, whose objects have to be opened if opens is set.
+// walk returns a cursor over a view. If opens is set, it opens the objects.
 func (v View) walk(opens bool) cursor {
 	if !opens {
 		return cursor{chunks: v.chunks}
@@ -41,15 +41,14 @@ func (v View) walk(opens bool) cursor {
 	return cursor{opens: &openingWalk{view: v, opened: []*chunk{{items: make([]object.Head, 1)}}}}
 }
 
-// openingWalk opens what stands in a list, one object after the other.
+// openingWalk opens the objects of a list one by one.
 type openingWalk struct {
 	view   View
 	at     int
-	opened []*chunk // with the object that was opened last
+	opened []*chunk // holds the last opened object
 }
 
-// open returns a chunk with the next object that can be opened, which is good until the
-// next one, or nothing.
+// open returns a chunk with the next object that can be opened, valid until the next call, or nil.
 func (w *openingWalk) open() []*chunk {
 	if w == nil {
 		return nil

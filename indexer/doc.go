@@ -1,5 +1,5 @@
-// Package indexer is the cache: objects by key, found again by namespace, by
-// label selector and by typed indexes.
+// Package indexer is the cache: it finds objects by key, by namespace, by label selector and by
+// typed indexes.
 //
 // # Usage
 //
@@ -9,30 +9,26 @@
 //
 // # Guarantees
 //
-// A batch of changes, and a whole new set, become visible at once (L12), with
-// the resource version that goes with them (L13). A lookup by index equals a
-// scan with the index function at any instant; an object whose index function
-// panics is reported and stays reachable by key (L15). A Reader cannot write
-// (L16). Objects are shared between all readers and must not be changed.
+// A batch of changes, like a complete list, becomes visible atomically (L12), together with its
+// resource version (L13). At any moment, a lookup by index equals a scan with the index function;
+// an object whose index function panics is reported and stays reachable by key (L15). A Reader
+// cannot write (L16). All readers share the objects, which must not be modified.
 //
 // # Concurrency
 //
-// Any number of readers, one writer at a time. A lookup of a list (all objects, a
-// namespace, a value of an index) takes no lock if the list was read before and
-// did not change since; the first one after a change takes a read lock for as
-// long as it takes to find the list, and so does Get. How many objects there are, and up
-// to which version, is read without a lock. Nobody holds a lock while
-// the caller walks an answer: what an iterator walks is a view that never
-// changes. To take one costs nothing; the first write after it copies a small
-// part.
+// Any number of goroutines may read while one writes. A lookup of a list (all objects, a namespace,
+// a value of an index) takes no lock if the list was read since its last change. Otherwise it takes
+// a read lock while it finds the list, as Get does. The number of objects and their version are
+// read without a lock. No lock is held while the caller iterates over a result, which is a view
+// that never changes. A view is free; the first write after it copies a small part of the list.
 //
 // # Failure
 //
-// Lookups cannot fail. Write and AddIndex return what index functions panicked
-// on, with the name of the index and the key.
+// Lookups cannot fail. Write and AddIndex return the panics of index functions, with index name and
+// key.
 //
 // # Debugging
 //
-// Reader.RV tells how far the cache is, Reader.Len how much it holds, and
-// Indexer.Calling which index function a write is at.
+// Reader.RV is the version of the cache, Reader.Len its size, and Indexer.Calling the index
+// function that a write is calling.
 package indexer

@@ -11,18 +11,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// IndexError tells of an index function that panicked: the object is in the
-// cache under its key but not in that index. It also tells of an object that was changed while it was
-// cached (L16), which the index function shows.
+// IndexError reports that an index function panicked: the object is in the cache under its key, but
+// not in that index. It also reports an object that was modified while it was cached (L16), which
+// the index function revealed.
 type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
 	Panic any
-	Stack []byte // nil behind the first few of one Write
+	Stack []byte // nil after the first few failures of one Write
 }
 
-// keptStacks is of how many failures of one Write the stack is kept: a function
-// that panics on one object often does so on all, and a stack is a few KiB.
+// keptStacks is how many stacks one Write keeps: a function that panics on one object often panics
+// on all, and a stack takes a few KiB.
 const keptStacks = 10
 
 func (e *IndexError) Error() string {
@@ -37,52 +37,52 @@ func (e *IndexError) Error() string {
 		e.Index, object.FormatKey(e.Key), e.Panic)
 }
 
-// Index finds objects by the values that a function draws from them. It is
-// made by AddIndex and is its own handle: two indexes may have the same name.
+// Index finds objects by values that a function computes from them. It is created by AddIndex and
+// identified by its pointer: two indexes may have the same name.
 type Index[T object.Head, V comparable] struct {
-	_  [0]*T // so that no index converts to one of another type
+	_  [0]*T // prevents conversion between indexes of different types
 	_  [0]*V
 	of *index
 }
 
-// index is an Index of objects and values of any type.
+// index is an Index without its type parameters.
 type index struct {
 	name  string
 	x     *Indexer
-	opens bool // entries are opened for the function, and for those who look something up
-	loose bool // a value may turn out not to be comparable, or not to equal itself
+	opens bool // entries are opened for the function and for lookups
+	loose bool // a value may be incomparable, or unequal to itself
 
-	// draw calls drew, and then began if that returns false, for each value that the function draws
-	// from o.
+	// draw calls the index function on o. For each value it calls drew, and then began if drew
+	// returns false.
 	draw    func(i *index, o object.Head)
-	buckets table // of *bucket, by value; what they hold is guarded by x.mu
+	buckets table // of *bucket, by value; the buckets are guarded by x.mu
 
-	// Of the writer.
-	drawn      []*bucket            // of the object at hand
-	draws      uint64               // the number of that object
-	before     []*bucket            // room for the values that it had
-	remembered map[*entry][]*bucket // the buckets of each, nil unless entries are opened
+	// Used only by the writer.
+	drawn      []*bucket            // buckets of the current object
+	draws      uint64               // number of the current object
+	before     []*bucket            // buffer for the buckets of its old state
+	remembered map[*entry][]*bucket // buckets of each entry; nil unless entries are opened
 }
 
-// AddIndex adds an index to x, which may be in use. The objects that x holds are
-// indexed before AddIndex returns, but for those on which the function panicked. The
-// function must depend on nothing but the object and must not change it. The name is
-// for messages only.
+// AddIndex adds an index to x, which may be in use. The objects in x are indexed before AddIndex
+// returns, unless the function panics on them. The function must depend on nothing but the object
+// and must not modify it. The name appears only in messages.
 func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
 	return &Index[T, V]{of: i}, i.fill()
 }
 
-// AddIndexOpened is AddIndex for a function of the objects that x's entries, which are Openers, open
-// to. The values of an object are remembered, so that it need not be opened when it changes or
-// goes. An object that cannot be opened is in no bucket.
+// AddIndexOpened is like AddIndex for a cache whose entries are Openers, with a function of the
+// opened objects. It remembers the values of each object, which need not be opened when it changes
+// or is removed. An object that cannot be opened is not in the index.
 func AddIndexOpened[T object.Object, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
 	i.opens, i.remembered = true, make(map[*entry][]*bucket)
 	return &Index[T, V]{of: i}, i.fill()
 }
 
-// drawing returns index.draw for a function. Boxing a value costs memory only if it begins a bucket.
+// drawing returns index.draw for a function. A value is boxed on the heap only if it begins a
+// bucket.
 func drawing[T object.Head, V comparable](values func(T) []V) func(*index, object.Head) {
 	return func(i *index, o object.Head) {
 		for _, v := range values(o.(T)) {
@@ -102,7 +102,7 @@ func newIndex(x *Indexer, name string, draw func(*index, object.Head), values re
 	return i
 }
 
-// fill indexes what the cache holds, and makes i one of its indexes.
+// fill indexes all cached objects and adds i to the indexes of the cache.
 func (i *index) fill() []*IndexError {
 	x := i.x
 	return x.Write(func(Writer) {
@@ -114,9 +114,8 @@ func (i *index) fill() []*IndexError {
 	})
 }
 
-// Remove takes the index away: writes cost nothing for it any more, and every
-// lookup finds nothing from then on. To remove it again does nothing. It must not be
-// called by an index function.
+// Remove removes the index from the cache: writes no longer update it, and lookups find nothing.
+// Removing it again does nothing. An index function must not call it.
 func (i *Index[T, V]) Remove() { i.of.removeAll() }
 
 func (i *index) removeAll() {
@@ -124,16 +123,15 @@ func (i *index) removeAll() {
 		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other *index) bool { return other == i })
 		i.buckets.clear()
 		clear(i.remembered)
-		i.drawn, i.before = nil, nil // which hold buckets
+		i.drawn, i.before = nil, nil // they refer to buckets
 	})
 }
 
 // Name returns the name given to AddIndex.
 func (i *Index[T, V]) Name() string { return i.of.name }
 
-// Get yields the objects that have the value v, in no particular order, as of
-// the moment at which the iteration begins. Nothing is copied; the objects
-// must not be changed.
+// Get yields the objects that have the value v, in no particular order, as of the start of the
+// iteration. Nothing is copied; the objects must not be modified.
 func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 	return func(yield func(T) bool) { // see cursor
 		for c := i.of.walk(v); c.more(); {
@@ -148,7 +146,7 @@ func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 
 func (i *index) walk(v any) cursor { return i.view(v).walk(i.opens) }
 
-// Heads is Get for callers that need no more of an object than its head: it opens nothing.
+// Heads is like Get for callers that need only heads: it opens nothing.
 func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) {
 		for o := range i.of.view(v).All() {
@@ -159,8 +157,8 @@ func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	}
 }
 
-// HeadsOfAny yields the objects that have any of the values, each once, as of the moment at
-// which the iteration begins. It opens nothing.
+// HeadsOfAny yields the objects that have any of the values, each once, as of the start of the
+// iteration. It opens nothing.
 func (i *Index[T, V]) HeadsOfAny(values []V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) { i.of.any(boxed(values), yield) }
 }
@@ -173,7 +171,6 @@ func boxed[V any](values []V) []any {
 	return all
 }
 
-// any yields the objects that have any of the values.
 func (i *index) any(values []any, yield func(object.Head) bool) {
 	seen := make(map[object.Key]struct{})
 	for _, view := range i.views(values) {
@@ -190,7 +187,7 @@ func (i *index) any(values []any, yield func(object.Head) bool) {
 	}
 }
 
-// views returns the objects of each value, all as of one moment.
+// views returns a view of each value, all of the same moment.
 func (i *index) views(values []any) []View {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
@@ -203,7 +200,7 @@ func (i *index) views(values []any) []View {
 	return views
 }
 
-// Len is how many objects have the value v.
+// Len returns the number of objects that have the value v.
 func (i *Index[T, V]) Len(v V) int { return i.of.len(v) }
 
 func (i *index) len(v any) int {
@@ -215,14 +212,13 @@ func (i *index) len(v any) int {
 	return 0
 }
 
-// Values returns the values that at least one object has, in no particular
-// order.
+// Values returns the values that at least one object has, in no particular order.
 func (i *Index[T, V]) Values() []V {
 	i.of.x.mu.RLock()
 	defer i.of.x.mu.RUnlock()
 	all := make([]V, 0)
 	for v := range i.of.buckets.all() {
-		typed, _ := v.(V) // not of type V: the nil of an interface
+		typed, _ := v.(V) // a nil interface is not of type V
 		all = append(all, typed)
 	}
 	return all
@@ -237,22 +233,21 @@ func (i *index) view(v any) View {
 	})
 }
 
-// bucket is the list of the objects that share one value.
+// bucket is the list of the objects that share a value.
 type bucket struct {
 	vector
-	value any // in memory of its own
+	value any // does not refer to memory of an object
 	at    map[*entry]uint32
 	drawn uint64 // index.draws of the last object with the value
 }
 
-// bucket finds the bucket of a value, nil if no object has it.
+// bucket returns the bucket of a value, or nil if no object has it.
 func (i *index) bucket(v any) *bucket {
 	b, _ := i.buckets.get(v).(*bucket)
 	return b
 }
 
-// insert, update and remove bring the index up to date about e. They are called under the write
-// lock.
+// insert adds e to the index. Like update and remove, it is called under the write lock.
 func (i *index) insert(e *entry) {
 	for _, b := range i.drawFrom(e, e.object, true) {
 		b.put(e)
@@ -260,7 +255,7 @@ func (i *index) insert(e *entry) {
 	i.remember(e)
 }
 
-// update is called when e holds the new object.
+// update is called when e already holds the new object.
 func (i *index) update(e *entry, old object.Head) {
 	before := i.had(e, old)
 	after := i.drawFrom(e, e.object, true)
@@ -278,8 +273,8 @@ func (i *index) remove(e *entry) {
 	delete(i.remembered, e)
 }
 
-// leave takes e out of those of its buckets that were not drawn last. If one does not have it, the
-// object was changed after it was indexed, and e is looked for everywhere.
+// leave removes e from its old buckets, except the ones just drawn. If an old bucket lacks e, the
+// object was modified after it was indexed, and e is searched in all buckets.
 func (i *index) leave(before []*bucket, e *entry) {
 	changed := false
 	for _, b := range before {
@@ -298,11 +293,10 @@ func (i *index) leave(before []*bucket, e *entry) {
 	i.x.failures = append(i.x.failures, &IndexError{Index: i.name, Key: e.key(), Panic: changedInPlace{}})
 }
 
-// changedInPlace is the IndexError.Panic of an object that was changed while it was cached.
+// changedInPlace is the IndexError.Panic of an object that was modified while it was cached.
 type changedInPlace struct{}
 
-// had returns the buckets of the object that the index has of e, which is o. They are good until it
-// is called again.
+// had returns the buckets of o, the indexed state of e. They are valid until the next call.
 func (i *index) had(e *entry, o object.Head) []*bucket {
 	if i.remembered != nil {
 		return i.remembered[e]
@@ -311,7 +305,7 @@ func (i *index) had(e *entry, o object.Head) []*bucket {
 	return i.before
 }
 
-// remember keeps the buckets of e, which were drawn last, if that is wanted.
+// remember keeps the buckets of e that were just drawn, if the index remembers them.
 func (i *index) remember(e *entry) {
 	if i.remembered == nil {
 		return
@@ -323,7 +317,7 @@ func (i *index) remember(e *entry) {
 	i.remembered[e] = slices.Clone(i.drawn)
 }
 
-// put makes sure that the bucket has the object of e.
+// put adds the object of e to the bucket, or updates it.
 func (b *bucket) put(e *entry) {
 	if at, ok := b.at[e]; ok {
 		b.set(at)
@@ -332,7 +326,7 @@ func (b *bucket) put(e *entry) {
 	}
 }
 
-// take makes sure that the bucket does not have e. It reports whether it had.
+// take removes e from the bucket. It reports whether e was there.
 func (i *index) take(b *bucket, e *entry) bool {
 	at, had := b.at[e]
 	if had {
@@ -345,16 +339,16 @@ func (i *index) take(b *bucket, e *entry) bool {
 	return had
 }
 
-// drop forgets a bucket that has no objects.
+// drop removes an empty bucket from the index.
 func (i *index) drop(b *bucket) {
 	if b.len() == 0 {
 		i.buckets.remove(b.value, b)
 	}
 }
 
-// drawFrom calls the index function, and returns the buckets of the values, which are good until it
-// is called again. An object on which the function panics has no values; that is reported once, when
-// the object comes in.
+// drawFrom calls the index function and returns the buckets of the values, valid until the next
+// call. If the function panics, the object has no values; the panic is reported once, when the
+// object arrives.
 func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	i.drawn = i.drawn[:0]
 	i.draws++
@@ -362,7 +356,7 @@ func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	if i.opens {
 		opened, err := o.(Opener).Open()
 		if err != nil {
-			panic(unopened{err}) // which is reported when no lock is held
+			panic(unopened{err}) // reported later without locks
 		}
 		o = opened
 	}
@@ -370,7 +364,7 @@ func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	return i.drawn
 }
 
-// panicked recovers a panic of the index function.
+// panicked recovers from a panic of the index function.
 func (i *index) panicked(e *entry, report bool) {
 	p := recover()
 	if p == nil {
@@ -380,7 +374,7 @@ func (i *index) panicked(e *entry, report bool) {
 		i.drop(b)
 	}
 	i.drawn = i.drawn[:0]
-	i.draws++ // no bucket is one of its
+	i.draws++ // so no bucket counts as drawn
 	if !report {
 		return
 	}
@@ -391,8 +385,8 @@ func (i *index) panicked(e *entry, report bool) {
 	i.x.failures = append(i.x.failures, failure)
 }
 
-// drew notes a value that the function has drawn. It reports false if no object has it yet. It
-// panics if the value cannot be a key.
+// drew records a value of the current object. It returns false if the value has no bucket yet. It
+// panics if the value cannot be a map key.
 func (i *index) drew(v any) bool {
 	b := i.bucket(v)
 	if b == nil {
@@ -402,7 +396,7 @@ func (i *index) drew(v any) bool {
 	return true
 }
 
-// began is drew for a value that no object has yet.
+// began creates the bucket of a new value and records it.
 func (i *index) began(v any) {
 	if i.loose {
 		if _, found := map[any]struct{}{v: {}}[v]; !found {
@@ -414,7 +408,7 @@ func (i *index) began(v any) {
 	i.note(b)
 }
 
-// note adds a bucket to those of the object at hand.
+// note adds a bucket to those of the current object.
 func (i *index) note(b *bucket) {
 	if b.drawn != i.draws {
 		b.drawn = i.draws
@@ -422,8 +416,8 @@ func (i *index) note(b *bucket) {
 	}
 }
 
-// apart returns v without the memory of the object that it comes from, as far as
-// that can be told: a string may be a part of all the text of an object.
+// apart returns v without references to the memory of its object, as far as possible: a string may
+// be a part of the object's whole text.
 func apart(v any) any {
 	switch v := v.(type) {
 	case nil:
@@ -437,8 +431,8 @@ func apart(v any) any {
 	return own.Interface()
 }
 
-// cloneStrings clones the strings that v is made of, but for those in fields that are
-// not exported and behind pointers and interfaces.
+// cloneStrings clones the strings in v, except those in unexported fields and behind pointers and
+// interfaces.
 func cloneStrings(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:

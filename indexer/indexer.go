@@ -12,8 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Indexer holds one entry for each object and lets any number of lists point
-// at the objects.
+// Indexer holds one entry for each object, and lists that refer to the entries.
 //
 //	objects:  shop/web-0 → entry ─┐      entry = key, newest object, and where
 //	          shop/web-1 → entry ─┼─┐            the object stands in the lists
@@ -22,13 +21,11 @@ import (
 //	namespaces         shop   → list     list of those in the namespace
 //	index "node"       node-1 → bucket   list, and where each entry stands in it
 //
-// To write: take the lock once for a whole batch, put the new object into its
-// entry and into its place in each list, and for each index whose values for the
-// object changed move it from bucket to bucket.
+// A write takes the lock once for a whole batch, puts the new object into its entry and its place
+// in each list, and moves it between the buckets of each index whose values changed.
 //
-// To look up: find the list and take a view of it, which costs nothing. A view
-// never changes: see vector. Where there is a view already, no lock is taken;
-// see Indexer.view.
+// A lookup finds the list and takes a view of it, which is free. A view never changes: see vector.
+// If the list has a view already, no lock is taken; see Indexer.view.
 type Indexer struct {
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
 	objects    map[object.Key]*entry
@@ -36,35 +33,35 @@ type Indexer struct {
 	namespaces table
 	indexes    []*index
 	figures    figures
-	advanced   []namespaceRV // by the write in progress
+	advanced   []namespaceRV // versions set by the current write
 	generation uint32        // of the last Replace or Trim
-	failures   []*IndexError // of the write in progress
+	failures   []*IndexError // of the current write
 
-	// Read without the lock, which an index function may hold for long.
-	shown   atomic.Pointer[figures] // as the last Write left them
-	rvs     table                   // a string for each namespace whose RV is not figures.rv, as the last Write left them
+	// Read without the lock, which an index function may hold for a long time.
+	shown   atomic.Pointer[figures] // as of the last Write
+	rvs     table                   // the RV of each namespace that differs from figures.rv, as of the last Write
 	calling calling
 }
 
-// figures are what is to be known of a cache as a whole.
+// figures describe the cache as a whole.
 type figures struct {
 	objects int
 	rv      string
 }
 
-// namespaceRV is the resource version of a namespace; empty to forget it.
+// namespaceRV is the resource version of a namespace; empty to remove it.
 type namespaceRV struct{ namespace, rv string }
 
-// calling is the call of an index function in progress. The one that writes changes it.
+// calling is the current call of an index function. Only the writer changes it.
 type calling struct {
 	made  time.Time              // before every call
-	noted bool                   // the write in progress has called one
-	began atomic.Int64           // when it called the first, in nanoseconds since made
+	noted bool                   // the current write has called one
+	began atomic.Int64           // when it made the first call, in nanoseconds since made
 	index atomic.Pointer[string] // the name of the index
-	entry atomic.Pointer[entry]  // nil while there is no call
+	entry atomic.Pointer[entry]  // nil if there is no call
 }
 
-// note says what is called now.
+// note records the call that is about to begin.
 func (c *calling) note(index *string, e *entry) {
 	if !c.noted {
 		c.noted = true
@@ -74,28 +71,28 @@ func (c *calling) note(index *string, e *entry) {
 	c.entry.Store(e)
 }
 
-// end says that nothing is called any more.
+// end records that no call is in progress.
 func (c *calling) end() {
 	if c.noted {
 		c.entry.Store(nil)
 	}
 }
 
-// namespace is the list of the objects in a namespace. Its name is in no memory
-// of an object, all of whose text would stay with it.
+// namespace is the list of the objects in a namespace. Its name must not refer to the text of an
+// object, which would be kept alive.
 type namespace struct {
 	vector
 	name string
 }
 
-// entry is where an object of one key lives while it is cached.
+// entry holds the cached object of one key.
 type entry struct {
-	name        string // in memory of its own, too
+	name        string // does not refer to memory of an object either
 	object      object.Head
 	namespace   *namespace
-	at          uint32 // in the list of all
-	inNamespace uint32 // in the list of its namespace
-	generation  uint32 // of the last Replace that had this object in it, or of when it came
+	at          uint32 // in Indexer.all
+	inNamespace uint32 // in namespace
+	generation  uint32 // of the last Replace that contained this object, or of its arrival
 }
 
 func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
@@ -108,25 +105,25 @@ func New() *Indexer {
 	return x
 }
 
-// Reader returns the read side of x, which has the objects as they were written.
+// Reader returns a reader of x that yields entries as they were written.
 func (x *Indexer) Reader() Reader[object.Head] { return ReaderOf[object.Head](x) }
 
-// Write lets batch change the cache through a Writer. Readers see either nothing or
-// all of what it did. It returns what index functions failed on; the change is done
-// all the same. One Write runs at a time. Do not keep the Writer.
+// Write calls batch, which changes the cache through the Writer. Readers see none or all of its
+// changes. Write returns the failures of index functions; the changes are made anyway. Only one
+// Write runs at a time. The Writer must not be kept.
 func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.calling.noted = false
 	defer x.calling.end()
 	batch(Writer{to: x})
-	x.show() // before the lock is let go, so that whoever has read the objects finds no older figures
+	x.show() // under the lock, so no reader of the objects finds older figures
 	failures := x.failures
 	x.failures = nil
 	return failures
 }
 
-// show lets readers see the figures.
+// show publishes the figures.
 func (x *Indexer) show() {
 	now, before := &x.figures, x.shown.Load()
 	if now.objects = len(x.objects); *now != *before {
@@ -146,11 +143,11 @@ func (x *Indexer) show() {
 type Call struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
-	Since time.Time // when the Write or AddIndex that makes it called the first
+	Since time.Time // when its Write or AddIndex made the first call
 }
 
-// Calling returns the call of an index function that is in progress, if there is one. As long
-// as it lasts, the cache does not change, and what has changed cannot be read.
+// Calling returns the call of an index function that is in progress, if any. Until it returns, the
+// cache does not change, and changed lists cannot be read.
 func (x *Indexer) Calling() (c Call, ok bool) {
 	e := x.calling.entry.Load()
 	if e == nil {
@@ -159,16 +156,15 @@ func (x *Indexer) Calling() (c Call, ok bool) {
 	return Call{Index: *x.calling.index.Load(), Key: e.key(), Since: x.calling.made.Add(time.Duration(x.calling.began.Load()))}, true
 }
 
-// Writer changes the cache. It is valid during the Write that handed it out.
-// Its field must not have the name of Reader's: a struct type can be converted
-// to another with the same fields, from anywhere (L16).
+// Writer changes the cache. It is valid until the batch function returns. Its field must not have
+// the name of Reader's, because struct types with the same fields can be converted to each other
+// from any package (L16).
 type Writer struct{ to *Indexer }
 
-// view returns the objects of the list that find finds, none if it finds nil. It
-// takes no lock if the list has a view of its content: a write withdraws the views of
-// all lists that it changes before it releases the lock, and before that nobody can
-// read what it changed. So a reader that has seen any part of a write sees all of it
-// from then on (L12). A missing list may be the work of a write in progress, and
+// view returns the objects of the list returned by find, or none if find returns nil. If the list
+// has a view, no lock is taken: a write withdraws the views of all lists that it changes before it
+// releases the lock, and its changes cannot be read earlier. So a reader that has seen a part of a
+// write sees all of it from then on (L12). A missing list may be due to a write in progress, and
 // counts only under the lock.
 func (x *Indexer) view(find func() *vector) View {
 	if list := find(); list != nil {
@@ -184,7 +180,7 @@ func (x *Indexer) view(find func() *vector) View {
 	return View{}
 }
 
-// list returns the list of a namespace, nil if there is none.
+// list returns the list of a namespace, or nil if there is none.
 func (x *Indexer) list(namespace string) *vector {
 	if in := x.namespace(namespace); in != nil {
 		return &in.vector
@@ -192,17 +188,16 @@ func (x *Indexer) list(namespace string) *vector {
 	return nil
 }
 
-// namespace finds a namespace, nil if it has no objects.
+// namespace returns a namespace, or nil if it has no objects.
 func (x *Indexer) namespace(name string) *namespace {
 	in, _ := x.namespaces.get(name).(*namespace)
 	return in
 }
 
-// everything finds the list of all.
 func (x *Indexer) everything() *vector { return &x.all }
 
-// Peek is Get for callers that must not wait: it finds nothing while a Write is in
-// progress. It does not keep the key.
+// Peek is like Get for callers that must not wait: it finds nothing while a Write is in progress.
+// It does not retain the key.
 func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	if !x.mu.TryRLock() {
 		return nil, false
@@ -211,7 +206,8 @@ func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	return x.get(key)
 }
 
-// Absent reports whether nothing is under key. It does not wait, and is false while a Write is in progress.
+// Absent reports whether no object is cached under key. It does not wait, and returns false while a
+// Write is in progress.
 func (x *Indexer) Absent(key object.Key) bool {
 	if !x.mu.TryRLock() {
 		return false
@@ -229,17 +225,16 @@ func (x *Indexer) get(key object.Key) (object.Head, bool) {
 	return nil, false
 }
 
-// Get returns what is under key.
+// Get returns the object under key.
 func (w Writer) Get(key object.Key) (object.Head, bool) { return w.to.get(key) }
 
-// Set puts o under key and returns what was there. If o has the UID and resource
-// version of the cached object, it is the same: the cached pointer stays, and changed
-// is false.
+// Set stores o under key and returns the previous object. If o has the UID and resource version of
+// the cached object, it is the same: the cached pointer stays, and changed is false.
 func (w Writer) Set(key object.Key, o object.Head) (old object.Head, existed, changed bool) {
 	return w.to.set(key, o, false)
 }
 
-// set is Set. If anew, only the cached pointer itself is the same.
+// set implements Set. With anew, an object is the same only if it is the cached pointer.
 func (x *Indexer) set(key object.Key, o object.Head, anew bool) (old object.Head, existed, changed bool) {
 	e, ok := x.objects[key]
 	if !ok {
@@ -274,7 +269,7 @@ func (x *Indexer) change(e *entry, o object.Head) {
 	x.index(e, func(i *index) { i.update(e, old) })
 }
 
-// index has act bring each index up to date about e.
+// index calls act for each index.
 func (x *Indexer) index(e *entry, act func(*index)) {
 	for _, i := range x.indexes {
 		x.calling.note(&i.name, e)
@@ -283,7 +278,7 @@ func (x *Indexer) index(e *entry, act func(*index)) {
 	x.calling.end()
 }
 
-// Delete removes what is under key, if anything, and returns it.
+// Delete removes the object under key, if any, and returns it.
 func (w Writer) Delete(key object.Key) (old object.Head, existed bool) {
 	e, ok := w.to.objects[key]
 	if !ok {
@@ -307,36 +302,35 @@ func (x *Indexer) remove(e *entry) {
 	x.index(e, func(i *index) { i.remove(e) })
 }
 
-// SetRV records up to which resource version the cache is complete.
+// SetRV sets the resource version of the cache.
 func (w Writer) SetRV(rv string) { w.to.figures.rv = rv }
 
-// SetNamespaceRV records up to which resource version the cache is complete for the
-// objects of one namespace, if that is more than SetRV says. An empty version takes
-// the record back.
+// SetNamespaceRV sets the resource version of one namespace, if it is later than that of SetRV. An
+// empty version removes it.
 func (w Writer) SetNamespaceRV(namespace, rv string) {
 	w.to.advanced = append(w.to.advanced, namespaceRV{namespace, rv})
 }
 
-// Change is what became of one key. Without Existed it was added; without
-// Exists it was deleted.
+// Change is the change of one key. Existed is false if the object was added; Exists is false if it
+// was deleted.
 type Change struct {
 	Key             object.Key
 	Old, New        object.Head
 	Existed, Exists bool
 }
 
-// Replace makes items the whole content of a namespace, or of the cache if namespace
-// is empty (metav1.NamespaceAll). It calls each for every change: first for what is
-// gone, in no particular order, then for what was added or changed, in the order of
-// items. An object with another UID than the cached one is another object: the old one
-// is deleted, the new one added. An object with the UID and resource version of the
-// cached one is unchanged: the cached pointer stays, and each is not called.
+// Replace makes items the whole content of a namespace, or of the cache if namespace is empty
+// (metav1.NamespaceAll). It calls each for every change: first for removed objects, in no
+// particular order, then for added and changed ones, in the order of items. An object with a
+// different UID than the cached one is a different object: the old one is deleted, the new one
+// added. An object with the UID and resource version of the cached one is unchanged: the cached
+// pointer stays, and each is not called.
 func (w Writer) Replace(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, false, each)
 }
 
-// Renew is Replace by a server whose history went back: the same version may have
-// another content. Only an item that is the cached pointer itself is unchanged.
+// Renew is like Replace after the server's history went back: the same version may have different
+// content. Only an item that is the cached pointer is unchanged.
 func (w Writer) Renew(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, true, each)
 }
@@ -363,8 +357,8 @@ func (x *Indexer) replace(namespace string, items []object.Head, anew bool, each
 	}
 }
 
-// Trim removes the objects of every namespace for which keep returns false, and calls
-// each for every removed object, one namespace after the other.
+// Trim removes the objects of every namespace that keep rejects, and calls each for every removed
+// object, namespace by namespace.
 func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	w.to.generation++
 	var names []string
@@ -379,8 +373,8 @@ func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	}
 }
 
-// Drop removes every object for which drop reports true, and calls each for every removed
-// object. Neither may read the cache.
+// Drop removes every object that drop selects, and calls each for every removed object. Neither may
+// read the cache.
 func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	list := &w.to.all
 	for at := list.len() - 1; at >= 0; at-- { // the last object takes the place of a removed one
@@ -391,8 +385,8 @@ func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	}
 }
 
-// sweep removes from the cache what a list has of earlier generations. It goes
-// backwards, since the last object takes the place of a removed one.
+// sweep removes objects of earlier generations that are in list. It goes backwards, because the
+// last object takes the place of a removed one.
 func (x *Indexer) sweep(list *vector, each func(Change)) {
 	for at := list.len() - 1; at >= 0; at-- {
 		if e := list.owners[at]; e.generation != x.generation {

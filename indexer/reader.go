@@ -9,29 +9,28 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Reader is the read side of a cache (L16). All readers share its objects, which must
-// not be changed: copy them first with DeepCopy. A Reader is a small value, safe for
-// concurrent use.
+// Reader gives read access to a cache (L16). All readers share its objects, which must not be
+// modified; modify a DeepCopy. A Reader is a small value, safe for concurrent use.
 type Reader[T object.Head] struct {
-	_  [0]*T // so that no reader converts to one of another type
+	_  [0]*T // prevents conversion between readers of different types
 	of reader
 }
 
-// reader is a Reader of objects of any type.
+// reader is a Reader without its type parameter.
 type reader struct {
 	x     *Indexer
-	opens bool // the entries are Openers, and the objects are wanted
+	opens bool // the entries are Openers, and the reader wants the objects
 }
 
-// ReaderOf returns the read side of x, whose objects are all of type T.
+// ReaderOf returns a reader of x, whose objects must all be of type T.
 func ReaderOf[T object.Head](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x}} }
 
-// Opened returns a reader of the objects that the entries of x open to, all of type T. Each entry
-// is an Opener, which the reader opens on demand. It skips entries that cannot be opened, as if they
-// were not cached; an entry reports the cause itself.
+// Opened returns a reader of x, whose entries must be Openers of objects of type T. It opens
+// entries on demand, and skips entries that cannot be opened as if they were not cached; an entry
+// reports the cause itself.
 func Opened[T object.Object](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x, opens: true}} }
 
-// as returns an object that was found as one of type T.
+// as converts the result of a lookup to type T.
 func as[T object.Head](o object.Head, _ bool) (T, bool) {
 	typed, ok := o.(T)
 	return typed, ok
@@ -54,20 +53,19 @@ func (r reader) entry(key object.Key) (object.Head, bool) {
 	return r.x.get(key)
 }
 
-// Len is how many objects are cached. It never waits, and nor do RV and NamespaceRV.
+// Len returns the number of cached objects. Len, RV and NamespaceRV never block.
 func (r Reader[T]) Len() int { return r.of.len() }
 
 func (r reader) len() int { return r.x.shown.Load().objects }
 
-// RV is the resource version up to which the cache is complete (L13); empty
-// before the first list.
+// RV returns the resource version of the cache, which has every change up to it (L13); empty before
+// the first list.
 func (r Reader[T]) RV() string { return r.of.rv() }
 
 func (r reader) rv() string { return r.x.shown.Load().rv }
 
-// NamespaceRV is the resource version up to which the cache is complete for the
-// objects of one namespace: RV, or a later one if each namespace has a watch of its
-// own.
+// NamespaceRV returns the resource version of one namespace: RV, or a later one if each namespace
+// has its own watch.
 func (r Reader[T]) NamespaceRV(namespace string) string { return r.of.namespaceRV(namespace) }
 
 func (r reader) namespaceRV(namespace string) string {
@@ -77,15 +75,13 @@ func (r reader) namespaceRV(namespace string) string {
 	return r.rv()
 }
 
-// All yields every object, in no particular order, as of the moment at which
-// the iteration begins.
+// All yields every object, in no particular order, as of the start of the iteration.
 func (r Reader[T]) All() iter.Seq[T] {
 	return r.Namespace(metav1.NamespaceAll)
 }
 
-// Namespace yields the objects of one namespace, in no particular order, as of
-// the moment at which the iteration begins. As everywhere in the API, the empty
-// namespace (metav1.NamespaceAll) means all.
+// Namespace yields the objects of one namespace, in no particular order, as of the start of the
+// iteration. As everywhere in the API, the empty namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
 	return func(yield func(T) bool) { // see cursor
 		for c := r.of.walk(namespace); c.more(); {
@@ -107,15 +103,15 @@ func (r reader) namespace(namespace string) View {
 	return r.x.view(func() *vector { return r.x.list(namespace) })
 }
 
-// Select yields the objects whose labels match. It looks at every object; if that is
-// too many, use an index.
+// Select yields the objects whose labels match. It checks every object; if there are too many, use
+// an index.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		r.of.selected(selector, func(o object.Head) bool { return yield(o.(T)) })
 	}
 }
 
-// selected opens no object whose labels do not match.
+// selected opens only objects whose labels match.
 func (r reader) selected(selector labels.Selector, yield func(object.Head) bool) {
 	everything := selector == nil || selector.Empty()
 	for o := range r.namespace(metav1.NamespaceAll).All() {
@@ -129,7 +125,7 @@ func (r reader) selected(selector labels.Selector, yield func(object.Head) bool)
 	}
 }
 
-// Snapshot returns every object and the resource version of exactly that set.
+// Snapshot returns every object and the resource version of exactly this set.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 	view, rv := r.of.x.Snapshot()
 	return func(yield func(T) bool) {
@@ -143,22 +139,20 @@ func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 	}, rv
 }
 
-// Snapshot returns every object and the resource version of exactly that set.
-// It takes no longer for many objects than for few.
+// Snapshot returns every object and the resource version of exactly this set, in constant time.
 func (x *Indexer) Snapshot() (objects View, rv string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.all.view(), x.figures.rv
 }
 
-// NamespaceSnapshot returns every object of a namespace, or of all if it is empty
+// NamespaceSnapshot returns every object of a namespace, or all objects if it is empty
 // (metav1.NamespaceAll).
 func (x *Indexer) NamespaceSnapshot(namespace string) View {
 	return reader{x: x}.namespace(namespace)
 }
 
-// Matching yields the objects of seq whose labels match selector. With it any
-// lookup can be narrowed: by namespace, by index, by both.
+// Matching yields the objects of seq whose labels match selector. It refines any lookup by labels.
 func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
 	if selector == nil || selector.Empty() {
 		return seq
@@ -172,19 +166,19 @@ func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq
 	}
 }
 
-// Opener is what a cache holds in the place of an object: its head, and a way to the
-// object itself, such as a wire.Packed. Open may fail. It may be called from any
-// goroutine, and under the locks of the cache.
+// Opener is an entry that stands for an object: its head and a way to get the object itself, such
+// as a wire.Packed. Open may fail. It may be called from any goroutine, and under the locks of the
+// cache.
 type Opener interface {
 	object.Head
 	Open() (object.Object, error)
 }
 
-// opened opens an entry, which is an Opener.
+// opened opens an entry, which must be an Opener.
 func opened(o object.Head) (object.Head, bool) {
 	opened, err := o.(Opener).Open()
 	return opened, err == nil
 }
 
-// unopened is why an object could not be opened for an index.
+// unopened is the reason why an object could not be opened for an index.
 type unopened struct{ error }

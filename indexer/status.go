@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// IndexStatus is an index seen from outside at one moment.
+// IndexStatus is the state of an index at one moment.
 type IndexStatus struct {
 	Name    string
-	Values  int // that at least one object has
-	Entries int // objects under their values: one counts under each of its own
+	Values  int // with at least one object
+	Entries int // objects, counted once under each of their values
 
-	// Largest are the values that most objects have, those with the most first. One that
-	// many have costs as much to look up as to look at all of them.
+	// Largest lists the values with the most objects, the largest first. Looking up a value that
+	// most objects have costs as much as a scan.
 	Largest []Bucket
 }
 
-// Bucket is a value of an index, as fmt.Sprint writes it, and how many objects have it.
+// Bucket is a value of an index, formatted by fmt.Sprint, and the number of its objects.
 type Bucket struct {
 	Value   string
 	Objects int
 }
 
-// Indexes returns the indexes in the order in which they were added, each with at most that
-// many of its largest buckets. It looks at every value of every index, but keeps
-// nobody from writing for longer than it takes to look at a thousand.
+// Indexes returns the indexes in the order of their addition, each with up to largest of its
+// largest buckets. It checks every value of every index, but releases the read lock after every
+// thousand, so writes are not delayed for long.
 func (r Reader[T]) Indexes(largest int) []IndexStatus { return r.of.indexes(largest) }
 
 func (r reader) indexes(largest int) []IndexStatus {
@@ -39,7 +39,7 @@ func (r reader) indexes(largest int) []IndexStatus {
 	return all
 }
 
-// status is called under no lock.
+// status must be called without locks.
 func (i *index) status(largest int) IndexStatus {
 	s := IndexStatus{Name: i.name}
 	var top ranking
@@ -67,7 +67,7 @@ func (i *index) status(largest int) IndexStatus {
 	return s
 }
 
-// ranking is the values with the most objects.
+// ranking lists the values with the most objects.
 type ranking []ranked
 
 type ranked struct {
@@ -75,7 +75,7 @@ type ranked struct {
 	objects int
 }
 
-// add takes a value in where it is one of the first so many.
+// add inserts a value if it is among the first most.
 func (r *ranking) add(v any, objects, most int) {
 	at, _ := slices.BinarySearchFunc(*r, objects, func(one ranked, n int) int { return cmp.Compare(n, one.objects) })
 	if at >= most {

@@ -9,33 +9,32 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// chunkSize is how many objects a chunk holds. Copying one costs the writer
-// some 50 ns; the list of chunks is a 64th of the list of objects.
+// chunkSize is the number of objects in a chunk. Copying a chunk costs the writer about 50 ns; the
+// list of chunks is 64 times shorter than the list of objects.
 const chunkSize = 64
 
-// vector is a list of objects that gives out immutable views at any time, for nothing.
-// It is a list of chunks; all but the last are full.
+// vector is a list of objects that can return an immutable view at any time, at no cost. It is a
+// list of chunks; all but the last are full.
 //
 //	vector, epoch 7:  [ chunk of epoch 4 | chunk of epoch 7 | chunk of epoch 5 ]
 //	view of epoch 6:  [ the same chunk   | its older copy   | the same chunk   ]
 //
-// To take a view: if there is one of the content as it is, take that; otherwise
-// make one of the list of chunks as it is, and leave it for the next reader.
-// To write: if there is a view, withdraw it, copy the list and begin a new
-// epoch; if the chunk is of an older epoch, copy it; then write. Between two
-// views any number of writes to one chunk copy it once.
+// A reader takes the current view if there is one; otherwise it makes a view of the current list of
+// chunks and leaves it for the next reader. If there is a view, a writer withdraws it, copies the
+// list and begins a new epoch; if the chunk is from an older epoch, it copies the chunk; then it
+// writes. Between two views, any number of writes to one chunk copy it once.
 //
-// Writes need exclusive access, to make a view shared access, and to take one
-// that is there none at all: what it shows is never written to.
+// Writes need exclusive access, making a view needs shared access, and taking an existing view
+// needs none, because its chunks are never written.
 type vector struct {
 	chunks []*chunk
-	owners []*entry // whose object stands at each position
+	owners []*entry // the owner of the object at each position
 	epoch  uint64
-	shown  atomic.Pointer[View] // of the content as it is; nil from a write until somebody reads
+	shown  atomic.Pointer[View] // of the current content; nil from a write until the next read
 }
 
 type chunk struct {
-	epoch uint64 // in which it was made; it is written to in no later one
+	epoch uint64 // of its creation; later epochs do not write to it
 	items []object.Head
 }
 
@@ -48,7 +47,7 @@ func (v *vector) view() View {
 	return *view
 }
 
-// own makes the list of chunks the vector's alone.
+// own makes sure that no view shares the list of chunks.
 func (v *vector) own() {
 	if v.shown.Load() != nil {
 		v.shown.Store(nil)
@@ -57,7 +56,7 @@ func (v *vector) own() {
 	}
 }
 
-// chunk returns the chunk number n to be written to.
+// chunk returns chunk n for writing.
 func (v *vector) chunk(n int) *chunk {
 	c := v.chunks[n]
 	if c.epoch != v.epoch {
@@ -67,7 +66,7 @@ func (v *vector) chunk(n int) *chunk {
 	return c
 }
 
-// set puts the object of the position's owner there, after it changed.
+// set stores the changed object of the owner at a position.
 func (v *vector) set(at uint32) {
 	v.own()
 	v.chunk(int(at / chunkSize)).items[at%chunkSize] = v.owners[at].object
@@ -86,8 +85,8 @@ func (v *vector) push(e *entry) (at uint32) {
 	return at
 }
 
-// remove takes out what stands at a position. If that was not the last, the last takes
-// its place, and remove returns the owner of that one.
+// remove removes the object at a position. If it was not the last, the last one takes its place,
+// and remove returns the owner of that one.
 func (v *vector) remove(at uint32) (moved *entry) {
 	v.own()
 	last := uint32(len(v.owners)) - 1
@@ -116,10 +115,10 @@ type View struct {
 	n      int
 }
 
-// Len is how many objects there are.
+// Len returns the number of objects.
 func (v View) Len() int { return v.n }
 
-// At returns the object at a position from 0 to Len.
+// At returns the object at position i, from 0 to Len-1.
 func (v View) At(i int) object.Head { return v.chunks[i/chunkSize].items[i%chunkSize] }
 
 // All yields every object.
@@ -135,17 +134,16 @@ func (v View) All() iter.Seq[object.Head] {
 	}
 }
 
-// table maps values to lists, and namespaces to their versions. Readers need no lock; changes are made by one
-// goroutine at a time. Make it with newTable.
+// table maps values to lists, and namespaces to their versions. Readers need no lock; only one
+// goroutine at a time may write. Create one with newTable.
 //
-// lists is a *sync.Map that the type does not name. A package that names a view compiles the
-// methods of each generic type that it reaches through fields, and those inside of sync.Map take
-// half a megabyte.
+// lists holds a *sync.Map without naming its type. A package that names a view compiles the methods
+// of each generic type reachable through fields, and those in sync.Map take half a megabyte.
 type table struct{ lists any }
 
 func newTable() table { return table{lists: new(sync.Map)} }
 
-// get returns the list of v, nil if there is none.
+// get returns the list of v, or nil if there is none.
 func (t table) get(v any) any {
 	list, _ := t.lists.(*sync.Map).Load(v)
 	return list
@@ -153,13 +151,13 @@ func (t table) get(v any) any {
 
 func (t table) put(v, list any) { t.lists.(*sync.Map).Store(v, list) }
 
-// remove takes a list away, unless there is another one.
+// remove removes a list, unless v has a different one by now.
 func (t table) remove(v, list any) { t.lists.(*sync.Map).CompareAndDelete(v, list) }
 
-// forget takes away whatever v has.
+// forget removes the entry of v.
 func (t table) forget(v any) { t.lists.(*sync.Map).Delete(v) }
 
 func (t table) clear() { t.lists.(*sync.Map).Clear() }
 
-// all yields the values that have a list, and their lists.
+// all yields the values and their lists.
 func (t table) all() iter.Seq2[any, any] { return t.lists.(*sync.Map).Range }
