@@ -1,5 +1,5 @@
-// Package factory gives a program one informer per type and scope, however
-// many of its parts ask for it, and starts, awaits and stops them together.
+// Package factory gives a program one informer per type and scope, however many parts of the
+// program request it, and starts, awaits and stops them together.
 //
 // # Usage
 //
@@ -11,21 +11,20 @@
 //
 // # Guarantees
 //
-// One informer for one type and scope, started once, stopped when its last
-// user has released it (L25). Equal parts of cached objects are shared between
-// all informers unless Options.NoSharing is set (W03). WaitForSync names each
-// informer that is not synced, with its state and last failure (L22).
+// There is one informer for each type and scope. It is started once, and stopped when its last user
+// has released it (L25). All informers share equal parts of cached objects unless Options.NoSharing
+// is set (W03). WaitForSync names each informer that is not synced, with its state and latest
+// failure (L22).
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. The factory owns the goroutines
-// in which informers run; Wait returns when all have ended.
+// All functions and methods may be called from any goroutine. The factory owns the goroutines that
+// run informers; Wait returns when all have ended.
 //
 // # Failure
 //
-// Asking for an informer cannot fail: a type that is not in the scheme, a kind
-// that is not served, contradicting options all show in the informer's status
-// and in WaitForSync.
+// Requesting an informer cannot fail: a type missing from the scheme, a kind that is not served and
+// contradictory options are reported by the informer's status and by WaitForSync.
 //
 // # Debugging
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// informer is what the factory needs of an informer of whatever type.
+// informer is the factory's view of an informer of any type.
 type informer interface {
 	Start(context.Context) (wait func() error, err error)
 	WaitForSync(context.Context) error
@@ -24,34 +24,34 @@ type informer interface {
 	View() sharedinformer.View
 }
 
-// entry is one informer and its life.
+// entry is an informer with its users and its run.
 type entry struct {
 	id       identity
-	number   int // of those that were asked for
+	number   int // in the order of first requests
 	informer informer
 	keep     wire.Fields
 	store    sharedinformer.Store
-	users    []*user            // in the order in which they came; never changed in place
+	users    []*user            // in the order of their requests; never modified in place
 	cancel   context.CancelFunc // nil before it is started
-	begun    chan struct{}      // closed when the last run has begun
-	ended    chan struct{}      // closed when the last run has ended
+	begun    chan struct{}      // closed when the latest run has begun
+	ended    chan struct{}      // closed when the latest run has ended
 
-	known  context.Context // done when the last user has given it back
+	known  context.Context // done when the last user has released it
 	forget context.CancelFunc
 }
 
-// user is one call that asked for an informer, until it gives it back.
+// user is a caller that requested an informer and has not released it.
 type user struct {
-	optional bool  // it can do without the kind
-	misuse   error // what it asked for and cannot have
+	optional bool  // works without the kind
+	misuse   error // the part of the request that cannot be satisfied
 }
 
-// optional reports whether all users can do without the kind.
+// optional reports whether all users work without the kind.
 func (e entry) optional() bool {
 	return !slices.ContainsFunc(e.users, func(u *user) bool { return !u.optional })
 }
 
-// misuse returns what the users asked for and cannot have.
+// misuse returns the errors of the users' requests.
 func (e entry) misuse() error {
 	var errs []error
 	for _, u := range e.users {
@@ -60,8 +60,8 @@ func (e entry) misuse() error {
 	return errors.Join(errs...)
 }
 
-// waitForSync waits for the run that Start asked for, not for the one before. The
-// wait ends when the last user gives the informer back.
+// waitForSync waits for the run requested by Start, not for an earlier one. The wait ends when the
+// last user releases the informer.
 func (e entry) waitForSync(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (e entry) synced(ctx context.Context) error {
 		}
 	}
 	if e.optional() {
-		heard := func() bool { return e.informer.Unsynced() == nil } // in this run
+		heard := func() bool { return e.informer.Unsynced() == nil } // has the server answered in this run
 		err := e.informer.WaitUntil(ctx, func() bool { return heard() || e.absent() })
 		if err != nil || !heard() {
 			return err
@@ -90,7 +90,7 @@ func (e entry) synced(ctx context.Context) error {
 	return e.informer.WaitForSync(ctx)
 }
 
-// absent reports whether the server last said, in this run, that it does not serve the kind.
+// absent reports whether the server's last answer in this run was that it does not serve the kind.
 func (e entry) absent() bool {
 	s := e.informer.Status().Reflector
 	return s.NotServed() && s.State != reflector.Stopped

@@ -16,24 +16,24 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Factory has the informers of one client. Make it with New.
+// Factory creates and runs the informers of one client. Create one with [New].
 type Factory struct {
 	client *rest.Client
 	opts   Options
-	pool   *wire.Pool // nil where nothing is shared
+	pool   *wire.Pool // nil if nothing is shared
 
-	narrowing sync.Mutex // orders changes of namespaces; mu is taken under it
+	narrowing sync.Mutex // serializes changes of namespaces; mu is taken under it
 
-	mu         sync.Mutex // guards all below; no informer is told anything while it is held
+	mu         sync.Mutex // guards all below; no informer is changed while it is held
 	ctx        context.Context
-	namespaces []string // of Options, as they are now
+	namespaces []string // the current value of Options.Namespaces
 	informers  map[identity]*entry
-	made       int           // how many of them there have been
-	running    int           // goroutines in which informers run
-	idle       chan struct{} // closed when the last of them ends; nil before the first
+	made       int           // number of informers ever created
+	running    int           // goroutines that run informers
+	idle       chan struct{} // closed when the last of them has ended; nil before the first
 }
 
-// New returns a factory without informers. It panics where client is nil.
+// New returns a factory without informers. It panics if client is nil.
 func New(client *rest.Client, opts Options) *Factory {
 	if client == nil {
 		panic(failure.Place(1) + ": the client of a factory is nil: make one with rest.NewClient")
@@ -52,7 +52,7 @@ func New(client *rest.Client, opts Options) *Factory {
 	return f
 }
 
-// Disabled reports whether clients read a kind from the server.
+// Disabled reports whether clients read the kind from the server; see Options.DisableFor.
 func (f *Factory) Disabled(kind object.GVK) bool {
 	return slices.ContainsFunc(f.opts.DisableFor, func(k object.GVK) bool { return k.GroupKind() == kind.GroupKind() })
 }
@@ -60,28 +60,28 @@ func (f *Factory) Disabled(kind object.GVK) bool {
 // Client returns the client given to New.
 func (f *Factory) Client() *rest.Client { return f.client }
 
-// Informer returns the informer for T, which lives as long as the factory. If the
-// factory has been started, the informer starts at once.
+// Informer returns the informer for T, which lives as long as the factory. If the factory was
+// started, so is the informer.
 func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
 	return InformerWith(f, For[T]{})
 }
 
-// InformerWith is Informer where there are several for T: want says which.
+// InformerWith is like Informer; want selects one of several informers for T.
 func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
 	e, _ := f.use(wanted(want))
 	return e.informer.(*sharedinformer.Informer[T])
 }
 
-// Borrow is InformerWith for callers that give the informer back. When all that asked
-// for it have borrowed it, the last to give it back stops it, and the factory forgets
-// it. The channel is closed when it has stopped, or at once while others use it. Giving
-// it back again does nothing and returns the same channel.
+// Borrow is like InformerWith for callers that release the informer by calling giveBack. If all
+// users of the informer have borrowed it, the last giveBack stops it and removes it from the
+// factory. The returned channel is closed when the informer has stopped, or immediately if other
+// users remain. Further calls of giveBack do nothing and return the same channel.
 func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
 	e, u := f.use(wanted(want))
 	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e, u) })
 }
 
-// use returns the informer that is wanted with one more user.
+// use finds or creates the wanted informer and adds a user.
 func (f *Factory) use(want want) (*entry, *user) {
 	u := &user{optional: want.Optional}
 	store := want.Store
@@ -114,7 +114,7 @@ func (f *Factory) use(want want) (*entry, *user) {
 		want.Store = store
 		u.misuse = misuse(e, want, id)
 	}
-	e.users = append(slices.Clone(e.users), u) // entries share it
+	e.users = append(slices.Clone(e.users), u) // copies of e share the slice
 	return e, u
 }
 
@@ -132,10 +132,9 @@ func (f *Factory) newInformer(want want, namespaces []string) informer {
 	return want.make(from, opts)
 }
 
-// SetNamespaces changes Options.Namespaces, and with them those of every informer
-// that was asked for without naming any, as sharedinformer.Informer.SetNamespaces
-// does. Kinds without namespaces are not affected. It fails with
-// ErrUndivided where Options.Namespaces was nil.
+// SetNamespaces changes Options.Namespaces, and the namespaces of every informer requested without
+// any; see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are not affected. It fails
+// with ErrUndivided if Options.Namespaces was nil.
 func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
 	defer f.narrowing.Unlock()
@@ -150,8 +149,8 @@ func (f *Factory) SetNamespaces(namespaces []string) error {
 	return errors.Join(errs...)
 }
 
-// ErrUndivided: the factory was made without Options.Namespaces, so that its
-// informers have all namespaces for good.
+// ErrUndivided is returned by SetNamespaces if the factory was created without Options.Namespaces:
+// its informers then always watch all namespaces.
 var ErrUndivided = errors.New("made without Options.Namespaces: give it some, metav1.NamespaceAll for all, to change them later")
 
 // narrow stores the namespaces and returns the informers that follow them.
@@ -170,15 +169,14 @@ func (f *Factory) narrow(namespaces []string) (following []informer, err error) 
 	return following, nil
 }
 
-// inOrder returns the informers in the order in which they were asked for. It is called
-// under mu.
+// inOrder returns the informers in the order of their first requests. It is called under mu.
 func (f *Factory) inOrder() []*entry {
 	return slices.SortedFunc(maps.Values(f.informers), func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
 }
 
-// Start runs every informer, in the order in which they were asked for, and those that
-// are asked for later, until ctx is done. Calling it again does nothing while they run. After ctx is done it runs
-// them again, and they go on from where they were (L24).
+// Start runs every informer, in the order of their first requests, until ctx is done. Informers
+// requested later start immediately. Calling Start again does nothing until ctx is done; then it
+// runs the informers again, and they continue from where they were (L24).
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,8 +189,7 @@ func (f *Factory) Start(ctx context.Context) {
 	}
 }
 
-// start runs one informer, after its run before has ended. It is called under
-// mu.
+// start runs one informer after its previous run has ended. It is called under mu.
 func (f *Factory) start(e *entry) {
 	if f.ctx == nil || f.ctx.Err() != nil {
 		return
@@ -213,15 +210,15 @@ func (f *Factory) start(e *entry) {
 		wait, err := e.informer.Start(ctx)
 		close(begun)
 		if err != nil {
-			return // another caller runs it, and hears of its end
+			return // another caller runs it and receives its error
 		}
-		// The error is a failure to which an error handler said Stop: it has
-		// been reported there, and is in the informer's status.
+		// The error is a failure that an error handler answered with Stop. It was reported, and is
+		// in the informer's status.
 		_ = wait()
 	}()
 }
 
-// ended notes that one of the goroutines has ended.
+// ended records the end of a goroutine.
 func (f *Factory) ended() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,9 +227,8 @@ func (f *Factory) ended() {
 	}
 }
 
-// Wait returns when no informer runs any more, soon after the context given to
-// Start is done. The factory may be started again before every Wait has returned,
-// so this is no sync.WaitGroup.
+// Wait returns when no informer is running, soon after the context given to Start is done. The
+// factory may be started again while callers still wait, so a sync.WaitGroup would not do.
 func (f *Factory) Wait() {
 	f.mu.Lock()
 	idle := f.idle
@@ -242,7 +238,7 @@ func (f *Factory) Wait() {
 	}
 }
 
-// release takes one user off an informer.
+// release removes a user from an informer.
 func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -261,14 +257,14 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 	return e.ended
 }
 
-// errOther ends the wait for one informer when another one's has failed.
+// errOther cancels the waits for other informers when one has failed.
 var errOther = errors.New("not waited for any longer")
 
-// WaitForSync waits until every informer that the factory has now is synced, with
-// its handlers. It does not wait for a kind that the server does not serve if the
-// informer is For.Optional. It gives up when the first informer does (see
-// sharedinformer.Informer.WaitForSync), and names each that is not synced, with its
-// state and last failure. Misuse of the factory is reported at once.
+// WaitForSync waits until every current informer of the factory is synced, with its handlers. It
+// does not wait for a kind that is not served if all users of its informer set For.Optional. It
+// gives up when the first informer does (see sharedinformer.Informer.WaitForSync), and the error
+// names each informer that is not synced, with its state and latest failure. Misuse of the factory
+// is reported immediately.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var misuse []error
 	waiting := f.entries()
@@ -302,7 +298,7 @@ func (f *Factory) Status() []sharedinformer.Status {
 	return all
 }
 
-// Views returns every informer, by name, for those who look at all of them.
+// Views returns a view of every informer, by name.
 func (f *Factory) Views() []sharedinformer.View {
 	var all []sharedinformer.View
 	for _, e := range f.entries() {
@@ -311,8 +307,7 @@ func (f *Factory) Views() []sharedinformer.View {
 	return all
 }
 
-// Unsynced returns the status, by name, of every informer that is not synced and that
-// WaitForSync would wait for.
+// Unsynced returns the status, by name, of every informer that WaitForSync would wait for.
 func (f *Factory) Unsynced() []sharedinformer.Status {
 	var all []sharedinformer.Status
 	for _, e := range f.entries() {
@@ -323,7 +318,7 @@ func (f *Factory) Unsynced() []sharedinformer.Status {
 	return all
 }
 
-// entries returns the informers as they are now, by name.
+// entries returns copies of the current entries, by name.
 func (f *Factory) entries() []entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()

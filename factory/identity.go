@@ -15,20 +15,19 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// identity is what makes two requests mean the same informer.
+// identity identifies an informer: equal requests have equal identities.
 type identity struct {
 	goType     reflect.Type
 	kind       object.GVK
-	follows    bool   // the namespaces are the factory's, whatever these are
-	namespaces string // otherwise
+	follows    bool   // uses the factory's namespaces, whatever they are
+	namespaces string // if follows is false
 	labels     string
 	fields     string
-	key        string      // by which objects are divided
-	share      shard.Share // nil where all are wanted
+	key        string      // that divides the objects among shards
+	share      shard.Share // nil if all objects are wanted
 }
 
-// kindless says what to do where the kind of what is wanted is not known. Waiting
-// would not change that.
+// kindless returns an error if the kind of the wanted objects is unknown. Waiting would not help.
 func kindless(client *rest.Client, want want) error {
 	if !want.Kind.Empty() || !rest.ResourceForType(client, want.goType, want.Kind).Kind().Empty() {
 		return nil
@@ -36,7 +35,7 @@ func kindless(client *rest.Client, want want) error {
 	return fmt.Errorf("%v: asked for without a kind, which neither the type nor the client's scheme tells: say it in For.Kind, or register the type in the scheme", want.goType)
 }
 
-// misuse says what cannot be had of an informer that exists.
+// misuse returns an error if an existing informer cannot satisfy the request.
 func misuse(e *entry, want want, id identity) error {
 	if !id.follows && textOf(e.informer.Namespaces()) != id.namespaces {
 		return fmt.Errorf("%s: asked for in the namespaces %q, but the informer was given others: change namespaces with Factory.SetNamespaces only", e.informer.Name(), id.namespaces)
@@ -53,14 +52,15 @@ func misuse(e *entry, want want, id identity) error {
 	return nil
 }
 
-// alone is a share that cannot be compared with others. An informer that has one fails with its options.
+// alone is a share that cannot be compared with others. An informer with such a share fails because
+// of its options.
 type alone struct{ shard.Share }
 
-// nothing stands for a selector that selects nothing, whose text is that of more.
+// nothing represents a selector that selects nothing, because its text would mean something else.
 const nothing = "\x00"
 
-// identify returns the same identity for all requests that mean the same: the kind of
-// a Go type may be given or not, and selectors may be written in any order.
+// identify returns the same identity for all equivalent requests: the kind of a Go type is
+// optional, and requirements of selectors may come in any order.
 func identify(client *rest.Client, want want, namespaces []string, follows bool) identity {
 	id := identity{goType: want.goType, kind: want.Kind, follows: follows}
 	if !follows {
@@ -95,7 +95,7 @@ func identify(client *rest.Client, want want, namespaces []string, follows bool)
 	return id
 }
 
-// textOf writes a set of namespaces, so that none is not all.
+// textOf formats a set of namespaces. An empty set differs from all namespaces.
 func textOf(namespaces []string) string {
 	if len(namespaces) == 0 {
 		return nothing

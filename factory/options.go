@@ -14,86 +14,81 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Options hold for all informers of a factory. The zero value works.
+// Options apply to all informers of a factory. The zero value works.
 type Options struct {
-	// Namespaces are those of the informers that are asked for without naming any,
-	// and Factory.SetNamespaces changes them. Nil means all, an empty slice none. To
-	// have all namespaces for good, whatever the factory's are, ask for
-	// metav1.NamespaceAll in Scope.Namespaces.
+	// Namespaces is the default for informers requested without namespaces; Factory.SetNamespaces
+	// changes it. Nil means all namespaces, an empty slice none. To watch all namespaces regardless
+	// of this option, request metav1.NamespaceAll in Scope.Namespaces.
 	Namespaces []string
 
-	// Scope is that of informers that are asked for without one.
+	// Scope is the default for informers requested without a scope.
 	Scope Scope
 
-	// Keep says which fields of the objects are cached, for informers that are
-	// asked for without saying it. wire.WithoutManagedFields suits all types.
+	// Keep selects the cached fields of the objects, for informers requested without Keep.
+	// wire.WithoutManagedFields suits all types.
 	Keep wire.Fields
 
-	// DisableFor are kinds that clients read from the server, without an informer
-	// (controller.ClientFor): kinds that are seldom read, that must not stay in memory,
-	// such as Secrets, or that may be got but not listed. The version does not matter.
-	// The factory still gives informers of them to callers that ask.
+	// DisableFor lists kinds that clients read from the server instead of an informer
+	// (controller.ClientFor): kinds that are rarely read, that must not stay in memory, such as
+	// Secrets, or that RBAC allows to get but not to list. The version is ignored. The factory
+	// still creates informers for them on request.
 	DisableFor []object.GVK
 
-	// NoSharing gives every cached object memory of its own. By default all informers
-	// of the factory hold equal parts of objects once (W03), except those with a
-	// Transform. A program that breaks L16 by changing a cached object then changes
-	// many at once.
+	// NoSharing disables sharing of equal parts between cached objects. By default all informers of
+	// the factory share them (W03), except those with a Transform. If a program violates L16 by
+	// modifying a cached object, sharing makes it modify many at once.
 	NoSharing bool
 
-	// Pool holds the equal parts. Nil is a pool of the factory's own. Factories that are
-	// given one pool share between them too, such as those of several clusters with
-	// much the same objects. With NoSharing it is not used.
+	// Pool holds the shared parts. The default is a new pool. Factories with the same pool share
+	// between them, which suits several clusters with similar objects. NoSharing disables it.
 	Pool *wire.Pool
 
-	// Store says how objects are cached, for informers that are asked for without saying
-	// it.
+	// Store selects how objects are cached, for informers requested without Store.
 	Store sharedinformer.Store
 
-	// Snapshot is where the informers keep what they have, so that a later process need not
-	// list it; see sharedinformer.Options. Nil means nowhere.
+	// Snapshot is a directory for the caches of informers. A later process starts from them without
+	// lists; see sharedinformer.Options. Nil disables snapshots.
 	Snapshot *snapshot.Directory
 
-	// Initial says how the initial state is read: streamed if the server can, or listed.
+	// Initial selects how the initial state is read: streamed if the server supports it, or listed.
 	Initial reflector.Initial
 
-	// PageSize, if not 0, reads every list in pages of that many items, consistently, and
-	// streams none.
+	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and
+	// disables streaming.
 	PageSize int64
 
-	// Timing says how long to wait for a server and between attempts. The zero value has the
+	// Timing sets how long to wait for the server and between attempts. The zero value selects the
 	// defaults.
 	Timing reflector.Timing
 
-	// Compact keeps only the newest state of an object in the queue while an informer lags
-	// behind the network. Handlers then miss states in between.
+	// Compact keeps only the newest state of an object in the queue while an informer lags behind
+	// the network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync watches an informer fail before it gives up.
-	// Default 1 min; negative means that only the context counts.
+	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up. The
+	// default is 1 min; a negative value leaves only the context to end the wait.
 	SyncPatience time.Duration
 
-	// DetectMutations, if not 0, compares each cached object with a copy that often, and
-	// reports changes (L16). It is meant for tests.
+	// DetectMutations, if not 0, compares each cached object with a copy at this interval, and
+	// reports changes (L16). Use it in tests.
 	DetectMutations time.Duration
 
-	// OnError receives each failure and decides whether to go on. It must return soon. There may
-	// be several calls at once. Nil means Retry.
+	// OnError is called with each failure and decides whether to continue. It must return quickly.
+	// Calls may be concurrent. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState receives each change of state of each reflector. Calls of several reflectors may
-	// come at once. It must return soon.
+	// OnState is called with each change of state of each reflector. It must return quickly. Calls
+	// for several reflectors may be concurrent.
 	OnState func(reflector.Status)
 
-	// Logger receives failures at level warn or error, and states at level debug. Nil is
-	// silent.
+	// Logger logs failures at level warn or error, and states at level debug. Nil disables logging.
 	Logger *slog.Logger
 
-	// Flight records the events of informers and handlers. Nil is flight.Process.
+	// Flight records the events of informers and handlers. The default is flight.Process.
 	Flight *flight.Recorder
 }
 
-// informer returns the options of an informer of all namespaces in a scope.
+// informer returns the options for an informer of a scope in all namespaces.
 func (o Options) informer(scope Scope) sharedinformer.Options {
 	return sharedinformer.Options{
 		LabelSelector: scope.Labels, FieldSelector: scope.Fields, Shard: scope.Shard,

@@ -14,19 +14,18 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Scope narrows an informer to some of the objects of its type. The zero value means all
-// of them.
+// Scope limits an informer to some of the objects of its type. The zero value means all objects.
 type Scope struct {
-	// Namespaces are some, for good: each is listed and watched on its own, and all are in
-	// one cache. Nil means all. The order does not matter. For namespaces that change see
-	// Factory.SetNamespaces.
+	// Namespaces limits the informer to a fixed set of namespaces, each listed and watched
+	// separately and cached together. Nil means all. The order does not matter. For a changing set
+	// see Factory.SetNamespaces.
 	Namespaces []string
 
 	Labels labels.Selector // nil for all
 	Fields fields.Selector // nil for all
 
-	// Shard is what of those this process has; see sharedinformer.Options. Two shards with
-	// keys of one name and equal shares are one.
+	// Shard selects the share of this process; see sharedinformer.Options. Two shards are equal if
+	// their keys have the same name and their shares are equal.
 	Shard shard.Scope
 }
 
@@ -34,8 +33,7 @@ func (s Scope) isZero() bool {
 	return s.Namespaces == nil && s.Labels == nil && s.Fields == nil && s.Shard.Everything()
 }
 
-// namespaces returns those that are named, in one form for all that mean the same;
-// nil where none is.
+// namespaces returns the namespaces in normalized form, or nil if none are named.
 func (s Scope) namespaces() []string {
 	if s.Namespaces == nil {
 		return nil
@@ -43,55 +41,51 @@ func (s Scope) namespaces() []string {
 	return sharedinformer.NamespaceSet(s.Namespaces)
 }
 
-// For says which informer is wanted, where the type alone does not.
+// For selects an informer if the type alone is not enough.
 type For[T object.Object] struct {
-	// Kind is the kind of the objects. It is needed where T does not tell:
-	// *unstructured.Unstructured, *metav1.PartialObjectMetadata (which reads
-	// the metadata alone) and object.Object.
+	// Kind is the kind of the objects. It is required if T does not determine it: for
+	// *unstructured.Unstructured, *metav1.PartialObjectMetadata (which reads only metadata) and
+	// object.Object.
 	Kind object.GVK
 
-	// Scope narrows the informer. The zero value means Options.Scope; where
-	// that narrows and all objects are wanted, say labels.Everything().
+	// Scope limits the informer. The zero value means Options.Scope; to get all objects if that is
+	// limited, use labels.Everything().
 	Scope Scope
 
-	// Keep says which fields of the objects are cached, such as
-	// wire.WithoutManagedFields or wire.Only("metadata.labels",
-	// "spec.nodeName"); the others are not even decoded. Nothing that is looked
-	// for in the cache may be left out, such as the labels for a selector. The
-	// zero value means Options.Keep; where that leaves something out and all
-	// fields are wanted, say wire.Without(). It belongs to the informer: all who
-	// ask for it must want the same, and to ask with other fields is an error.
+	// Keep selects the cached fields of the objects, such as wire.WithoutManagedFields or
+	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Every field
+	// used to look up objects must be kept, such as the labels for a selector. The zero value means
+	// Options.Keep; to get all fields if that leaves some out, use wire.Without(). Keep belongs to
+	// the informer: a request for an existing informer with different fields is an error.
 	Keep wire.Fields
 
-	// Store says how objects are cached: sharedinformer.Packed for a fraction of the
-	// memory. DefaultStore means Options.Store. It belongs to the informer: the first to
-	// ask decides, and nobody notices but by memory and time (C01).
+	// Store selects how objects are cached; sharedinformer.Packed takes a fraction of the memory.
+	// DefaultStore means Options.Store. Store belongs to the informer: the first request decides.
+	// It affects only memory and time (C01).
 	Store sharedinformer.Store
 
-	// Annotations are those that heads have at hand; see sharedinformer.Options. They belong
-	// to the informer: the first to ask decides.
+	// Annotations lists the annotations kept in heads; see sharedinformer.Options. They belong to
+	// the informer: the first request decides.
 	Annotations []string
 
-	// Transform changes each object before it is cached; see
-	// reflector.Transformed. Objects that are changed cannot share parts, so
-	// that a transform may cost more memory than it saves. It belongs to the
-	// informer: the first to ask decides, and asking with another one later is
-	// an error.
+	// Transform changes each object before it is cached; see reflector.Transformed. Transformed
+	// objects cannot share parts, so a transform may cost more memory than it saves. It belongs to
+	// the informer: the first request decides, and a later request with a transform is an error.
 	Transform func(T) (T, error)
 
-	// TransformVersion names the transform and its version, such as "slim 2". It is needed
-	// for Options.Snapshot, since nobody can tell two functions apart: change it whenever
-	// the transform changes.
+	// TransformVersion identifies the transform and its version, such as "slim 2". It is required
+	// for Options.Snapshot, because functions cannot be compared: change it whenever the transform
+	// changes.
 	TransformVersion string
 
-	// Optional says that the caller can do without the kind as long as the server
-	// does not serve it, such as that of a custom resource definition that is not
-	// installed: WaitForSync does not wait for it then. The informer goes on asking.
-	// It is not optional where another caller does not say so.
+	// Optional declares that the caller works without the kind while the server does not serve it,
+	// for example because its custom resource definition is not installed: WaitForSync then does
+	// not wait for it. The informer keeps trying. If another caller requests the informer without
+	// Optional, WaitForSync waits.
 	Optional bool
 }
 
-// want is a For of any type.
+// want is a For without its type parameter.
 type want struct {
 	For[object.Object]
 	goType    reflect.Type
