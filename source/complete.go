@@ -12,10 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Complete returns a source that does all of a Request: from itself, or a wrapper that does the parts that from
-// leaves undone. The wrapper chooses an object, and then packs it, once from has yielded it; an error of the
-// packer ends a list or a watch. A request for a namespace fails if from does not narrow, or is one of
-// another namespace. Objects that are known are decoded again if from does not reuse them.
+// Complete returns a source that supports every part of a Request: from itself, or a wrapper that
+// implements the missing parts. The wrapper filters each object that from yields, and then packs
+// it; a packing error ends the list or watch. A request for a namespace fails if from cannot
+// narrow, or belongs to another namespace. Known objects are decoded again if from does not reuse
+// them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
 	if d.Narrows && d.Namespace == "" && d.Reuses && d.Filters && d.Packs {
@@ -24,20 +25,19 @@ func Complete(from ListerWatcher) ListerWatcher {
 	return &completed{from, d}
 }
 
-// completed is the wrapper of a source.
+// completed is the wrapper of Complete.
 type completed struct {
 	from ListerWatcher
 	does Description
 }
 
-// Describe describes the source.
+// Describe returns the description of the source, which now filters and packs.
 func (c *completed) Describe() Description {
 	d := Describe(c.from)
 	d.Filters, d.Packs = true, true
 	return d
 }
 
-// List lists the source.
 func (c *completed) List(ctx context.Context, req Request) List[object.Head] {
 	below, rest, err := c.divide(req)
 	if err != nil {
@@ -59,7 +59,6 @@ func (c *completed) List(ctx context.Context, req Request) List[object.Head] {
 	}}
 }
 
-// Watch watches the source.
 func (c *completed) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	below, rest, err := c.divide(req)
 	if err != nil {
@@ -86,18 +85,18 @@ func (c *completed) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Even
 	}, nil
 }
 
-// remainder is the part of a Request that the wrapper does.
+// remainder is the part of a Request that the wrapper implements.
 type remainder struct {
 	name   string
-	wanted func(object.Head) bool // nil if nothing is left to choose
-	packer *wire.Packer           // nil if nothing is left to pack
+	wanted func(object.Head) bool // nil if from filters
+	packer *wire.Packer           // nil if from packs
 }
 
-// divide divides a Request between the source and the wrapper. If the wrapper packs, the source is lent
-// placeholders of the packed objects that the caller knows.
+// divide splits a Request between the source and the wrapper. If the wrapper packs, the source
+// receives placeholders for the packed objects that the caller knows.
 func (c *completed) divide(req Request) (below Request, rest remainder, err error) {
 	d := c.does
-	d.Name = Describe(c.from).Name // by which it may be known better now
+	d.Name = Describe(c.from).Name // may be more specific by now
 	if err := d.CanNarrow(req.Namespace); err != nil {
 		return req, rest, err
 	}
@@ -114,13 +113,13 @@ func (c *completed) divide(req Request) (below Request, rest remainder, err erro
 	if !d.Filters {
 		rest.wanted, below.Wanted = below.Wanted, nil
 	}
-	if !d.Reuses || rest.wanted != nil { // a known object does not show all that it is chosen by
+	if !d.Reuses || rest.wanted != nil { // a known object may lack fields that the filter needs
 		below.Known = nil
 	}
 	return below, rest, nil
 }
 
-// lend returns a placeholder of the object that is known under a key.
+// lend returns a placeholder for the known object of a key.
 func lend(known wire.Cached, key object.Key) (placeholder object.Head, ok bool) {
 	have, ok := known(key)
 	if packed, is := have.(*wire.Packed); ok && is {
@@ -129,8 +128,7 @@ func lend(known wire.Cached, key object.Key) (placeholder object.Head, ok bool) 
 	return nil, false
 }
 
-// whole is the head of an object. That of a placeholder, which was lent and has come back, is the
-// packed object that it stands for.
+// whole returns the head of an object. For a placeholder that came back, it is the packed object.
 func (r *remainder) whole(o object.Head) object.Head {
 	if placeholder, ok := o.(object.Object); ok {
 		if have, ok := r.packer.PackedOf(placeholder); ok {
@@ -140,11 +138,10 @@ func (r *remainder) whole(o object.Head) object.Head {
 	return o
 }
 
-// wants reports whether an object is wanted. Of one that is nil others complain.
+// wants reports whether an object is wanted. Nil objects are reported elsewhere.
 func (r *remainder) wants(o object.Head) bool { return r.wanted == nil || IsNil(o) || r.wanted(o) }
 
-// pack packs an object, if it is to be packed. A placeholder, which was lent and has come back, is packed
-// already.
+// pack packs an object, if requested. A placeholder that came back is packed already.
 func (r *remainder) pack(o object.Head) (object.Head, error) {
 	if r.packer == nil {
 		return o, nil

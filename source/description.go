@@ -10,28 +10,29 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Description describes a source and the objects that it reads. The zero value says: all objects of some
-// kind, as the server has them.
+// Description describes a source and the objects that it reads. The zero value means all objects of
+// some kind, unmodified.
 type Description struct {
-	Name string     // for messages; if empty, the Go type of the source
-	Kind object.GVK // of the objects, which need not say so themselves; empty if not known. Debug pages know Secrets by it
+	Name string     // used in messages; if empty, the Go type of the source
+	Kind object.GVK // of the objects, which need not carry it; empty if unknown. Debug pages recognize Secrets by it
 
-	// A writer needs to know the next three: a part that is written back erases the rest, and an object
-	// that the source does not have never arrives.
+	// Writers must know the next three: writing back a partial object erases the rest, and an
+	// object that the source does not have never arrives.
 
-	Namespace string      // the only one whose objects it has; metav1.NamespaceAll for all
-	Kept      wire.Fields // those that the objects have; the zero value for all
-	Altered   bool        // a function of the user's has changed the objects
+	Namespace string      // the only namespace of the source; metav1.NamespaceAll for all
+	Kept      wire.Fields // the fields that objects have; the zero value means all
+	Altered   bool        // a user's function has modified the objects
 
-	// Pool has the parts that the objects share (W03); nil if they share none. Objects that are made of
-	// them later share parts by way of it too. If a part turns out to have been changed, against L16, the
-	// pool is told to forget all.
+	// Pool holds the parts that the objects share (W03); nil if they share none. Objects derived
+	// from them share parts through it too. If a part turns out to have been modified, against L16,
+	// the pool is cleared.
 	Pool *wire.Pool
 
-	// Origin, if not nil, tells the origin of the objects, if it is known. It may read a file.
+	// Origin, if not nil, returns the origin of the objects, and false if it is unknown. It may
+	// read a file.
 	Origin func() (Origin, bool)
 
-	// The parts of a Request that the source does itself.
+	// The parts of a Request that the source supports:
 
 	Narrows bool // Namespace
 	Reuses  bool // Known
@@ -39,16 +40,16 @@ type Description struct {
 	Packs   bool // Packer
 }
 
-// Plain returns the description of a wrapper that looks at the objects of its source or changes them. It
-// does nothing of a Request but the namespace, so that it sees each object, as the source makes it, and has
-// no Origin, since in another process nobody can tell it from the source.
+// Plain returns the description of a wrapper that inspects or modifies the objects of its source.
+// Of a Request it supports only the namespace, so it sees every object as the source yields it. It
+// has no Origin, because another process could not tell it from the source.
 func (d Description) Plain() Description {
 	d.Reuses, d.Filters, d.Packs, d.Origin = false, false, false, nil
 	return d
 }
 
-// Describe returns what a source says of itself, under a name that is not empty. One that panics, as a
-// nil pointer may, says nothing.
+// Describe returns the description of a source, with a name that is not empty. If Describe panics,
+// as on a nil pointer, the rest of the description is zero.
 func Describe(from ListerWatcher) (d Description) {
 	defer func() {
 		if recover() != nil {
@@ -64,7 +65,7 @@ func (d Description) Reaches(namespace string) bool {
 	return d.Namespace == "" || namespace == "" || d.Namespace == namespace
 }
 
-// CanNarrow says why the source cannot be asked for the objects of one namespace; nil if it can.
+// CanNarrow returns an error if the source cannot be limited to a namespace.
 func (d Description) CanNarrow(namespace string) error {
 	switch {
 	case namespace == "":
@@ -77,17 +78,17 @@ func (d Description) CanNarrow(namespace string) error {
 	return nil
 }
 
-// Origin tells another process whether it has read the same objects of the same server before. Two
-// sources whose origins agree in all but the function yield the same objects, if they are of the same
-// cluster.
+// Origin lets another process recognize that it has read the same objects of the same server
+// before. Sources whose origins are equal, except for the function, yield the same objects if they
+// belong to the same cluster.
 type Origin struct {
 	Kind   object.GVK
 	Type   reflect.Type // of the objects, a pointer
-	Server string       // what is known without asking: where the server is and how it is recognised
-	Scope  string       // which of the objects it yields, such as a namespace; empty for all
-	Keep   string       // which of their fields
+	Server string       // known without a request: the server's address and how it is authenticated
+	Scope  string       // limits the objects, such as to a namespace; empty for all
+	Keep   string       // the kept fields
 
-	// Cluster asks the server which one it is. It returns the same for as long as the
-	// cluster lives, and empty where the caller may not know.
+	// Cluster asks the server to identify its cluster. The result stays the same while the cluster
+	// exists, and is empty if the caller is not allowed to know.
 	Cluster func(context.Context) (string, error)
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Filtered returns the source without the objects that wanted refuses, for good; see Request.Wanted.
-// It has no Origin, since nobody can tell it from the whole in another process.
+// Filtered returns a source that permanently leaves out the objects that wanted rejects; see
+// Request.Wanted. It has no Origin, because another process could not tell it from the whole
+// source.
 func Filtered(from ListerWatcher, wanted func(object.Head) bool) ListerWatcher {
 	return &filtered{Complete(from), wanted}
 }
@@ -19,24 +20,22 @@ type filtered struct {
 	wanted func(object.Head) bool
 }
 
-// Describe describes the source.
+// Describe returns the description of the source, without Origin.
 func (f *filtered) Describe() Description {
 	d := Describe(f.ListerWatcher)
 	d.Origin = nil
 	return d
 }
 
-// List lists the source.
 func (f *filtered) List(ctx context.Context, req Request) List[object.Head] {
 	return f.ListerWatcher.List(ctx, f.filter(req))
 }
 
-// Watch watches the source.
 func (f *filtered) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	return f.ListerWatcher.Watch(ctx, f.filter(req))
 }
 
-// filter has a request leave out what is not wanted here, besides what its caller refuses.
+// filter combines the filter of a request with that of f.
 func (f *filtered) filter(req Request) Request {
 	wanted := req.Wanted
 	req.Wanted = func(o object.Head) bool { return f.wanted(o) && (wanted == nil || wanted(o)) }

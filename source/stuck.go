@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// StuckError says what a request waited for when it was given up: by its own
-// limit, by that of its caller, or because the connection was lost.
+// StuckError says what a request was waiting for when it was abandoned: by its own timeout, by its
+// caller, or because the connection was lost.
 type StuckError struct {
-	// Host is the server that gave no answer. It is empty where the server had not
-	// been asked yet.
+	// Host is the server that did not answer. It is empty if the request had not been sent.
 	Host string
 
-	// What was waited for: "TLS handshake", or `exec plugin "aws"`.
+	// What the request was waiting for: "TLS handshake", or `exec plugin "aws"`.
 	What string
 
-	// For is how long it was waited for.
+	// For is the duration of the wait.
 	For time.Duration
 
-	// Err ended the waiting.
+	// Err is the error that ended the wait.
 	Err error
 }
 
-// Error reads "no answer from HOST for 10s (TLS handshake): ..." or "waiting for
-// exec plugin "aws" since 10s: ...".
+// Error returns "no answer from HOST for 10s (TLS handshake): ..." or "waiting for exec plugin
+// "aws" since 10s: ...".
 func (e *StuckError) Error() string {
 	text := fmt.Sprintf("waiting for %s since %s", e.What, round(e.For))
 	if e.Host != "" {
@@ -37,7 +36,6 @@ func (e *StuckError) Error() string {
 	return text
 }
 
-// Unwrap returns Err.
 func (e *StuckError) Unwrap() error { return e.Err }
 
 func round(d time.Duration) time.Duration {
@@ -47,30 +45,28 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
-// Progress tells what a request waits for while it lasts. A caller puts one into the
-// context of its request (WithProgress) and asks it (Waiting) when the answer is
-// late; the source notes each step. It is safe for concurrent use. A nil Progress
-// notes nothing.
+// Progress tracks what a request is waiting for. A caller puts one into the context of its request
+// (WithProgress) and calls Waiting when the answer is late; the source records each step. It is
+// safe for concurrent use. A nil Progress does nothing.
 type Progress struct {
-	mu    sync.Mutex // guards the four below
+	mu    sync.Mutex // guards the next four
 	host  string
 	what  string
 	since time.Time
 	rests bool
 
-	whole *Progress // which notes the same; see Part
+	whole *Progress // records the same steps; see Part
 }
 
-// Part returns a Progress for one of several requests that may be under way at a time:
-// what it notes is noted in p too, and it does not know what the others do.
+// Part returns a Progress for one of several concurrent requests: p records its steps too, but it
+// does not see the steps of the others.
 func (p *Progress) Part() *Progress { return &Progress{whole: p} }
 
-// Step notes what is waited for from now on. The host is empty as long as the
-// server has not been asked.
+// Step records the beginning of a wait. The host is empty until the request is sent.
 func (p *Progress) Step(host, what string) { p.note(host, what, false) }
 
-// Rest notes that the source itself waits from now on, because the server has answered
-// and asked it to. Until the next step, nobody need blame the server for silence.
+// Rest records that the source itself is waiting because the server has answered and asked it to.
+// Until the next step, the server is not to blame for silence.
 func (p *Progress) Rest(what string) { p.note("", what, true) }
 
 func (p *Progress) note(host, what string, rests bool) {
@@ -84,7 +80,7 @@ func (p *Progress) note(host, what string, rests bool) {
 	p.whole.note(host, what, rests)
 }
 
-// Resting reports whether the last that was noted is a rest.
+// Resting reports whether the last recorded step is a Rest.
 func (p *Progress) Resting() bool {
 	if p == nil {
 		return false
@@ -94,8 +90,8 @@ func (p *Progress) Resting() bool {
 	return p.rests
 }
 
-// Waiting returns what is waited for, and since when, as an error whose reason is
-// err. It is nil where nothing was noted.
+// Waiting returns the current wait and its duration as an error that wraps err, or nil if no step
+// was recorded.
 func (p *Progress) Waiting(err error) *StuckError {
 	if p == nil {
 		return nil
@@ -110,12 +106,12 @@ func (p *Progress) Waiting(err error) *StuckError {
 
 type progressKey struct{}
 
-// WithProgress returns a context whose requests note their steps in p.
+// WithProgress returns a context whose requests record their steps in p.
 func WithProgress(ctx context.Context, p *Progress) context.Context {
 	return context.WithValue(ctx, progressKey{}, p)
 }
 
-// ProgressOf returns what WithProgress put into ctx, nil if nothing.
+// ProgressOf returns the Progress that WithProgress put into ctx, or nil.
 func ProgressOf(ctx context.Context) *Progress {
 	p, _ := ctx.Value(progressKey{}).(*Progress)
 	return p
