@@ -1,6 +1,5 @@
-// Package object says what an API object is to the rest of Millrace: the
-// constraint on every type parameter, the key that names an object, the kinds and
-// resources that name a type, and the order of resource versions.
+// Package object has the definitions that the rest of Millrace builds on: the constraint on type
+// parameters, object keys, kinds and resources, and the order of resource versions.
 //
 // # Usage
 //
@@ -9,5 +8,5 @@
 //
 // # Concurrency
 //
-// Everything here is a pure function or a value.
+// Everything in this package is a pure function or a value.
 package object

@@ -14,16 +14,15 @@ type GVK = schema.GroupVersionKind
 // GVR is the group, version and resource under which objects are served.
 type GVR = schema.GroupVersionResource
 
-// IsBuiltin reports whether t is one of Kubernetes' own API types, a struct of
-// k8s.io/api. Their list kind is always the kind with "List" appended, and API servers
-// serve them as protobuf. Neither is so for custom resources, whatever their types are.
+// IsBuiltin reports whether t is one of Kubernetes' own API types, a struct of k8s.io/api. The list
+// kind of such a type is always its kind with "List" appended, and API servers serve it as
+// protobuf. Neither holds for custom resources of any type.
 func IsBuiltin(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api/") }
 
-// ParseResourceArg reads a resource as kubectl's users type it:
-// TYPE[.VERSION][.GROUP], for example "pods", "deployments.apps" or
-// "deployments.v1.apps". "pods.v1." means the group without a name. The version is
-// recognised by its form (v1, v2beta1). Parts that were left out are empty. TYPE may
-// be a resource, a singular, a short name or a kind, which a RESTMapper resolves.
+// ParseResourceArg parses a resource as kubectl users type it: TYPE[.VERSION][.GROUP], for example
+// "pods", "deployments.apps" or "deployments.v1.apps". "pods.v1." means the core group. The version
+// is recognized by its form (v1, v2beta1). Missing parts are empty. TYPE may be a resource, a
+// singular, a short name or a kind, which a RESTMapper resolves.
 func ParseResourceArg(arg string) (GVR, error) {
 	resource, rest, dotted := strings.Cut(arg, ".")
 	first, group, _ := strings.Cut(rest, ".")
@@ -61,8 +60,8 @@ func isVersion(s string) bool {
 	return false
 }
 
-// ResourceName writes gvr as kubectl does: "pods", "deployments.apps". It leaves out
-// the version: people who read failures think in resources.
+// ResourceName formats gvr as kubectl does: "pods", "deployments.apps". It omits the version:
+// people who read failures think in resources.
 func ResourceName(gvr GVR) string {
 	return gvr.GroupResource().String()
 }

@@ -11,18 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Object is any API object: metadata that can be read and written, and a kind. It
-// constrains the type parameter of the whole stack, which is a pointer to an API type
-// such as *corev1.Pod, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or
-// Object itself if kinds are mixed.
+// Object is any API object: metadata that can be read and written, and a kind. It constrains the
+// type parameters of the whole stack. The type is a pointer to an API type such as *corev1.Pod,
+// *unstructured.Unstructured, *metav1.PartialObjectMetadata, or Object itself if kinds are mixed.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Head is what most decisions need of an object. Every Object is a Head, and so is an
-// object that is there as bytes, such as a wire.Packed. Labels, annotations, owners and the
-// deletion timestamp are shared and must not be changed.
+// Head is the part of an object that most decisions need. Every Object is a Head, and so is an
+// object held as bytes, such as a wire.Packed. Labels, annotations, owners and the deletion
+// timestamp are shared and must not be modified.
 type Head interface {
 	GetNamespace() string
 	GetName() string
@@ -35,14 +34,14 @@ type Head interface {
 	GetOwnerReferences() []metav1.OwnerReference
 }
 
-// Version names one state of one object.
+// Version identifies one state of one object.
 type Version struct {
 	Key Key
 	UID types.UID
 	RV  string
 }
 
-// Clone returns the same in memory of its own, which is one piece.
+// Clone returns a copy of v whose strings share one new allocation.
 func (v Version) Clone() Version {
 	namespace := len(v.Key.Namespace)
 	name := namespace + len(v.Key.Name)
@@ -51,12 +50,13 @@ func (v Version) Clone() Version {
 	return Version{Key: Key{Namespace: all[:namespace], Name: all[namespace:name]}, UID: types.UID(all[name:uid]), RV: all[uid:]}
 }
 
-// VersionOf names the state that o is.
+// VersionOf returns the Version of o.
 func VersionOf(o Head) Version {
 	return Version{Key: KeyOf(o), UID: o.GetUID(), RV: o.GetResourceVersion()}
 }
 
-// Labels returns the labels of o for a selector. Unlike GetLabels, it makes no map if o is there as bytes.
+// Labels returns the labels of o for a selector. Unlike GetLabels, it does not build a map if o is
+// held as bytes.
 func Labels(o Head) labels.Labels {
 	if packed, is := o.(interface{ Labels() labels.Labels }); is {
 		return packed.Labels()
@@ -64,9 +64,8 @@ func Labels(o Head) labels.Labels {
 	return labels.Set(o.GetLabels())
 }
 
-// Annotation returns one annotation of o. Of an object that is there as bytes it opens
-// nothing where its cache has the annotation at hand (see sharedinformer.Options.Annotations),
-// which GetAnnotations does.
+// Annotation returns one annotation of o. Unlike GetAnnotations, it does not open an object held as
+// bytes if its cache keeps the annotation (see sharedinformer.Options.Annotations).
 func Annotation(o Head, key string) (value string, ok bool) {
 	if packed, is := o.(interface {
 		GetAnnotation(key string) (string, bool)
@@ -77,8 +76,8 @@ func Annotation(o Head, key string) (value string, ok bool) {
 	return value, ok
 }
 
-// Key names an object within its resource. It is comparable, and its String
-// method gives namespace/name with a leading slash for cluster-scoped objects.
+// Key identifies an object within its resource. It is comparable, and its String method returns
+// namespace/name, with a leading slash for cluster-scoped objects.
 type Key = types.NamespacedName
 
 // KeyOf returns the key of o.
@@ -86,8 +85,8 @@ func KeyOf(o Head) Key {
 	return Key{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// ParseKey reads "namespace/name", or "name" for a cluster-scoped object. It
-// is the inverse of FormatKey and also takes the leading slash of Key.String.
+// ParseKey parses "namespace/name", or "name" for a cluster-scoped object. It is the inverse of
+// FormatKey and also accepts the leading slash of Key.String.
 func ParseKey(s string) (Key, error) {
 	namespace, name, found := strings.Cut(s, "/")
 	if !found {
@@ -99,8 +98,7 @@ func ParseKey(s string) (Key, error) {
 	return Key{Namespace: namespace, Name: name}, nil
 }
 
-// FormatKey writes k as users write it: "namespace/name", or "name" for a
-// cluster-scoped object.
+// FormatKey formats k as users write it: "namespace/name", or "name" for a cluster-scoped object.
 func FormatKey(k Key) string {
 	if k.Namespace == "" {
 		return k.Name
@@ -108,17 +106,15 @@ func FormatKey(k Key) string {
 	return k.Namespace + "/" + k.Name
 }
 
-// CompareRV orders two resource versions of one resource: negative if a is older than
-// b, zero if they are equal, positive if a is newer. It fails if either is not a
-// positive decimal integer, which a server that keeps KEP-5504 never sends for a
-// stored object.
+// CompareRV compares two resource versions of one resource: negative if a is older than b, zero if
+// they are equal, positive if a is newer. It fails if either is not a positive decimal integer;
+// servers that comply with KEP-5504 never send such a version for a stored object.
 func CompareRV(a, b string) (int, error) {
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// ReachedRV reports whether a cache at have holds every change up to want.
-// Equal versions are reached even if they cannot be ordered; different versions that
-// cannot be ordered are not.
+// ReachedRV reports whether a cache at have holds every change up to want. Equal versions are
+// reached even if they cannot be ordered; different versions that cannot be ordered are not.
 func ReachedRV(have, want string) bool {
 	if have == want {
 		return true
