@@ -1,19 +1,18 @@
-// Package failure is what can go wrong in the informer stack, from the first
-// request to the last handler: in which phase, on what, why, and for how long.
-// Every package above reports its failures as a *Failure, so that a status, a log line
-// and an error handler all say the same.
+// Package failure defines the failures of the informer stack, from the first request to the last
+// handler: their phase, object, cause and duration. Every package above reports its failures as a
+// *Failure, so a status, a log line and an error handler all say the same.
 //
 // # User code
 //
-// User code may panic, end its goroutine with runtime.Goexit, or block. Three helpers
-// turn the first two into an error, a *PanicError or a *GoexitError:
+// User code may panic, end its goroutine with runtime.Goexit, or block. Three helpers turn the
+// first two into an error, a *PanicError or a *GoexitError:
 //
 //   - Recover, deferred, catches the panic of a call made in place.
 //   - Guard catches both in place. After a Goexit only deferred calls still run, so it
 //     hands the error to a function.
-//   - Apart makes the call in a goroutine of its own and waits for it, so even a
-//     Goexit does no harm. It suits hooks that are called rarely.
+//   - Apart makes the call in a separate goroutine and waits for it, so even a Goexit does no harm.
+//     It suits hooks that are called rarely.
 //
-// There is no cure for a function that blocks. Call it where it delays nothing else,
-// and say so.
+// A function that blocks cannot be stopped. Make sure that it delays nothing else, and document
+// that it must return.
 package failure

@@ -11,21 +11,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Failure is what went wrong, where, and for how long.
+// Failure is an error with its place and its history.
 type Failure struct {
 	Resource string
 	Phase    Phase
-	Key      object.Key // the object concerned; zero if it is not about one
+	Key      object.Key // the object concerned; zero if there is none
 	Handler  string     // the user's function, by name and file:line: in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known which one changed the object
 	Err      error
 
-	Others   int       // failures of the same function before this one that were counted and not reported, because there were too many in a second
-	Attempts int       // failures in a row, this one included
+	Others   int       // earlier failures of the same function that were not reported because of the rate limit
+	Attempts int       // consecutive failures, including this one
 	Since    time.Time // the first of them
 	Last     time.Time // this one
 }
 
-// Error names resource, phase, object, reason, and how often and when.
+// Error returns resource, phase, object and reason, and the number and time of the attempts.
 func (f *Failure) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s: ", f.Resource, f.Phase)
@@ -49,14 +49,13 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// MarshalText lets a Status print readably as JSON.
+// MarshalText makes the failure readable in a JSON status.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
-// Reason writes err with the API server's reason in front where there is one:
-// "forbidden: pods is forbidden: User ...".
+// Reason formats err, preceded by the API server's reason if there is one: "forbidden: pods is
+// forbidden: User ...".
 func Reason(err error) string {
 	if err == nil {
 		return "unknown"
@@ -69,8 +68,8 @@ func Reason(err error) string {
 	return reason + ": " + err.Error()
 }
 
-// Refused reports whether trying again rarely helps, because somebody has to
-// act first: missing rights, credentials, or a resource that is not served.
+// Refused reports whether retries rarely help, because a person has to act first: missing rights or
+// credentials, or a resource that is not served.
 func (f *Failure) Refused() bool {
 	switch {
 	case f.Phase == PhaseOptions, f.Phase == PhaseResolve && meta.IsNoMatchError(f.Err):
@@ -82,42 +81,42 @@ func (f *Failure) Refused() bool {
 	return false
 }
 
-// NotServed reports whether it failed because the server does not serve the kind, such
-// as that of a custom resource definition that is not installed.
+// NotServed reports whether the cause is that the server does not serve the kind, for example
+// because its custom resource definition is not installed.
 func (f *Failure) NotServed() bool {
 	return meta.IsNoMatchError(f.Err) || apierrors.IsNotFound(f.Err)
 }
 
-// Phase is the stage at which something failed.
+// Phase is the stage that failed.
 type Phase string
 
-// The phases, in the order in which a change passes them.
+// The phases, in the order of the stages.
 const (
-	PhaseOptions   Phase = "options"    // contradicting or impossible options
+	PhaseOptions   Phase = "options"    // contradictory or impossible options
 	PhaseResolve   Phase = "resolve"    // finding out where a kind is served
 	PhaseList      Phase = "list"       // reading a list
 	PhaseWatchOpen Phase = "watch open" // asking for a watch
 	PhaseWatch     Phase = "watch"      // reading a watch
-	PhaseDecode    Phase = "decode"     // making an object of bytes
+	PhaseDecode    Phase = "decode"     // decoding an object
 	PhaseTransform Phase = "transform"  // calling a transform
 	PhaseIndex     Phase = "index"      // calling an index function
 	PhaseHandler   Phase = "handler"    // calling a handler
-	PhaseCache     Phase = "cache"      // keeping cached objects as they are
-	PhaseSnapshot  Phase = "snapshot"   // writing what is cached into a file
+	PhaseCache     Phase = "cache"      // keeping cached objects unmodified
+	PhaseSnapshot  Phase = "snapshot"   // writing the cache to a file
 	PhaseHook      Phase = "hook"       // calling OnError, OnState or OnSync
 )
 
-// Verdict is what an error handler decides.
+// Verdict is the decision of an error handler.
 type Verdict uint8
 
 const (
-	// Retry goes on after a back-off.
+	// Retry continues after a back-off.
 	Retry Verdict = iota
 	// Stop ends Run with the failure as its error.
 	Stop
 )
 
-// String names the verdict as in its documentation.
+// String returns the name of the constant.
 func (v Verdict) String() string {
 	switch v {
 	case Retry:

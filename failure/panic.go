@@ -11,30 +11,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// PanicError is a panic in a function of the user's. Its text leaves out the
-// stack.
+// PanicError is a panic in a user's function. Its text omits the stack.
 type PanicError struct {
-	In    string // what panicked, such as "handler" or "transform"
-	Value any    // what it panicked with
-	Stack []byte // as debug.Stack writes it
+	In    string // the function that panicked, such as "handler" or "transform"
+	Value any    // the value of the panic
+	Stack []byte // from debug.Stack
 }
 
-// Error names what panicked and with what.
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.In, e.Value) }
 
-// GoexitError is a function of the user's that ended its goroutine with
-// runtime.Goexit, as FailNow of a test does.
+// GoexitError means that a user's function ended its goroutine with runtime.Goexit, as FailNow of a
+// test does.
 type GoexitError struct {
-	In string // what called it, such as "handler" or "transform"
+	In string // the function that called it, such as "handler" or "transform"
 }
 
-// Error names what called runtime.Goexit.
 func (e *GoexitError) Error() string {
 	return e.In + " called runtime.Goexit, as FailNow of a test does"
 }
 
-// Stack returns the stack of the panic behind err as a pair for slog, nothing if
-// there is none.
+// Stack returns the stack of the panic behind err as a key and value for slog, or nothing if there
+// is none.
 func Stack(err error) []any {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		return []any{"stack", string(p.Stack)}
@@ -42,8 +39,8 @@ func Stack(err error) []any {
 	return nil
 }
 
-// Recover makes a *PanicError of a panic, unless it is one, and stores it in err. Defer it in the
-// function that calls the user's, whose name for messages is in:
+// Recover recovers from a panic and stores it in err as a *PanicError, unless its value is one
+// already. Defer it in the function that calls user code, with the name of that code for messages:
 //
 //	func (t *transformer) call(o Object) (out Object, err error) {
 //		defer failure.Recover("transform", &err)
@@ -57,9 +54,9 @@ func Recover(in string, err *error) {
 	*err = Sound(in, *err)
 }
 
-// Sound returns err. If the methods of err panic, as those of a nil pointer often do, it returns a
-// *PanicError in its place. In names what returned err. Recover, Guard and Apart return sound errors,
-// so their callers need no guard of their own.
+// Sound returns err, or a *PanicError if the methods of err panic, as those of a nil pointer often
+// do. The argument in names the function that returned err. Recover, Guard and Apart return sound
+// errors, so their callers need no further protection.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil
@@ -75,11 +72,11 @@ func Sound(in string, err error) (sound error) {
 	return err
 }
 
-// errNone is no error that anybody has.
+// errNone is never returned by any code.
 var errNone = errors.New("none")
 
-// panicked is the error of a panic. One that was a *PanicError or a *GoexitError already was
-// given a name where it happened.
+// panicked returns the error of a panic. A *PanicError or *GoexitError is returned as it is,
+// because it has a name already.
 func panicked(in string, p any) error {
 	if e, ok := p.(error); ok && named(e) {
 		return e
@@ -87,8 +84,8 @@ func panicked(in string, p any) error {
 	return &PanicError{In: in, Value: p, Stack: debug.Stack()}
 }
 
-// named reports whether e, the value of a panic, already says what panicked. The methods of e may
-// panic, too.
+// named reports whether e, the value of a panic, already names the function. The methods of e may
+// panic too.
 func named(e error) bool {
 	defer func() { _ = recover() }()
 	_, panicked := errors.AsType[*PanicError](e)
@@ -96,7 +93,7 @@ func named(e error) bool {
 	return panicked || exited
 }
 
-// Guard watches over one call of the user's code in the calling goroutine:
+// Guard protects one call of user code in the calling goroutine:
 //
 //	func (h *listener) call(e Event) (err error) {
 //		guard := failure.Guard{In: "handler"}
@@ -106,19 +103,18 @@ func named(e error) bool {
 //		return err
 //	}
 type Guard struct {
-	In       string // what is called, such as "handler"
+	In       string // names the function, such as "handler"
 	returned bool
 }
 
-// Returned says that the call has come back.
+// Returned records that the call has returned.
 func (g *Guard) Returned() { g.returned = true }
 
-// End must be deferred before the call. After a panic it stores a *PanicError in
-// err. After a runtime.Goexit it calls exited with a *GoexitError, since nobody
-// will see err any more: only deferred calls of the goroutine still run. An exited that
-// panics with an error that wraps it hands it to the Guard of the goroutine's owner, which
-// stores that error as it is. The same is true of a panic with an error that wraps a
-// *PanicError.
+// End must be deferred before the call. After a panic it stores a *PanicError in err. After a
+// runtime.Goexit it calls exited with a *GoexitError, because err is lost: only deferred calls of
+// the goroutine still run. If exited panics with an error that wraps the *GoexitError, the Guard of
+// the goroutine's owner stores that error unchanged. It treats an error that wraps a *PanicError
+// the same way.
 func (g *Guard) End(err *error, exited func(error)) {
 	if g.returned {
 		*err = Sound(g.In, *err)
@@ -131,8 +127,8 @@ func (g *Guard) End(err *error, exited func(error)) {
 	exited(&GoexitError{In: g.In})
 }
 
-// Apart calls f in a goroutine of its own, waits for it, and returns its error, or
-// a *PanicError or *GoexitError with in as the name of what was called.
+// Apart calls f in a new goroutine, waits for it, and returns its error, or a *PanicError or
+// *GoexitError that names it with in.
 func Apart(in string, f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -146,9 +142,8 @@ func Apart(in string, f func() error) error {
 	return <-ended
 }
 
-// Place returns the file:line of a call, with the name of the folder, such as
-// "shop/main.go:12". With skip 0 it is that of the call of Place, with 1 that of the
-// call of the function in which Place is called, and so on.
+// Place returns the file:line of a call, with the name of its directory, such as "shop/main.go:12".
+// With skip 0 it is the call of Place, with 1 the call of the function that calls Place, and so on.
 func Place(skip int) string {
 	_, file, line, ok := runtime.Caller(skip + 1)
 	if !ok {
