@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// lastWords is how many events a crash writes to standard error.
+// lastWords is the number of events that a crash writes to standard error.
 const lastWords = 200
 
-// patience is how long the end of a process waits until its last events are written.
+// patience is how long the process waits for its last events to be written.
 const patience = 5 * time.Second
 
-// CrashTo says where the events are written if the process is about to end by a panic: all
-// of them to w. By default, and with nil, the last 200 go to standard error. With
-// io.Discard, none do. What w writes to must not need the goroutines that caused the crash.
-// After five seconds the process ends, whether w is through or not.
+// CrashTo makes w receive all events when the process is about to end because of a panic. By
+// default, and if w is nil, the last 200 go to standard error; io.Discard suppresses them. w must
+// not depend on the goroutines that caused the crash. The process ends after five seconds, even if
+// w has not finished.
 func (r *Recorder) CrashTo(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.crash = w
 }
 
-// Crashing writes the events because the process is about to end by a panic. Handlers and
-// controllers with CrashOnPanic call it. Where several do at a time, one writes after the
-// other.
+// Crashing writes the events because the process is about to end because of a panic. Handlers and
+// controllers with CrashOnPanic call it. Concurrent calls write one after the other.
 func (r *Recorder) Crashing() {
 	r.mu.Lock()
 	w, n := r.crash, -1
@@ -36,8 +35,8 @@ func (r *Recorder) Crashing() {
 	r.finally(w, n)
 }
 
-// finally writes the last n events, all for a negative n, before the process ends. Whatever
-// w does, it ends: a writer may block, panic or fail, and nothing can be done about it.
+// finally writes the last n events, or all for a negative n, before the process ends. It returns
+// even if w blocks, panics or fails.
 func (r *Recorder) finally(w io.Writer, n int) {
 	written := make(chan struct{})
 	go func() { // ends with w, or with the process
@@ -55,8 +54,8 @@ func (r *Recorder) finally(w io.Writer, n int) {
 	}
 }
 
-// DumpOnPanic is to be deferred. It calls Crashing where the goroutine panics, and lets the
-// panic go on.
+// DumpOnPanic calls Crashing if the goroutine panics, and then continues the panic. It must be
+// deferred:
 //
 //	defer flight.Process().DumpOnPanic()
 func (r *Recorder) DumpOnPanic() {
@@ -66,7 +65,7 @@ func (r *Recorder) DumpOnPanic() {
 	}
 }
 
-// dump writes the last n events; all for a negative n.
+// dump writes the last n events, or all for a negative n.
 func (r *Recorder) dump(w io.Writer, n int) error {
 	entries, lost := r.Entries(nil), r.Status().Lost
 	if older := len(entries) - n; n >= 0 && older > 0 {

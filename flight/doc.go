@@ -1,23 +1,21 @@
-// Package flight is the flight recorder of a process: the last things that happened to its
-// informers, handlers and controllers, and how long each stage took.
+// Package flight is the flight recorder of a process: it holds the latest events of informers,
+// handlers and controllers, and how long each stage took.
 //
-// A Recorder has a fixed amount of memory, and knows keys, versions and times, but no
-// content of objects. Whoever has something to record takes a Track of it. The memory
-// goes to the tracks in pieces. When none is left, the track that has the most of them
-// loses its oldest, so that one busy informer does not drive out what is known of a quiet
-// one.
+// A Recorder has a fixed amount of memory. It stores keys, versions and times, but no contents of
+// objects. Each informer, handler, queue and controller records on its own Track. Tracks receive
+// memory in pieces. When none is left, the track with the most pieces loses its oldest, so a busy
+// informer does not displace the events of a quiet one.
 //
-// To record costs a lock, a copy of about a hundred bytes and no allocation. A nil
-// Track records nothing.
+// Recording takes a lock, copies about a hundred bytes and does not allocate. A nil Track records
+// nothing.
 //
 // # The end of a process
 //
-// What CrashOnPanic of a handler or a controller ends the process with is preceded by the
-// last events. A goroutine that defers DumpOnPanic does the same, and DumpOnQuit does it for
-// SIGQUIT. A panic elsewhere, or SIGKILL, ends the process without them.
+// Before CrashOnPanic of a handler or controller ends the process, the latest events are written.
+// DumpOnPanic does the same for a goroutine that defers it, and DumpOnQuit for SIGQUIT. After a
+// panic elsewhere, or SIGKILL, the events are lost.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A reader holds the lock for the time that
-// it takes to copy one track.
+// All methods are safe for concurrent use. A reader holds the lock while it copies one track.
 package flight

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Dump writes the events as text, a line each, the oldest first.
+// Dump writes the events as text, one per line, the oldest first.
 func (r *Recorder) Dump(w io.Writer) error {
 	return r.dump(w, -1)
 }
@@ -26,12 +26,12 @@ func writeLines(w io.Writer, entries []Entry) error {
 	return b.Flush()
 }
 
-// String writes an entry as a line: when, whose, what.
+// String formats an entry as one line: time, track, event.
 func (e *Entry) String() string {
 	return fmt.Sprintf("%s %s %s: %s", e.At.Format("15:04:05.000000"), e.Role, printable(e.Name), e.What())
 }
 
-// printable returns s on one line, and without what a terminal would obey.
+// printable escapes line breaks and characters that a terminal would interpret.
 func printable(s string) string {
 	bad := func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
 	if !strings.ContainsFunc(s, bad) {
@@ -52,7 +52,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-// What says what happened, without when and to whom, on one line.
+// What describes the event on one line, without its time and track.
 func (e *Event) What() string {
 	l := line(e.Kind.String())
 	if e.Key != (object.Key{}) {
@@ -88,7 +88,7 @@ func (e *Event) What() string {
 	return printable(string(l))
 }
 
-// line is words with a space between them.
+// line is a sequence of words separated by spaces.
 type line string
 
 func (l *line) add(format string, args ...any) { *l += line(" " + fmt.Sprintf(format, args...)) }
@@ -100,7 +100,7 @@ func took(k Kind, d time.Duration) string {
 	return "in " + round(d)
 }
 
-// round keeps three digits or so.
+// round rounds to about three digits.
 func round(d time.Duration) string {
 	to := time.Nanosecond
 	for to*1000 <= d {

@@ -6,51 +6,52 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Kind says what happened.
+// Kind is the kind of an event.
 type Kind uint8
 
-// What happens to an informer.
+// Events of an informer.
 const (
-	// Applied: the cache holds a change. At is when; Received, Decoded and Queued are how
-	// long before that the change had been read, made an object, and queued, negative
-	// where that is not known. Position is its place among the changes of the informer.
+	// Applied means that the cache holds a change as of At. Received, Decoded and Queued say how
+	// long before that the change was read, decoded and queued; negative if unknown. Position is
+	// the position of the change among those of the informer.
 	Applied Kind = iota + 1
-	// Replaced: the cache holds a list of Count objects up to the version RV, in the place
-	// of nothing (Change is "add") or of another one ("update").
+	// Replaced means that the cache holds a list of Count objects at version RV. Change is "add"
+	// for the first list, and "update" if it replaced another one.
 	Replaced
-	// Marked: a bookmark says that the cache is complete up to the version RV.
+	// Marked means that a bookmark confirmed that the cache is complete up to version RV.
 	Marked
-	// Turned: a reflector, or a controller, came into the state Outcome: a reflector with
-	// the version RV and after Attempt failures, the last of which is Text.
+	// Turned means that a reflector or a controller entered the state Outcome. For a reflector, RV
+	// is its version, Attempt the number of failures, and Text the last of them.
 	Turned
-	// Failed: something went wrong. Text says what, and Key on which object, if on one.
+	// Failed is a failure. Text describes it, and Key is the object concerned, if any.
 	Failed
 )
 
-// What happens to a handler.
+// Events of a handler.
 const (
-	// Told: the handler was called Count times, which took Took together. It heard the
-	// changes of the informer after the place After up to Position; with After equal to
-	// Position, it heard something else, such as what was there when it joined. Key is the
-	// object where Count is 1. Received is how long ago the last change had been read.
+	// Told means that the handler was called Count times, which took Took in total. It received the
+	// changes of the informer after position After up to Position. If After equals Position, it
+	// received something else, such as the objects cached when it was added. Key is the object if
+	// Count is 1. Received is the time since the last change was read.
 	Told Kind = iota + 32
 )
 
-// What happens to a request of a work queue or a controller.
+// Events of a request in a work queue or a controller.
 const (
-	// Asked: the request was added, because of what happened, Change, to About, by the
-	// source Text.
+	// Asked means that the request was added by the source Text, because of Change on About.
 	Asked Kind = iota + 64
-	// Taken: a worker has it. Took is how long it had waited, and Attempt counts attempts.
+	// Taken means that a worker took the request. Took is how long it had waited, and Attempt
+	// counts attempts.
 	Taken
-	// Parked: the worker has put it aside until the cache has seen its last write.
+	// Parked means that the worker put the request aside until the cache has the last write of its
+	// object.
 	Parked
-	// Done: the worker is through with it, which took Took. Text is why it failed; Outcome
-	// says what is next.
+	// Done means that the worker has finished, after Took. Text is the error, if any; Outcome says
+	// what happens next.
 	Done
 )
 
-// String names the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	switch k {
 	case Applied:
@@ -77,19 +78,18 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// MarshalText lets an event print readably as JSON.
+// MarshalText makes the kind readable in JSON.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Event is one thing that happened. Which fields mean something is said at its Kind; the
-// others are zero. Of texts that are too long the beginning is kept: 253 bytes of names, 255
-// of Text and Cluster, 64 of all else.
+// Event is one event. Its Kind documents the fields that are used; the others are zero. Long texts
+// are truncated: names to 253 bytes, Text and Cluster to 255, everything else to 64.
 type Event struct {
 	At   time.Time
 	Kind Kind
 
 	Key      object.Key `json:",omitzero"`
-	Cluster  string     // of the request, where it has one
-	About    object.Key `json:",omitzero"` // what a request was asked for, where that is not Key
+	Cluster  string     // of the request, if it has one
+	About    object.Key `json:",omitzero"` // the object that caused a request, if it is not Key
 	UID      string
 	RV       string
 	Change   string // "add", "update", "delete"
@@ -107,12 +107,12 @@ type Event struct {
 	Took     time.Duration `json:",omitzero"`
 }
 
-// Limits of the texts of an event, in bytes.
+// Maximum lengths of the texts of an event, in bytes.
 const (
 	maxName = 253 // of a name, and of a namespace
-	maxText = 255 // of a text, and of the name of a cluster
+	maxText = 255 // of a text or a cluster name
 	maxWord = 64  // of a UID, a version, a change and an outcome
-	// maxRecord is what an event takes at most: its texts, and less than 140 bytes of
-	// numbers and lengths.
+	// maxRecord is the maximum size of a record: its texts, and less than 140 bytes of numbers and
+	// lengths.
 	maxRecord = 4*maxName + 2*maxText + 4*maxWord + 140
 )

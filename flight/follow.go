@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Follower reads a recorder's events as they come, without anybody waiting for it: what is
-// gone before it reads is counted. It is not safe for concurrent use.
+// Follower reads the events of a recorder as they come. The recorder never waits for it: events
+// lost before it reads them are counted. A Follower is not safe for concurrent use.
 type Follower struct {
 	recorder *Recorder
-	at       map[int]uint64 // how many records of each track it has seen
+	at       map[int]uint64 // records of each track seen so far
 }
 
-// Follow returns a follower of what is recorded from now on.
+// Follow returns a follower of the events recorded from now on.
 func (r *Recorder) Follow() *Follower {
 	f := &Follower{recorder: r, at: make(map[int]uint64)}
 	r.mu.Lock()
@@ -23,10 +23,9 @@ func (r *Recorder) Follow() *Follower {
 	return f
 }
 
-// Next returns what was recorded since the last call and that want, if it is not nil,
-// wants, in the order of time; at most that many, the newest of them. Lost counts what it
-// could not return: events that were gone already, whether wanted or not, and wanted ones
-// beyond most.
+// Next returns the events recorded since the last call that want selects, in order of time. A nil
+// want selects all. If there are more than most, it returns the newest. lost counts the events that
+// were overwritten before the call, wanted or not, and the wanted ones beyond most.
 func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost uint64) {
 	at := make(map[int]uint64, len(f.at))
 	for _, t := range f.recorder.all() {
@@ -50,8 +49,8 @@ func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost
 	return entries, lost
 }
 
-// since is a copy of the records of a track that follow the first n, how many there have
-// been before them, and in all.
+// since returns a copy of a track's records after the first n, the number of records before them,
+// and their total number.
 func (r *Recorder) since(t *track, n uint64) (records []byte, before, all uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,11 +2,11 @@ package flight
 
 import "strings"
 
-// Names reports whether text, which a person has written, means the informer of that name:
-// it is the whole name, or the resource that the name begins with, such as pods of "pods in
-// namespace shop", or deployments of "deployments.apps". The resource may be in the singular,
-// and one of Kubernetes itself may be called by its short name, such as po or deploy. An informer
-// that waits for its definition is called by its kind, such as CronTab; crontabs means it, too.
+// Names reports whether text, typed by a person, means the informer of that name. It may be the
+// whole name, or the resource at its beginning, such as pods for "pods in namespace shop", or
+// deployments for "deployments.apps". The resource may be in the singular, and Kubernetes' own
+// resources have their short names, such as po or deploy. An informer whose definition is not
+// installed is named by its kind, such as CronTab; crontabs means it too.
 func Names(text, informer string) bool {
 	if begins(informer, text) {
 		return true
@@ -22,14 +22,14 @@ func Names(text, informer string) bool {
 	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
 }
 
-// NamesWhole reports whether text means that informer and none whose name is longer: it is the
-// whole name, or another word for all of it.
+// NamesWhole reports whether text means that informer and none with a longer name: it is the whole
+// name, or a synonym for all of it.
 func NamesWhole(text, informer string) bool {
 	resource, rest := resourceIn(informer)
 	return text == informer || rest == "" && means(text, resource)
 }
 
-// resourceIn divides the name of an informer behind the resource.
+// resourceIn splits the name of an informer after the resource.
 func resourceIn(informer string) (resource, rest string) {
 	end := strings.IndexAny(informer, " .")
 	if end < 0 {
@@ -38,8 +38,7 @@ func resourceIn(informer string) (resource, rest string) {
 	return informer[:end], informer[end:]
 }
 
-// means reports whether a word is the singular or the short name of a resource, or another word
-// for a kind.
+// means reports whether word is the singular or short name of a resource, or a synonym for a kind.
 func means(word, resource string) bool {
 	if word == "" || resource == "" {
 		return false
@@ -51,13 +50,13 @@ func means(word, resource string) bool {
 	return singular(word, resource) || shortNames[word] == resource
 }
 
-// begins reports whether a name begins with a whole word, or with some.
+// begins reports whether name begins with words, and they end at the end of a word.
 func begins(name, words string) bool {
 	rest, ok := strings.CutPrefix(name, words)
 	return ok && words != "" && (rest == "" || rest[0] == ' ' || rest[0] == '.')
 }
 
-// singular reports whether a resource is the plural of a word, as English has it.
+// singular reports whether resource is the English plural of word.
 func singular(word, resource string) bool {
 	ending, ok := strings.CutPrefix(resource, word)
 	if ok {
@@ -67,8 +66,8 @@ func singular(word, resource string) bool {
 	return ok && resource == stem+"ies"
 }
 
-// shortNames are those of Kubernetes' own resources, which never change. The short names of a
-// custom resource are in its definition, which is not here.
+// shortNames are the short names of Kubernetes' own resources, which never change. Those of custom
+// resources are in their definitions, which are not available here.
 var shortNames = map[string]string{
 	"cj": "cronjobs", "cm": "configmaps", "crd": "customresourcedefinitions", "crds": "customresourcedefinitions",
 	"csr": "certificatesigningrequests", "deploy": "deployments", "ds": "daemonsets", "ep": "endpoints", "ev": "events",

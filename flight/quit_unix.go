@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// DumpOnQuit writes all events to w, or to standard error if w is nil, when the process gets
-// SIGQUIT, as from Ctrl-\ or kill -QUIT. Then, after five seconds at the latest, the signal
-// is sent again, to do what it does otherwise: the Go runtime writes the stacks of all
-// goroutines and ends the process. A program that asks for the signal itself therefore
-// hears it twice, and goes on. Stop ends that.
+// DumpOnQuit writes all events to w, or to standard error if w is nil, when the process receives
+// SIGQUIT, as from Ctrl-\ or kill -QUIT. Then, after five seconds at the latest, it sends the
+// signal again for its default effect: the Go runtime writes the stacks of all goroutines and ends
+// the process. A program that handles the signal itself therefore receives it twice, and continues.
+// stop disables the dump.
 func (r *Recorder) DumpOnQuit(w io.Writer) (stop func()) {
 	if w == nil {
 		w = os.Stderr
@@ -27,7 +27,7 @@ func (r *Recorder) DumpOnQuit(w io.Writer) (stop func()) {
 		select {
 		case <-quit:
 			r.finally(w, -1)
-			signal.Stop(quit) // and no more: another recorder may still be writing
+			signal.Stop(quit) // only for this recorder: another one may still be writing
 			_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
 		case <-stopped:
 		}

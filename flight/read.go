@@ -8,36 +8,36 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Whose says what an entry or a status is about.
+// Whose identifies the track of an entry or a status.
 type Whose struct {
-	Track int // a number, since several may have one name
+	Track int // a number, because several tracks may have one name
 	Role  Role
 	Name  string
-	Of    int `json:",omitzero"` // the track of the informer that a handler belongs to
+	Of    int `json:",omitzero"` // the track of a handler's informer
 
 	Informer string // the name of that informer
 }
 
-// Entry is an event and whose it is.
+// Entry is an event and its track.
 type Entry struct {
 	Whose
 	Event
-	order int64 // of its moment
+	order int64 // of time
 }
 
 func byTime(a, b Entry) int { return cmp.Compare(a.order, b.order) }
 
-// TrackStatus is one track seen from outside.
+// TrackStatus is the state of one track.
 type TrackStatus struct {
 	Whose
-	Bytes  int // that its events take
+	Bytes  int // size of its events
 	Stages []StageStatus
 }
 
-// Status is a recorder seen from outside at one moment.
+// Status is the state of a recorder at one moment.
 type Status struct {
-	Bytes  int    // that may be taken in all
-	Lost   uint64 // events that had to go for newer ones
+	Bytes  int    // capacity
+	Lost   uint64 // events overwritten by newer ones
 	Tracks []TrackStatus
 }
 
@@ -49,15 +49,15 @@ func (t *track) whose() Whose {
 	return w
 }
 
-// all are the tracks at one moment.
+// all returns a copy of the list of tracks.
 func (r *Recorder) all() []*track {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.tracks)
 }
 
-// Status returns how long stages took, and what memory is used for what. Tracks stand in
-// the order in which they were made.
+// Status returns how long stages took, and how the memory is used. Tracks are in the order of their
+// creation.
 func (r *Recorder) Status() (s Status) {
 	now := time.Now()
 	for _, t := range r.all() {
@@ -79,7 +79,7 @@ func (r *Recorder) status(t *track, now time.Time) TrackStatus {
 	return s
 }
 
-// records is a copy of what a track holds.
+// records returns a copy of the records of a track.
 func (r *Recorder) records(t *track) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,13 +90,13 @@ func (r *Recorder) records(t *track) []byte {
 	return b
 }
 
-// Entries returns the events that are still held and that want, if it is not nil, wants,
-// in the order of time, also where the clock was put back meanwhile.
+// Entries returns the held events that want selects, in order of time, even if the clock was set
+// back. A nil want selects all.
 func (r *Recorder) Entries(want func(*Entry) bool) []Entry {
 	return r.entries(func(*track) bool { return true }, want)
 }
 
-// entries are those of some tracks.
+// entries returns the events of the tracks that of selects.
 func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entries []Entry) {
 	for _, t := range r.all() {
 		if !of(t) {
@@ -114,10 +114,10 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 	return entries
 }
 
-// Timeline returns what is known of one object, in the order of time: what happened to
-// itself, and to requests of its key. A handler that was called for several changes at a
-// stretch has one entry for all of them. Informer, if it is not empty, says whose changes
-// are meant (see Names): objects of several types may have one key.
+// Timeline returns the known events of one object, in order of time: its own, and those of requests
+// with its key. If a handler was called for several changes in a row, they have one entry. If
+// informer is not empty, it selects the informer (see Names), because objects of several types may
+// have the same key.
 func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	type place struct {
 		track    int
@@ -149,14 +149,14 @@ func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	})
 }
 
-// Busy is a key, and how many changes or reconciles of it the recorder holds.
+// Busy is a key with the number of its changes or reconciles held by the recorder.
 type Busy struct {
 	Whose
 	Key   object.Key
 	Count int
 }
 
-// Busiest returns the keys with the most changes and reconciles since then, at most n, the
+// Busiest returns the up to n keys with the most changes and reconciles since the given time, the
 // busiest first.
 func (r *Recorder) Busiest(since time.Time, n int) []Busy {
 	type which struct {

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// A record is an event as bytes: its length, its moment, its kind, which fields it has, and
-// these.
+// A record is an event as bytes: its length, time and kind, a bit set of its fields, and the
+// fields.
 
-// header is what each record begins with.
+// header is the size of the fixed part of a record.
 const header = 2 + 8 + 1 + 4 // length, moment, kind, fields
 
-// Fields of a record, in their order.
+// Bits of the fields of a record, in their order.
 const (
 	hasNamespace = 1 << iota
 	hasName
@@ -38,7 +38,7 @@ const (
 	hasDrift
 )
 
-// writer appends fields and notes which.
+// writer appends fields and sets their bits.
 type writer struct {
 	to     []byte
 	fields uint32
@@ -56,7 +56,7 @@ func (w *writer) text(field uint32, s string, most int) {
 	w.to = append(w.to, s...)
 }
 
-// clip is the beginning of s, which is longer than most, without a part of a character.
+// clip returns at most the first most bytes of s, which is longer, without splitting a character.
 func clip(s string, most int) string {
 	for end := most; end > most-utf8.UTFMax; end-- {
 		if utf8.RuneStart(s[end]) {
@@ -92,13 +92,13 @@ func (w *writer) uid(s string) {
 	w.to = append(w.to, id[:]...)
 }
 
-// moment is when something happened.
+// moment is the time of an event.
 type moment struct {
-	wall  int64         // by the clock on the wall, since 1970
-	drift time.Duration // by how much that clock has been put on since the recorder began
+	wall  int64         // by the wall clock, since 1970
+	drift time.Duration // how far the wall clock was moved since the recorder began
 }
 
-// since returns the moment of at for a recorder that began then, or at a time unknown.
+// since returns the moment of at for a recorder that began at a given time, zero if unknown.
 func since(began, at time.Time) moment {
 	if began.IsZero() {
 		return moment{wall: at.UnixNano()}
@@ -107,7 +107,7 @@ func since(began, at time.Time) moment {
 	return moment{wall, time.Duration(wall-began.UnixNano()) - at.Sub(began)}
 }
 
-// order grows with time, whatever happens to the clock on the wall.
+// order grows with time, even if the wall clock is set back.
 func (m moment) order() int64 { return m.wall - int64(m.drift) }
 
 // appendRecord appends e to b, which must be empty.
@@ -142,7 +142,7 @@ func appendRecord(b []byte, e *Event, at moment) []byte {
 	return w.to
 }
 
-// reader takes fields off a record that appendRecord made.
+// reader takes fields off a record made by appendRecord.
 type reader struct {
 	from   []byte
 	fields uint32
@@ -216,11 +216,11 @@ func readRecord(b []byte, e *Entry) (rest []byte) {
 	return b[n:]
 }
 
-// groups is where the hexadecimal groups of a UUID begin and end in its text.
+// groups are the begin and end of the hexadecimal groups in the text of a UUID.
 var groups = [...][2]int{{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, 36}}
 
-// parseUUID reads a UUID in lower case, as API servers write it. It reports false for
-// everything that formatUUID would not give back.
+// parseUUID parses a UUID in lower case, as API servers write it. It returns false for any text
+// that formatUUID would not restore.
 func parseUUID(id *[16]byte, s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
@@ -253,7 +253,7 @@ func formatUUID(id []byte) string {
 	return string(s[:])
 }
 
-// nibbles are the values of hexadecimal digits in lower case; 16 for all else.
+// nibbles maps hexadecimal digits in lower case to their values, and everything else to 16.
 var nibbles = func() (values [256]byte) {
 	for i := range values {
 		values[i] = 16

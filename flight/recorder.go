@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// pieceSize is what a track gets at a time. It has room for any record.
+// pieceSize is the size of the memory that a track receives at a time. It fits any record.
 const pieceSize = 2 << 10
 
 const _ = uint(pieceSize - maxRecord)
 
-// Recorder has the memory of all tracks.
+// Recorder holds the memory of all tracks.
 type Recorder struct {
 	mu     sync.Mutex // guards all below, and the pieces of tracks
-	pieces int        // there may be in all
-	free   int        // of them, not made yet
+	pieces int        // total number allowed
+	free   int        // those not allocated yet
 	tracks []*track   // in the order of their numbers
-	spare  spare      // those of them that have pieces
-	made   int        // tracks ever
-	lost   uint64     // records
-	clock  uint64     // counts records
+	spare  spare      // the tracks that have pieces
+	made   int        // number of tracks ever created
+	lost   uint64     // number of lost records
+	clock  uint64     // number of records ever written
 
-	began   time.Time       // never changes; zero only where New did not make it
-	scratch [maxRecord]byte // of Record
-	crash   io.Writer       // nil: standard error
+	began   time.Time       // never changes; zero only if New did not create the recorder
+	scratch [maxRecord]byte // used by Record
+	crash   io.Writer       // nil means standard error
 
 	ending sync.Mutex // held while the last events are written; taken before mu
 }
 
-// DefaultSize is the memory of the process's recorder, in bytes.
+// DefaultSize is the size of the process's recorder, in bytes.
 const DefaultSize = 1 << 20
 
-// process is the recorder of all that name no other.
+// process is the default recorder.
 var process = New(DefaultSize)
 
-// Process returns the recorder that is used where no other is named.
+// Process returns the default recorder of the process.
 func Process() *Recorder { return process }
 
-// New returns a recorder of so many bytes for events. With 0 it records nothing, not even
-// how long stages take.
+// New returns a recorder with size bytes for events. With size 0 it records nothing, not even how
+// long stages take.
 func New(size int) *Recorder {
 	return &Recorder{began: time.Now(), pieces: max(size, 0) / pieceSize, free: max(size, 0) / pieceSize}
 }
@@ -54,8 +54,8 @@ func (r *Recorder) Or() *Recorder {
 	return r
 }
 
-// Resize gives the recorder so many bytes for events. The oldest are lost where that is
-// less than before. With 0 nothing is recorded.
+// Resize changes the size of the recorder to size bytes. If it shrinks, the oldest events are lost.
+// With size 0 nothing is recorded.
 func (r *Recorder) Resize(size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *Recorder) Resize(size int) {
 	}
 }
 
-// Role says what a track is of.
+// Role is the kind of component that a track belongs to.
 type Role string
 
 // Roles of tracks.
@@ -80,45 +80,45 @@ const (
 	Queue      Role = "queue"
 )
 
-// Label says what a track is of.
+// Label describes the component that a track belongs to.
 type Label struct {
 	Role Role
 	Name string
-	Of   *Track // the informer of a handler, if it is of the same recorder
+	Of   *Track // the informer of a handler, if it uses the same recorder
 }
 
-// Track is what one informer, handler, queue or controller records.
+// Track records the events of one informer, handler, queue or controller.
 type Track struct {
 	*track
 	recorder *Recorder
 }
 
-// track is what the recorder has of a Track.
+// track is the recorder's part of a Track.
 type track struct {
 	number   int
 	role     Role
 	name     string
 	of       *track
 	pieces   []*piece
-	records  uint64 // ever
-	written  uint64 // when, by the recorder's clock
-	orphaned bool   // the Track is gone
-	rank     int    // its place in spare, if it is ranked
+	records  uint64 // number ever written
+	written  uint64 // the recorder's clock at the last record
+	orphaned bool   // the Track was garbage-collected
+	rank     int    // its index in spare, if ranked
 	ranked   bool
-	seen     uint64 // what written was when it was ranked
+	seen     uint64 // the value of written when it was ranked
 	stages   stages
 }
 
 // piece holds records one after the other.
 type piece struct {
 	used    int
-	first   uint64 // how many records the track had before
+	first   uint64 // number of records of the track before this piece
 	records int
 	bytes   [pieceSize]byte
 }
 
-// Track returns a new track. It needs no end: when nobody has it any more, its events are
-// the first to go.
+// Track returns a new track. It need not be closed: when it becomes unreachable, its events are the
+// first to be overwritten.
 func (r *Recorder) Track(l Label) *Track {
 	t := &track{role: l.Role, name: l.Name}
 	if l.Of != nil && l.Of.recorder == r {
@@ -134,8 +134,8 @@ func (r *Recorder) Track(l Label) *Track {
 	return handle
 }
 
-// orphan notes that nobody will record on t. Its events stay until there is need of their
-// memory; how long its stages took is forgotten.
+// orphan records that a Track is unreachable. Its events stay until their memory is needed; the
+// times of its stages are dropped.
 func (r *Recorder) orphan(t *track) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *Recorder) orphan(t *track) {
 	r.drop(t)
 }
 
-// drop forgets a track that is orphaned and has no events. It is called under mu.
+// drop removes an orphaned track without events. It is called under mu.
 func (r *Recorder) drop(t *track) {
 	if t.orphaned && len(t.pieces) == 0 {
 		if at, found := slices.BinarySearchFunc(r.tracks, t.number, func(each *track, n int) int { return each.number - n }); found {
@@ -153,7 +153,7 @@ func (r *Recorder) drop(t *track) {
 	}
 }
 
-// Record records e, and changes nothing in it. A zero At is now.
+// Record records e, which it does not modify. A zero At means now.
 func (t *Track) Record(e *Event) {
 	if t == nil {
 		return
@@ -205,8 +205,8 @@ func (r *Recorder) piece() *piece {
 	return p
 }
 
-// reclaim takes the oldest piece of the track that can spare it best. It is called where
-// some track has one.
+// reclaim takes the oldest piece of the track that can best spare one. At least one track must have
+// a piece.
 func (r *Recorder) reclaim() *piece {
 	from := r.spare.best()
 	p := from.pieces[0]

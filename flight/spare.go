@@ -2,13 +2,12 @@ package flight
 
 import "container/heap"
 
-// spare is a heap of the tracks that have pieces. The one that can spare a piece best is
-// first: one that nobody writes to any more, then the one that has the most pieces, then the
-// one that was written to the longest ago. Where a track stands for the last is brought up
-// to date when it comes first, so that to write costs nothing.
+// spare is a heap of the tracks that have pieces. The track that can best spare a piece comes
+// first: orphaned tracks, then the track with the most pieces, then the one written least recently.
+// The last criterion is updated only when a track comes first, so writing costs nothing.
 type spare []*track
 
-// add puts t into the heap, or where it belongs after it got or lost a piece or its owner.
+// add inserts t, or moves it after its pieces or its orphaned flag changed.
 func (s *spare) add(t *track) {
 	switch {
 	case len(t.pieces) == 0 && t.ranked:
@@ -21,7 +20,7 @@ func (s *spare) add(t *track) {
 	}
 }
 
-// best is the track that can spare a piece best. There must be one.
+// best returns the track that can best spare a piece. There must be one.
 func (s *spare) best() *track {
 	t := (*s)[0]
 	for t.seen != t.written {

@@ -5,44 +5,45 @@ import (
 	"time"
 )
 
-// Stage is a part of the way of a change, or of a request.
+// Stage is a part of the processing of a change or a request.
 type Stage string
 
 // Stages of an informer, of a handler, and of a controller or queue.
 const (
 	Decoding    Stage = "decoding"    // from the last byte to the object
-	Applying    Stage = "applying"    // from the object to the cache: mostly in the queue
+	Applying    Stage = "applying"    // from the object to the cache: mostly time in the queue
 	Calling     Stage = "calling"     // one call of the handler
 	Lagging     Stage = "lagging"     // from the last byte to the end of the handler's call
-	Waiting     Stage = "waiting"     // from the time at which a request could be taken to a worker
-	Reconciling Stage = "reconciling" // of a worker, from taking to done
+	Waiting     Stage = "waiting"     // from when a request could be taken until a worker took it
+	Reconciling Stage = "reconciling" // from when a worker took a request until it was done
 )
 
-// Quantiles are how long a stage took within some time. They are estimated from buckets
-// of which each is at most half as wide again as it begins. Max is exact to its bucket.
+// Quantiles describes how long a stage took. The values are estimated from buckets whose upper
+// limit is at most 1.5 times the lower one. Max is exact to its bucket.
 type Quantiles struct {
 	Count         uint64
 	P50, P90, P99 time.Duration
 	Max           time.Duration
 }
 
-// StageStatus is how long one stage took.
+// StageStatus describes how long one stage took.
 type StageStatus struct {
 	Stage        Stage
-	Minute, Hour Quantiles // the last ones; up to a third of a minute and a quarter of an hour less, since the oldest part goes at once
+	Minute, Hour Quantiles // the last minute and hour; up to 20 s and 20 min less, because the oldest part is dropped as a whole
 }
 
-// stages are the figures of one track, guarded by the recorder's lock.
+// stages holds the figures of one track, guarded by the recorder's lock.
 type stages struct{ first, second *stage }
 
-// stage is one stage of a track.
+// stage holds the figures of one stage of a track.
 type stage struct {
 	name Stage
 	minute,
 	hour [parts]window
 }
 
-// parts is in how many a minute and an hour are divided.
+// parts is the number of windows kept for a minute and for an hour. Quantiles cover all but the
+// oldest.
 const parts = 4
 
 const (
@@ -50,16 +51,16 @@ const (
 	hourPart   = 20 * time.Minute
 )
 
-// buckets are two for each octave of microseconds, up to more than an hour.
+// buckets is two for each octave of microseconds, up to more than an hour.
 const buckets = 66
 
-// window is what was observed in one part.
+// window holds the observations of one part.
 type window struct {
 	number int64 // of the part, since 1970
 	counts [buckets]uint32
 }
 
-// observe takes note of what an event says, which happened at that time since 1970.
+// observe records the times in an event, which happened at at, in nanoseconds since 1970.
 func (s *stages) observe(e *Event, at int64) {
 	switch e.Kind {
 	case Applied:
@@ -80,7 +81,7 @@ func (s *stages) observe(e *Event, at int64) {
 	}
 }
 
-// add observes a time, and makes the stage at its first.
+// add records an observation, and creates the stage if s is nil.
 func (s *stage) add(name Stage, at int64, took time.Duration, times int) *stage {
 	if s == nil {
 		s = &stage{name: name}
@@ -91,7 +92,7 @@ func (s *stage) add(name Stage, at int64, took time.Duration, times int) *stage 
 	return s
 }
 
-// part is the window of that number, empty where it held another one.
+// part returns the window of that number, cleared if it held another one.
 func part(windows *[parts]window, number int64) *window {
 	w := &windows[uint64(number)%parts]
 	if w.number != number {
@@ -100,7 +101,7 @@ func part(windows *[parts]window, number int64) *window {
 	return w
 }
 
-// bucket is where a time is counted: 0 for less than a microsecond.
+// bucket returns the bucket that counts d: 0 for less than a microsecond.
 func bucket(d time.Duration) int {
 	n := uint64(max(d, 0) / (time.Microsecond / 2))
 	if n < 2 {
@@ -111,7 +112,7 @@ func bucket(d time.Duration) int {
 	return min(2*octave-1+upper, buckets-1)
 }
 
-// bounds are the times that a bucket counts, the upper one not included.
+// bounds returns the limits of a bucket; the upper one is exclusive.
 func bounds(b int) (from, to time.Duration) {
 	if b == 0 {
 		return 0, time.Microsecond
@@ -125,7 +126,7 @@ func bounds(b int) (from, to time.Duration) {
 	return begin, begin + half
 }
 
-// quantiles are those of the windows that are not over by now.
+// quantiles returns the quantiles of the windows that are still current.
 func quantiles(windows *[parts]window, now int64) (q Quantiles) {
 	var sum [buckets]uint64
 	for i := range windows {
@@ -150,7 +151,7 @@ func quantiles(windows *[parts]window, now int64) (q Quantiles) {
 	return q
 }
 
-// quantile is the time that so many per cent did not exceed.
+// quantile returns the time that percent of the observations did not exceed.
 func quantile(sum *[buckets]uint64, count, percent uint64) time.Duration {
 	rank := max((count*percent+99)/100, 1)
 	for b, n := range sum {
@@ -164,7 +165,7 @@ func quantile(sum *[buckets]uint64, count, percent uint64) time.Duration {
 	return 0
 }
 
-// status is called under the recorder's lock.
+// status must be called under the recorder's lock.
 func (s *stages) status(now time.Time) (all []StageStatus) {
 	for _, each := range []*stage{s.first, s.second} {
 		if each != nil {
