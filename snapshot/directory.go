@@ -15,17 +15,16 @@ import (
 
 // Options configure a Directory. The zero value works.
 type Options struct {
-	// Interval is the least time between two writings of one file, a tenth more or less.
-	// A file is at most that much older than what its informer had when the process was
-	// killed. Default 5 min.
+	// Interval is the minimum time between two writes of a file, varied by a tenth. After a crash,
+	// a file is at most that much older than the cache was. The default is 5 min.
 	Interval time.Duration
 
-	// MaxAge is how old a file may be that is read. Default 24 h.
+	// MaxAge is the maximum age of a file to be read. The default is 24 h.
 	MaxAge time.Duration
 
-	// Secrets has Secrets written too, as any process of the same user can read them.
-	// By default an informer of Secrets has no snapshot, nor has one whose name, kind or Go
-	// type contains "secret".
+	// Secrets allows Secrets to be written; any process of the same user can read them. By default,
+	// informers of Secrets have no snapshot, and neither have informers whose name, kind or Go type
+	// contains "secret".
 	Secrets bool
 }
 
@@ -39,33 +38,33 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Directory is where the informers of a process have their snapshots. It may be given to
-// several factories. Make it with In.
+// Directory holds the snapshots of a process's informers. Several factories may share it. Create
+// one with [In].
 type Directory struct {
 	path string
 	opts Options
 
 	create func(dir, pattern string) (file, error)
-	turn   chan struct{} // holds a token while nobody writes
+	turn   chan struct{} // holds a token while no write is in progress
 
 	mu      sync.Mutex // guards the rest
 	users   int
 	locked  *os.File  // nil while the directory is not locked
-	cleaned time.Time // when clean was called last
+	cleaned time.Time // when clean last ran
 }
 
-// file is what is written.
+// file is a file being written.
 type file interface {
 	io.WriteCloser
 	Name() string
 	Sync() error
 }
 
-// In returns the directory at a path. It is made, for its owner alone, when something is
-// written into it. Nothing is done yet, so that nothing can fail.
+// In returns the directory at a path. The first write creates it, accessible by its owner only. In
+// itself does nothing that could fail.
 func In(path string, opts Options) *Directory {
 	d := &Directory{path: path, opts: opts.withDefaults(), turn: make(chan struct{}, 1)}
-	d.create = func(dir, pattern string) (file, error) { return os.CreateTemp(dir, pattern) } // of mode 0600
+	d.create = func(dir, pattern string) (file, error) { return os.CreateTemp(dir, pattern) } // with mode 0600
 	d.turn <- struct{}{}
 	return d
 }
@@ -73,11 +72,11 @@ func In(path string, opts Options) *Directory {
 // Path returns the path given to In.
 func (d *Directory) Path() string { return d.path }
 
-// Options returns those given to In, and the defaults.
+// Options returns the options given to In, with defaults.
 func (d *Directory) Options() Options { return d.opts }
 
-// Use keeps the directory for this process, from the first writing on, until done is called,
-// by the last that uses it.
+// Use reserves the directory for this process, from the first write until the last user has called
+// done.
 func (d *Directory) Use() (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,8 +93,8 @@ func (d *Directory) leave() {
 	}
 }
 
-// Read returns the snapshot that is wanted. It fails with an *Error, which wraps
-// fs.ErrNotExist where there is none. The Cluster of the label is not compared.
+// Read returns the snapshot described by want. It fails with an *Error, which wraps fs.ErrNotExist
+// if there is none. The Cluster of the label is not compared.
 func (d *Directory) Read(want Label) (*File, error) {
 	f, err := open(filepath.Join(d.path, want.name()), own)
 	if err != nil {
@@ -110,8 +109,8 @@ func (d *Directory) Read(want Label) (*File, error) {
 	return f, nil
 }
 
-// distance returns how far a time is from now. A clock that was ahead gives files a time in the
-// future, where they would never get too old.
+// distance returns how far t is from now, in either direction. Without that, a clock that was ahead
+// would write files that never get too old.
 func distance(t time.Time) (d time.Duration, when string) {
 	if d = time.Since(t); d < 0 {
 		return -d, "in the future"
@@ -119,15 +118,15 @@ func distance(t time.Time) (d time.Duration, when string) {
 	return d, "ago"
 }
 
-// Has reports whether there is a file in the place of a snapshot. It is not read.
+// Has reports whether the file of a snapshot exists. It does not read it.
 func (d *Directory) Has(l Label) bool {
 	_, err := os.Lstat(filepath.Join(d.path, l.name()))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Write puts a snapshot in the place of the one before. Fill writes its content. Write waits
-// until nobody else writes, or ctx is done. It returns the size of the file, or fails with an
-// *Error, and then leaves the one before where it was.
+// Write replaces a snapshot; fill writes its content. Write waits until no other write is in
+// progress, or ctx is done. It returns the size of the file. If it fails, with an *Error, the
+// previous snapshot is unchanged.
 func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error) (size int64, err error) {
 	err = d.inTurn(ctx, func() (err error) {
 		name := filepath.Join(d.path, l.name())
@@ -139,8 +138,8 @@ func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error
 	return size, err
 }
 
-// Remove takes a snapshot away, if it is there, which has turned out to be wrong. It waits as
-// Write does, and fails with an *Error.
+// Remove removes a snapshot that turned out to be wrong, if it exists. It waits as Write does, and
+// fails with an *Error.
 func (d *Directory) Remove(ctx context.Context, l Label) error {
 	if !d.Has(l) {
 		return nil
@@ -154,7 +153,8 @@ func (d *Directory) Remove(ctx context.Context, l Label) error {
 	})
 }
 
-// inTurn calls change when nobody else changes the directory, which is this process's then.
+// inTurn calls change while it has exclusive use of the directory, within this process and among
+// processes.
 func (d *Directory) inTurn(ctx context.Context, change func() error) error {
 	select {
 	case <-d.turn:
@@ -174,7 +174,7 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { // also if fill does not return
+	defer func() { // also if fill panics or exits
 		err = errors.Join(err, ignore(f.Close(), fs.ErrClosed), ignore(os.Remove(f.Name()), fs.ErrNotExist))
 	}()
 	w := newWriter(f)
@@ -197,15 +197,15 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 	return w.size, err
 }
 
-// temporary is in the names of files that are not whole yet.
+// temporary is part of the names of incomplete files.
 const temporary = ".new-"
 
-// ours are the names that files have here, whole ones and others.
+// ours matches the names of files written here, complete or not.
 var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]+)?$`)
 
-// claim makes the directory and locks it, if that has not been done, or somebody has removed
-// it since. What a process that was killed has left there goes, and so does what has become
-// too old since then: nobody writes the file of a transform that is another one now.
+// claim creates and locks the directory, unless that was done and the lock file is still there. It
+// also removes files left by a killed process, and files that are too old, such as those of a
+// transform that has changed since.
 func (d *Directory) claim() (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,10 +230,10 @@ func (d *Directory) claim() (err error) {
 	return d.clean()
 }
 
-// cleanEvery is how often a process that writes looks for what nobody would read any more.
+// cleanEvery is how often a writing process removes unusable files.
 const cleanEvery = time.Hour
 
-// clean removes what was never finished, and what nobody would read any more.
+// clean removes incomplete files and files that are too old to be read.
 func (d *Directory) clean() error {
 	d.cleaned = time.Now()
 	entries, err := os.ReadDir(d.path)
@@ -247,7 +247,7 @@ func (d *Directory) clean() error {
 		}
 		goes := name[1] != ""
 		if info, err := e.Info(); err == nil && !goes {
-			goes = time.Since(info.ModTime()) > d.opts.MaxAge // not one of the future: a test may have a clock of its own
+			goes = time.Since(info.ModTime()) > d.opts.MaxAge // but not a future time: tests may use their own clock
 		}
 		if goes {
 			if err := ignore(os.Remove(filepath.Join(d.path, e.Name())), fs.ErrNotExist); err != nil {
@@ -267,29 +267,29 @@ func ignore(err, harmless error) error {
 
 // Errors of a snapshot.
 var (
-	// ErrDamaged: the file was cut off or changed, or is none that this package wrote.
+	// ErrDamaged means that the file was truncated or changed, or was not written by this package.
 	ErrDamaged = errors.New("the file is damaged")
-	// ErrNotFile: the path leads to no regular file, but a directory, a link, a pipe or a device.
+	// ErrNotFile means that the path is not a regular file, but a directory, a link, a pipe or a
+	// device.
 	ErrNotFile = errors.New("what is there is no regular file and has to be removed")
-	// ErrForeign: the file is of other objects than those that are wanted.
+	// ErrForeign means that the file holds other objects than requested.
 	ErrForeign = errors.New("the file is of something else")
-	// ErrOld: the file is older than Options.MaxAge.
+	// ErrOld means that the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")
-	// ErrNotOwn: the file belongs to another user, or every user may write it, so that its objects
-	// may be anyone's.
+	// ErrNotOwn means that the file belongs to another user, or every user may write it, so its
+	// objects cannot be trusted.
 	ErrNotOwn = errors.New("the file belongs to another user, or every user may write it")
-	// ErrLocked: another process, or another Directory of this one, writes into the directory.
+	// ErrLocked means that another process, or another Directory of this one, writes to the
+	// directory.
 	ErrLocked = errors.New("another process, or another Directory of this one, writes into this directory: give each its own")
 )
 
-// Error says what could not be done with which file or directory.
+// Error is a failed operation on a file or directory.
 type Error struct {
 	Path string
 	Err  error
 }
 
-// Error names the path and the reason.
 func (e *Error) Error() string { return "snapshot " + e.Path + ": " + e.Err.Error() }
 
-// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }

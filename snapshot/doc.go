@@ -1,12 +1,13 @@
-// Package snapshot keeps what informers have in files, so that a process which starts again
-// need not list it.
+// Package snapshot stores the caches of informers in files, so a restarted process need not list
+// all objects again.
 //
 // # Usage
 //
 //	f := factory.New(client, factory.Options{Snapshot: snapshot.In("/var/cache/shop", snapshot.Options{})})
 //
-// An informer reads its file when it begins and writes it now and then, and when it stops.
-// What is in it is never believed: see sharedinformer.Options.Snapshot.
+// An informer reads its file when it starts, and writes it from time to time and when it stops. The
+// contents of a file are not trusted until the server confirms them: see
+// sharedinformer.Options.Snapshot.
 //
 // # A file
 //
@@ -16,29 +17,29 @@
 //	...
 //	block   without content, the end
 //
-// A block is its length, a checksum, and that many bytes. The checksum (CRC-32C) is of its
-// length and bytes, and of all blocks before it. So a file that was cut off, has been written over in
-// part, or was put together of others, is an error.
+// A block consists of its length, a checksum, and that many bytes. The checksum (CRC-32C) covers
+// its length and bytes, and all blocks before it. A file that was truncated, partly overwritten, or
+// assembled from others is therefore rejected.
 //
-// A file is written beside its place, synced, and renamed. Whoever reads it sees the one before
-// or the one after, whenever the writer is killed.
+// A file is written under a temporary name, synced, and renamed. A reader sees either the previous
+// file or the new one, whenever the writer is killed.
 //
 // # Guarantees
 //
-// A file that is not whole, or not of what is wanted, is refused (C02). Files may be read by
-// their owner alone. One process writes into a directory, one file at a time. Secrets are
-// written only if Options.Secrets says so.
+// A file that is incomplete, or holds other objects than requested, is rejected (C02). Only the
+// owner may read files. One process writes to a directory, one file at a time. Secrets are written
+// only if Options.Secrets is set.
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. There are no goroutines.
+// All functions and methods are safe for concurrent use. The package starts no goroutines.
 //
 // # Failure
 //
-// An *Error names the file. It wraps ErrDamaged, ErrNotFile, ErrForeign, ErrOld or ErrLocked, or
-// what the system says.
+// An *Error names the file. It wraps ErrDamaged, ErrNotFile, ErrForeign, ErrOld or ErrLocked, or an
+// error of the operating system.
 //
 // # Debugging
 //
-// informer-debug snapshot FILE shows what is in one.
+// informer-debug snapshot FILE shows the contents of a file.
 package snapshot

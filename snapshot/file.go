@@ -13,34 +13,34 @@ import (
 	"os"
 )
 
-// magic begins every file. A change of what is in a file changes it.
+// magic begins every file. It changes with the format.
 const magic = "millrace snapshot 2\n"
 
-// blockSize is how much content a block has, but for the last ones.
+// blockSize is the content size of a block, except for the last ones.
 const blockSize = 1 << 20
 
-// largestLabel is how long a label may be.
+// largestLabel is the maximum size of a label.
 const largestLabel = 1 << 20
 
-// castagnoli is the polynomial for which processors have an instruction.
+// castagnoli is a polynomial that processors support in hardware.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headSize is that of what stands before the bytes of a block: length and checksum.
+// headSize is the size of the head of a block: length and checksum.
 const headSize = 8
 
-// Writer takes the content of one file. It belongs to one goroutine.
+// Writer writes the content of one file. It belongs to one goroutine.
 type Writer struct {
 	to   io.Writer
 	sum  uint32
 	size int64
-	room []byte // a head, and what is not written yet
+	room []byte // room for a head, followed by the content not written yet
 }
 
 func newWriter(to io.Writer) *Writer {
 	return &Writer{to: to, room: make([]byte, headSize, headSize+blockSize)}
 }
 
-// begin writes what comes before the content.
+// begin writes the magic and the label.
 func (w *Writer) begin(l *Label) error {
 	label, err := json.Marshal(l)
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *Writer) Write(content []byte) (n int, err error) {
 	return n, nil
 }
 
-// end writes what is left, and the end.
+// end writes the remaining content and the end.
 func (w *Writer) end() error {
 	if len(w.room) > headSize {
 		if err := w.flush(); err != nil {
@@ -91,15 +91,15 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// File is a snapshot that was read and is whole.
+// File is a complete snapshot that was read.
 type File struct {
 	Path string
 	Label
 	Size    int64  // of the file, in bytes
-	Content []byte // what was written into it
+	Content []byte // as written by Directory.Write
 }
 
-// Open reads the snapshot at a path, whatever it is of. It fails with an *Error.
+// Open reads the snapshot at a path, whatever its label. It fails with an *Error.
 func Open(path string) (*File, error) {
 	return open(path, func(fs.FileInfo) error { return nil })
 }
@@ -109,7 +109,7 @@ func open(path string, check func(fs.FileInfo) error) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(check); err != nil {
 		if p, ok := errors.AsType[*os.PathError](err); ok {
-			err = fmt.Errorf("%s: %w", p.Op, p.Err) // the Error says which
+			err = fmt.Errorf("%s: %w", p.Op, p.Err) // the Error has the path
 		}
 		return nil, &Error{path, err}
 	}
@@ -132,7 +132,7 @@ func (f *File) open(check func(fs.FileInfo) error) error {
 	return f.parse(from, info.Size())
 }
 
-// parse takes a file of some size apart.
+// parse reads a file of the given size.
 func (f *File) parse(from io.ReaderAt, size int64) error {
 	start := make([]byte, len(magic))
 	if _, err := from.ReadAt(start, 0); ends(err) || err == nil && string(start) != magic {
@@ -163,11 +163,11 @@ func (f *File) parse(from io.ReaderAt, size int64) error {
 	return r.next(nil)
 }
 
-// readSize is how much is read at once.
+// readSize is the size of one read.
 const readSize = 1 << 16
 
-// measure adds up the lengths of the blocks, which must come to the size of the file. So a
-// length is believed only where the file has that much, and one with a hole costs nothing.
+// measure adds up the lengths of the blocks, which must match the size of the file. So memory is
+// allocated only for bytes that exist, and a corrupt length costs nothing.
 func measure(from io.ReaderAt, size int64) (label, content int, err error) {
 	var head [headSize]byte
 	at := int64(len(magic))
@@ -203,7 +203,7 @@ type blocks struct {
 	number int
 }
 
-// ahead is how long the next block says it is; 0 where there is none.
+// ahead returns the length in the head of the next block; 0 if there is none.
 func (b *blocks) ahead() int {
 	head, err := b.from.Peek(4)
 	if err != nil {
@@ -212,7 +212,7 @@ func (b *blocks) ahead() int {
 	return int(min(binary.LittleEndian.Uint32(head), blockSize))
 }
 
-// next fills block with the next one, which must be just as long and have the right checksum.
+// next reads the next block into block. Its length must match, and its checksum must be right.
 func (b *blocks) next(block []byte) error {
 	var head [headSize]byte
 	_, err := io.ReadFull(b.from, head[:])
@@ -233,5 +233,5 @@ func (b *blocks) next(block []byte) error {
 	return nil
 }
 
-// ends reports whether err says that the file ends.
+// ends reports whether err means that the file ended.
 func ends(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -10,27 +10,27 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Label says what a snapshot is of. Two that agree in all but the version, the number and the
-// time are of the same objects in the same form.
+// Label describes the contents of a snapshot. Labels that differ only in RV, Objects and Written
+// describe the same objects in the same form.
 type Label struct {
 	Server    string     // address of the API server, and a digest of its certificate authority
-	Cluster   string     // UID of the namespace kube-system; empty where it may not be read
+	Cluster   string     // UID of the namespace kube-system; empty if it may not be read
 	Kind      object.GVK // of the objects
 	Type      string     // their Go type
-	Shape     string     // of that type, as wire.TypeFingerprint tells it
+	Shape     string     // fingerprint of that type, from wire.TypeFingerprint
 	Namespace string     // empty for all
-	Scope     string     // what the source itself is narrowed to; empty for nothing
+	Scope     string     // limits of the source itself; empty for none
 	Labels    string     // selector
 	Fields    string     // selector
-	Keep      string     // fields that the objects have
-	Transform string     // what they have gone through, by the name and version that its user gave it
+	Keep      string     // the kept fields
+	Transform string     // name and version of the transform, as set by the user
 
 	RV      string    // the objects are complete up to here
-	Objects int       // how many there are
-	Written time.Time // when the writing began
+	Objects int       // number of objects
+	Written time.Time // when writing began
 }
 
-// name is that of the file. Labels that are wanted at the same time have different names.
+// name returns the name of the file. Labels in use at the same time have different names.
 func (l *Label) name() string {
 	hash := sha256.New()
 	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Scope, l.Labels, l.Fields, l.Keep, l.Transform} {
@@ -45,11 +45,11 @@ func (l *Label) name() string {
 	return fmt.Sprintf("%.80s-%s%s", kind, hex.EncodeToString(hash.Sum(nil)[:8]), extension)
 }
 
-// extension is that of all snapshots.
+// extension is the extension of all snapshot files.
 const extension = ".snapshot"
 
-// differs says in what l is not what is wanted; empty where it is. Of the cluster it says
-// nothing, which may not be known yet.
+// differs describes how l differs from want; empty if it does not. It ignores the cluster, which
+// may not be known yet.
 func (l *Label) differs(want *Label) string {
 	for _, part := range []struct{ what, have, want string }{
 		{"server", l.Server, want.Server},

@@ -10,13 +10,13 @@ import (
 	"runtime"
 )
 
-// wary would have nobody wait who opens a pipe.
+// wary has no flags here; see lock_unix.go.
 const wary = 0
 
-// own passes: the owner of a file is not known here.
+// own always succeeds, because the owner of a file is unknown here.
 func own(fs.FileInfo) error { return nil }
 
-// lock fails: without a lock, two processes would take turns at one file.
+// lock always fails, because without a lock two processes would overwrite each other's files.
 func lock(string) (*os.File, error) {
 	return nil, fmt.Errorf("lock: not written for %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

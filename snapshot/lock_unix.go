@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// wary has nobody wait who opens a pipe, and follows no link.
+// wary makes opening a pipe return immediately, and rejects links.
 const wary = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
-// own fails if anyone but this user, root and the group may have written a file. The group has the
-// files of a volume with an fsGroup.
+// own returns an error if a user other than this one and root, or every user, may have written a
+// file. The group is allowed, because it owns the files of a volume with an fsGroup.
 func own(info fs.FileInfo) error {
 	is, ok := info.Sys().(*syscall.Stat_t)
 	if ok && (is.Uid != 0 && int(is.Uid) != os.Geteuid() || info.Mode().Perm()&0o002 != 0) {
@@ -23,8 +23,8 @@ func own(info fs.FileInfo) error {
 	return nil
 }
 
-// lock takes an exclusive lock between processes on a file, at once or not at all. The system
-// releases it when the file is closed, or the process dies.
+// lock takes an exclusive lock on a file between processes, or fails immediately. The system
+// releases it when the file is closed or the process ends.
 func lock(name string) (*os.File, error) {
 	f, err := openRegular(name, os.O_CREATE|os.O_RDWR)
 	if err != nil {

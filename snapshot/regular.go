@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// openRegular opens a file, and nothing else: to open a pipe may wait for ever, to open a
-// device may do anything, and a link leads out of the directory.
+// openRegular opens a regular file, and rejects everything else: opening a pipe may block forever,
+// opening a device may do anything, and a link leads out of the directory.
 func openRegular(path string, flags int) (*os.File, error) {
 	switch info, err := os.Lstat(path); {
 	case err == nil:
@@ -22,7 +22,7 @@ func openRegular(path string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat() // it may have become another one
+	info, err := f.Stat() // it may have been replaced since Lstat
 	if err == nil {
 		err = regular(info)
 	}
@@ -33,7 +33,7 @@ func openRegular(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// regular fails where what is there is no file.
+// regular returns an error if info does not describe a regular file.
 func regular(info fs.FileInfo) error {
 	kind := "something else"
 	switch mode := info.Mode(); {
