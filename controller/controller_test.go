@@ -347,7 +347,7 @@ func TestNobodyRunsTheInformer(t *testing.T) {
 		elsewhere := factory.New(e.Client, factory.Options{})
 		c := newController(e, &journal{}, controller.Options{}, controller.For(factory.Informer[*corev1.Pod](elsewhere)))
 		e.Start(c)
-		require.ErrorContains(e, c.Ready(), "waiting for pods: the informer does not run: call its Run, or start its factory")
+		require.ErrorContains(e, c.Ready(), "waiting for pods: the informer is not running: call its Run, or start its factory")
 	})
 }
 

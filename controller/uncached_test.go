@@ -41,7 +41,7 @@ func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
 			_, _, err = controller.CreateOrUpdate(e.Context(), secrets, secret("2"), func(*corev1.Secret) error { return nil })
 			require.ErrorIs(e, err, sharedinformer.ErrNotSynced)
 		}
-		fails("secrets: the informer does not run")
+		fails("secrets: the informer is not running")
 		e.Start()
 		fails("secrets: list: forbidden: ")
 		_, err := widgets.Read(e.Context(), key)

@@ -151,7 +151,7 @@ func (f *Factory) SetNamespaces(namespaces []string) error {
 
 // ErrUndivided is returned by SetNamespaces if the factory was created without Options.Namespaces:
 // its informers then always watch all namespaces.
-var ErrUndivided = errors.New("made without Options.Namespaces: give it some, metav1.NamespaceAll for all, to change them later")
+var ErrUndivided = errors.New("created without Options.Namespaces: set it, with metav1.NamespaceAll for all, to change namespaces later")
 
 // narrow stores the namespaces and returns the informers that follow them.
 func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
@@ -258,7 +258,7 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 }
 
 // errOther cancels the waits for other informers when one has failed.
-var errOther = errors.New("not waited for any longer")
+var errOther = errors.New("no longer waited for")
 
 // WaitForSync waits until every current informer of the factory is synced, with its handlers. It
 // does not wait for a kind that is not served if all users of its informer set For.Optional. It

@@ -32,22 +32,22 @@ func kindless(client *rest.Client, want want) error {
 	if !want.Kind.Empty() || !rest.ResourceForType(client, want.goType, want.Kind).Kind().Empty() {
 		return nil
 	}
-	return fmt.Errorf("%v: asked for without a kind, which neither the type nor the client's scheme tells: say it in For.Kind, or register the type in the scheme", want.goType)
+	return fmt.Errorf("%v: requested without a kind, and neither the type nor the client's scheme determines it: set For.Kind, or register the type in the scheme", want.goType)
 }
 
 // misuse returns an error if an existing informer cannot satisfy the request.
 func misuse(e *entry, want want, id identity) error {
 	if !id.follows && textOf(e.informer.Namespaces()) != id.namespaces {
-		return fmt.Errorf("%s: asked for in the namespaces %q, but the informer was given others: change namespaces with Factory.SetNamespaces only", e.informer.Name(), id.namespaces)
+		return fmt.Errorf("%s: requested in the namespaces %q, but the informer has others: change namespaces with Factory.SetNamespaces only", e.informer.Name(), id.namespaces)
 	}
 	if want.transform != nil {
-		return fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
+		return fmt.Errorf("%s: requested with a transform, but the informer exists already: use the transform in the first request only", e.informer.Name())
 	}
 	if have, wanted := e.keep.String(), want.Keep.String(); have != wanted {
-		return fmt.Errorf("%s: asked for with Keep %q, but the informer exists already with %q: ask for the same fields everywhere", e.informer.Name(), wanted, have)
+		return fmt.Errorf("%s: requested with Keep %q, but the informer exists already with %q: use the same fields everywhere", e.informer.Name(), wanted, have)
 	}
 	if want.Store != sharedinformer.DefaultStore && want.Store != e.store {
-		return fmt.Errorf("%s: asked for with Store %s, but the informer exists already with %s: ask for the same store everywhere", e.informer.Name(), want.Store, e.store)
+		return fmt.Errorf("%s: requested with Store %s, but the informer exists already with %s: use the same store everywhere", e.informer.Name(), want.Store, e.store)
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ func TestContradictionsOfAUserWhoHasLeftAreForgotten(t *testing.T) {
 		ask factory.For[*corev1.Pod]
 		say string
 	}{
-		"fields": {factory.For[*corev1.Pod]{Keep: wire.WithoutManagedFields}, "asked for with Keep"},
-		"store":  {factory.For[*corev1.Pod]{Store: sharedinformer.Packed}, "asked for with Store packed, but the informer exists already with whole"},
+		"fields": {factory.For[*corev1.Pod]{Keep: wire.WithoutManagedFields}, "requested with Keep"},
+		"store":  {factory.For[*corev1.Pod]{Store: sharedinformer.Packed}, "requested with Store packed, but the informer exists already with whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := nowhere(t)
@@ -56,7 +56,7 @@ func TestContradictionsOfAUserWhoHasLeftAreForgotten(t *testing.T) {
 	}
 }
 
-// The server knows the group and not the kind.
+// The server knows the group but not the kind.
 func TestAKindIsOptionalAgainOnceAllUsersThatNeedItHaveLeft(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -84,7 +84,7 @@ func TestAKindIsOptionalAgainOnceAllUsersThatNeedItHaveLeft(t *testing.T) {
 	require.NoError(t, waitForSync(t, f))
 }
 
-// A share of a type that cannot be compared is a failure of its informer, as any other bad option.
+// A share whose type is not comparable makes its informer fail, like any other bad option.
 func TestAShareThatCannotBeComparedIsAFailure(t *testing.T) {
 	f := nowhere(t)
 	i := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: slices{}}}})

@@ -60,7 +60,7 @@ func Reason(err error) string {
 	if err == nil {
 		return "unknown"
 	}
-	err = Sound("somebody", err)
+	err = Sound("user code", err)
 	reason := strings.ToLower(string(apierrors.ReasonForError(err)))
 	if reason == "" || strings.HasPrefix(strings.ToLower(err.Error()), reason) {
 		return err.Error()

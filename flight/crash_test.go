@@ -31,12 +31,11 @@ func TestAPanicGoesOnAfterTheDump(t *testing.T) {
 	require.Empty(t, to.String())
 }
 
-// writerFunc is a writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Whatever the writer does, the panic that there was goes on.
+// Whatever the writer does, the original panic continues.
 func TestAWriterDoesNotHoldUpACrash(t *testing.T) {
 	var blocked chan struct{}
 	for name, write := range map[string]writerFunc{
@@ -63,7 +62,7 @@ func TestAWriterDoesNotHoldUpACrash(t *testing.T) {
 	}
 }
 
-// Two that crash at a time write one after the other.
+// Two concurrent crashes write one after the other.
 func TestTwoCrashesAtATime(t *testing.T) {
 	r := New(DefaultSize)
 	track := r.Track(Label{Name: "pods"})
@@ -79,7 +78,7 @@ func TestTwoCrashesAtATime(t *testing.T) {
 	runtime.KeepAlive(track)
 }
 
-// A process that ends by a panic or by SIGQUIT leaves what happened before, and the stacks.
+// A process that ends by a panic or by SIGQUIT writes its last events and the stacks.
 func TestTheLastWordsOfAProcess(t *testing.T) {
 	if how := os.Getenv("FLIGHT_TEST_END"); how != "" {
 		end(how)
@@ -100,12 +99,11 @@ func TestTheLastWordsOfAProcess(t *testing.T) {
 		if how != "panic" {
 			require.Contains(t, words, "queue slow: marked", "another recorder has the time to write")
 		} else {
-			require.Contains(t, words, "the last 200 events; 801 older ones are not here")
+			require.Contains(t, words, "the last 200 events; 801 older ones are left out")
 		}
 	}
 }
 
-// end ends the process.
 func end(how string) {
 	track := Process().Track(Label{Role: Informer, Name: "pods"})
 	for range 1000 {

@@ -27,13 +27,13 @@ const keptStacks = 10
 
 func (e *IndexError) Error() string {
 	if _, ok := e.Panic.(changedInPlace); ok {
-		return fmt.Sprintf("index %q: %s was changed while it was cached, so that it was under values that it no longer has; "+
+		return fmt.Sprintf("index %q: %s was changed while it was cached, and was indexed under values that it no longer has; "+
 			"objects from the cache are shared: change a copy", e.Index, object.FormatKey(e.Key))
 	}
 	if err, ok := e.Panic.(unopened); ok {
-		return fmt.Sprintf("index %q: %s cannot be opened: %v; the object is not found by this index until a version of it is indexed", e.Index, object.FormatKey(e.Key), err.error)
+		return fmt.Sprintf("index %q: %s cannot be opened: %v; this index does not find the object until a version of it is indexed", e.Index, object.FormatKey(e.Key), err.error)
 	}
-	return fmt.Sprintf("index %q: function panicked on %s: %v; the object is not found by this index until a version of it is indexed without a panic",
+	return fmt.Sprintf("index %q: function panicked on %s: %v; this index does not find the object until a version of it is indexed without a panic",
 		e.Index, object.FormatKey(e.Key), e.Panic)
 }
 
@@ -400,7 +400,7 @@ func (i *index) drew(v any) bool {
 func (i *index) began(v any) {
 	if i.loose {
 		if _, found := map[any]struct{}{v: {}}[v]; !found {
-			panic(fmt.Sprintf("the value %v does not equal itself, so that nobody can look for it", v))
+			panic(fmt.Sprintf("the value %v does not equal itself, so no lookup can find it", v))
 		}
 	}
 	b := &bucket{value: apart(v), at: make(map[*entry]uint32)}

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A handle of an index that was removed keeps no object.
+// The handle of a removed index keeps no object.
 func TestARemovedIndexKeepsNoObject(t *testing.T) {
 	x := New()
 	var gone []weak.Pointer[metav1.PartialObjectMetadata]
@@ -37,7 +37,7 @@ func TestARemovedIndexKeepsNoObject(t *testing.T) {
 	require.Zero(t, kept)
 }
 
-// An object that a caller changes in the cache, which is forbidden (L16), leaves no ghost in an index.
+// An object modified in the cache, against L16, leaves no stale entry in an index.
 func TestL15_AnObjectThatWasChangedInPlaceLeavesTheIndex(t *testing.T) {
 	key := object.Key{Namespace: "n", Name: "a"}
 	for name, then := range map[string]func(w Writer){
@@ -54,7 +54,7 @@ func TestL15_AnObjectThatWasChangedInPlaceLeavesTheIndex(t *testing.T) {
 			require.Equal(t, []string{"n/b@1"}, names(byApp.Get("x")))
 			require.Zero(t, byApp.Len("changed in place"))
 			require.Len(t, failures, 1)
-			require.EqualError(t, failures[0], `index "app": n/a was changed while it was cached, so that it was under values that it no longer has; objects from the cache are shared: change a copy`)
+			require.EqualError(t, failures[0], `index "app": n/a was changed while it was cached, and was indexed under values that it no longer has; objects from the cache are shared: change a copy`)
 		})
 	}
 }

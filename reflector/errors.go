@@ -16,15 +16,15 @@ var (
 	// ErrStalled means that the server sent nothing for too long.
 	ErrStalled = errors.New("the server fell silent")
 	// ErrDeaf means that a caller knows of a change that the watch has not delivered (Reconnect).
-	ErrDeaf = errors.New("the watch does not show what has happened")
+	ErrDeaf = errors.New("the watch has not delivered a known change")
 	// ErrNoEnd means that a streaming list went on without the bookmark that ends it.
-	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
+	ErrNoEnd = errors.New("the streaming list did not end in time; a list replaces it")
 	// ErrLateEnd means that a streaming list ended just as it was abandoned. Its objects are in the
 	// cache, but its watch is closed.
-	ErrLateEnd = errors.New("the streaming list ended as it was given up; its changes are watched anew")
+	ErrLateEnd = errors.New("the streaming list ended just as it was abandoned; a new watch follows")
 	// ErrCutShort means that a streaming list was closed normally before the bookmark that ends it,
 	// as by a load balancer that limits connections to a minute.
-	ErrCutShort = errors.New("the streaming list was closed before its end; a list takes its place this time")
+	ErrCutShort = errors.New("the streaming list was closed before its end; a list replaces it this time")
 	// ErrShortWatch means that the server closed a watch within a second without delivering a new
 	// change, or for the third time in a row.
 	ErrShortWatch = errors.New("the server closed the watch within a second")
@@ -35,7 +35,7 @@ var (
 	// of version "0", which cannot be watched from.
 	ErrNoRV = errors.New("no resource version")
 	// ErrNoObject means that an item of a list or an event of a watch is nil.
-	ErrNoObject = errors.New("the source gave nil for an object")
+	ErrNoObject = errors.New("the source yielded a nil object")
 )
 
 // noRV reports whether a list has no version to watch from. A watch from "0" may begin at any

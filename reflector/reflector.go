@@ -24,7 +24,7 @@ import (
 const never = math.MinInt64
 
 // ErrRunning is returned by Run if a previous Run has not returned.
-var ErrRunning = errors.New("already running: stop it first, one at a time")
+var ErrRunning = errors.New("already running: stop it first")
 
 // Reflector keeps one queue in step with one source. Create one with [New].
 type Reflector struct {

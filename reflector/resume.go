@@ -31,10 +31,10 @@ type SavedState struct {
 }
 
 // ErrForeign means that a saved state belongs to another server.
-var ErrForeign = errors.New("the state is of another cluster")
+var ErrForeign = errors.New("the state belongs to another cluster")
 
 // errNotCaughtUp means that no change or bookmark showed in time that the watch has caught up.
-var errNotCaughtUp = errors.New("neither a change nor a bookmark has shown in time that nothing is missing")
+var errNotCaughtUp = errors.New("no change or bookmark confirmed in time that nothing is missing")
 
 // errContradicted means that the server and a saved state disagree.
 var errContradicted = errors.New("the server contradicts it")
@@ -137,7 +137,7 @@ func (r *Reflector) abandonResume(why error) *failure.Failure {
 	} else {
 		r.resuming = nil
 	}
-	r.opts.Logger.Log(context.Background(), level, "the earlier state is not resumed, listing", "resource", r.Name(), "cause", failure.Reason(why))
+	r.opts.Logger.Log(context.Background(), level, "saved state rejected, listing", "resource", r.Name(), "cause", failure.Reason(why))
 	if refuse != nil {
 		refuse(why)
 	}
@@ -152,9 +152,9 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 	case err != nil:
 		return fmt.Errorf("its resource version %.40q cannot be compared with the server's: %w", e.RV, err)
 	case order > 0:
-		return fmt.Errorf("the server is at %s, and it at %s: %w", rv, e.RV, ErrWentBack)
+		return fmt.Errorf("the server is at %s, the state at %s: %w", rv, e.RV, ErrWentBack)
 	case order == 0 && count >= 0 && count != len(e.Items):
-		return fmt.Errorf("%w: it has %d objects, and the server %d of that version", errContradicted, len(e.Items), count)
+		return fmt.Errorf("%w: it has %d objects, the server has %d at that version", errContradicted, len(e.Items), count)
 	case source.IsNil(first):
 		return nil
 	}

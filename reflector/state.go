@@ -156,7 +156,7 @@ func (s Status) Missing() error {
 	case s.Attempts > 0:
 		return fmt.Errorf("%w; %s", s.Failure, inState) // the failure begins with the name
 	case s.State == Idle, s.State == Stopped:
-		return fmt.Errorf("%s: the informer does not run: call its Run, or start its factory", s.Resource)
+		return fmt.Errorf("%s: the informer is not running: call its Run, or start its factory", s.Resource)
 	}
 	return fmt.Errorf("%s: %s, no failure so far", s.Resource, inState)
 }

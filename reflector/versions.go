@@ -82,8 +82,8 @@ func (r *Reflector) Settle(taken bool) {
 		}
 	})
 	if first {
-		r.opts.Logger.Warn("the server's resource versions are not ordered: a change came with a lower one than those before it, and was news. "+
-			"The cache follows; to wait for a resource version means little here", "resource", r.Name())
+		r.opts.Logger.Warn("the server's resource versions are not ordered: a change was new although its version is lower than earlier ones. "+
+			"The cache follows, but waiting for a resource version means little", "resource", r.Name())
 	}
 }
 

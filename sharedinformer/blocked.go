@@ -51,7 +51,7 @@ func (a *slowHandlers) check(i *core) {
 		switch call := s.Delivered + 1; {
 		case d.watch.running() >= slowCall && a.inCall[d] != call:
 			a.inCall[d], a.behind[d] = call, true
-			i.warn("a handler blocks: it hears of nothing else before it returns", d, s)
+			i.warn("a handler blocks: it receives nothing else until it returns", d, s)
 		case s.Behind >= farBehind && !a.behind[d]:
 			a.behind[d] = true
 			i.warn("a handler is slower than the changes", d, s)

@@ -303,7 +303,7 @@ func (d *delivery) aborted(ctx context.Context, e *event, panicked any) (bool, e
 		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}
 	}
 	d.ack()
-	d.failed(ctx, e, false, fmt.Errorf("%w; the next change is told in another goroutine", &failure.GoexitError{In: "handler"}))
+	d.failed(ctx, e, false, fmt.Errorf("%w; the next change is delivered in another goroutine", &failure.GoexitError{In: "handler"}))
 	d.handlerExited = true
 	return false, nil
 }

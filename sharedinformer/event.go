@@ -214,7 +214,7 @@ func isNil[T object.Head](h Handler[T]) bool {
 }
 
 // errFilterOld: without the old state a Filter cannot tell whether its handler knows the object.
-var errFilterOld = errors.New("a Filter was told of an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
+var errFilterOld = errors.New("a Filter received an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
 // Filter returns a handler that calls next only for objects that match. An update that makes an
 // object match becomes an Add; one that makes it stop matching becomes a Delete. A Delete is passed

@@ -187,7 +187,7 @@ type scopeChecker struct {
 
 // errNamespaced: a kind without namespaces came back with them, as when the definition of a custom
 // resource was recreated.
-var errNamespaced = errors.New("the kind has namespaces now: only those that are wanted are read from here on")
+var errNamespaced = errors.New("the kind has namespaces now: only the wanted ones are read from now on")
 
 func (s *scopeChecker) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	list := s.ListerWatcher.List(ctx, req)

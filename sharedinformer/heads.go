@@ -39,7 +39,7 @@ func (i *core) Object(head object.Head) (object.Object, error) {
 		ok = true
 	}
 	if !ok || !reflect.TypeOf(o).AssignableTo(i.goType) {
-		return nil, fmt.Errorf("a %T is no head of %s, whose objects are of type %v", head, i.Name(), i.goType)
+		return nil, fmt.Errorf("a %T is not a head of %s, whose objects are of type %v", head, i.Name(), i.goType)
 	}
 	return o, nil
 }

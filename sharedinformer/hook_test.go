@@ -74,7 +74,7 @@ func TestL22_AHookThatBlocksIsNotTheHandler(t *testing.T) {
 				began := time.Now()
 				err := i.WaitForSync(t.Context())
 				if hook == "OnError" {
-					require.ErrorContains(t, err, "2 events to hear before it is synced; OnError has not returned for 1m0s")
+					require.ErrorContains(t, err, "2 events pending before it is synced; OnError has not returned for 1m0s")
 					require.Equal(t, time.Minute, time.Since(began))
 				} else {
 					require.NoError(t, err)

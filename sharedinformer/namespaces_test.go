@@ -96,9 +96,9 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		require.False(t, i.HasSynced())
 		require.Empty(t, heard)
 		require.EqualError(t, i.Unsynced(), strings.Join([]string{
-			"things in namespace mail: begins when the source lets go of things, which was cancelled",
-			"things in namespace shop: begins when the source lets go of things, which was cancelled",
-			"things in namespace web: begins when the source lets go of things, which was cancelled"}, "\n"))
+			"things in namespace mail: starts when the source has released things, which was cancelled",
+			"things in namespace shop: starts when the source has released things, which was cancelled",
+			"things in namespace web: starts when the source has released things, which was cancelled"}, "\n"))
 		require.Equal(t, "things, which was cancelled", i.Status().Leaving)
 		close(source.let)
 		require.NoError(t, i.WaitForSync(ctx))
@@ -118,7 +118,7 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 		namespaces []string
 		message    string
 	}{
-		"another comes": {[]string{"bank", "web"}, "things in namespace web: begins when"},
+		"another comes": {[]string{"bank", "web"}, "things in namespace web: starts when"},
 		"none comes":    {[]string{"bank"}, "things in namespace bank: is read, and synced when"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,9 +141,9 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 
 				s := i.Status()
 				require.Regexp(t, `^things in namespace shop, which was cancelled \(waiting for the transform sharedinformer\.\S+ \(\S+\), called on "?shop/x"?, since 1m0s\)$`, s.Leaving)
-				require.EqualError(t, i.Unsynced(), then.message+" the source lets go of "+s.Leaving)
+				require.EqualError(t, i.Unsynced(), then.message+" the source has released "+s.Leaving)
 				late, stop := context.WithTimeout(ctx, time.Second)
-				require.ErrorContains(t, i.WaitForSync(late), "the source lets go of things in namespace shop")
+				require.ErrorContains(t, i.WaitForSync(late), "the source has released things in namespace shop")
 				stop()
 				close(let)
 				require.NoError(t, i.WaitForSync(ctx))

@@ -46,7 +46,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 		return nil
 	}
 	if from.Altered {
-		return fmt.Errorf("Options.Shard: objects go through a transform, and to divide them by %s nobody may change them: divide by UID or namespace", by.Key)
+		return fmt.Errorf("Options.Shard: objects go through a transform, and must not be changed to be divided by %s: divide by UID or namespace", by.Key)
 	}
 	for _, field := range by.Key.Fields() {
 		if !from.Kept.KeepsAll(field) {
@@ -60,7 +60,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 func (i *core) callShare(do func()) error {
 	name := fmt.Sprintf("the methods of the share (%T)", i.ownership.Share)
 	slow := time.AfterFunc(slowCall, func() {
-		i.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s do not return: they were called %s ago, and nothing is held or let go until they do", name, slowCall)})
+		i.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s have not returned for %s: no slot is gained or lost until they do", name, slowCall)})
 	})
 	defer slow.Stop()
 	return i.callHook(name, nil, do)

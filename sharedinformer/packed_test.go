@@ -474,7 +474,7 @@ func TestOpenRefusesForeignHeads(t *testing.T) {
 	for _, of := range []Store{Whole, Packed} {
 		w := newTwin(t, of)
 		_, err := w.Open(&corev1.Node{})
-		require.ErrorContains(t, err, "*v1.Node is no head of")
+		require.ErrorContains(t, err, "*v1.Node is not a head of")
 		_, err = w.Open(nil)
 		require.Error(t, err)
 	}

@@ -31,7 +31,7 @@ func TestANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	defer client.CloseIdleConnections()
 	i := sharedinformer.New[*corev1.ConfigMap](rest.ResourceFor[*corev1.ConfigMap](client).Namespace("shop").Source(), sharedinformer.Options{})
 	err = i.SetNamespaces([]string{"default"})
-	require.ErrorContains(t, err, "configmaps in namespace shop does not reach namespace default: make the informer of a source of all namespaces")
+	require.ErrorContains(t, err, "configmaps in namespace shop does not reach namespace default: use a source for all namespaces")
 	require.False(t, i.Watches("default"))
 	i = sharedinformer.New[*corev1.ConfigMap](rest.ResourceFor[*corev1.ConfigMap](client).Namespace("shop").Source(), sharedinformer.Options{
 		Namespaces: []string{"default"}, SyncPatience: time.Millisecond,

@@ -200,7 +200,7 @@ func TestAShareThatBlocks(t *testing.T) {
 	withShare(t, shard.ByUID(), u, func(r *sharing, i *sharedinformer.Informer[*corev1.ConfigMap]) {
 		time.Sleep(time.Minute)
 		require.False(t, i.HasSynced())
-		require.ErrorContains(t, i.Status().Failure, "the methods of the share (*sharedinformer_test.userShare) do not return: they were called 5s ago")
+		require.ErrorContains(t, i.Status().Failure, "the methods of the share (*sharedinformer_test.userShare) have not returned for 5s")
 		blocks.Unlock()
 		time.Sleep(time.Minute)
 		require.Equal(t, 4, i.Cache().Len())

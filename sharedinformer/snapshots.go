@@ -86,15 +86,15 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
 	case i.ownership != nil:
-		s.status.Off = "the informer has a share of the objects, and another one when it starts again"
+		s.status.Off = "the informer is sharded, and its share may be another one after a restart"
 	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):
-		s.status.Off = fmt.Sprintf("the source reads objects of type %v, and the informer is one of %v", origin.Type, i.goType)
+		s.status.Off = fmt.Sprintf("the source reads objects of type %v, but the informer needs %v", origin.Type, i.goType)
 	case !traced || origin.Cluster == nil || origin.Type == nil:
-		s.status.Off = "the source does not say whose objects it reads: its Description has no Origin"
+		s.status.Off = "the origin of the objects is unknown: the Description of the source has no Origin"
 	case i.from.Altered && opts.TransformVersion == "":
-		s.status.Off = "the objects go through a transform, and nobody can tell whether it is still the same: set TransformVersion"
+		s.status.Off = "the objects go through a transform of unknown version: set TransformVersion"
 	case (confidential.Named(i.Name(), origin.Kind.Kind) || confidential.Type(origin.Type)) && !opts.Snapshot.Options().Secrets:
-		s.status.Off = "Secrets are written only if snapshot.Options.Secrets says so"
+		s.status.Off = "Secrets are written only if snapshot.Options.Secrets is set"
 	}
 	return s
 }
@@ -130,7 +130,7 @@ func (s *snapshots) restore(f *feed) {
 		s.mu.Lock()
 		s.status.Unused = err.Error()
 		s.mu.Unlock()
-		s.informer.logger.Warn("the snapshot is of no use, listing", "resource", f.reflector.Name(), "err", err)
+		s.informer.logger.Warn("snapshot rejected, listing", "resource", f.reflector.Name(), "err", err)
 		return
 	}
 	s.mu.Lock()
@@ -283,7 +283,7 @@ const (
 var errClusterUnknown = errors.New("ask which cluster this is")
 
 // errSaveTimeout: the disk did not write the last files in time.
-var errSaveTimeout = fmt.Errorf("the stop waits for it no longer than %v", lastSaveTimeout)
+var errSaveTimeout = fmt.Errorf("a stop waits for it for at most %v", lastSaveTimeout)
 
 // saveLast writes the changes of the run that is ending.
 func (s *snapshots) saveLast(ctx context.Context) {

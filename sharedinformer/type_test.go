@@ -93,7 +93,7 @@ func TestASnapshotOfAnotherTypeIsNotRead(t *testing.T) {
 			wait, err := i.Start(ctx)
 			require.NoError(t, err)
 			time.Sleep(5 * time.Second)
-			require.Contains(t, i.Status().Snapshot.Off, "the informer is one of *v1.Pod")
+			require.Contains(t, i.Status().Snapshot.Off, "the informer needs *v1.Pod")
 			cancel()
 			require.NoError(t, wait())
 			require.NotPanics(t, func() {

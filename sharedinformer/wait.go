@@ -281,9 +281,9 @@ func (i *core) missingReason(s reflector.Status) error {
 	case idle && leaving == "":
 		return fmt.Errorf("%s: about to begin", s.Resource)
 	case idle:
-		return fmt.Errorf("%s: begins when the source lets go of %s", s.Resource, leaving)
+		return fmt.Errorf("%s: starts when the source has released %s", s.Resource, leaving)
 	case s.RV != "" && leaving != "":
-		return fmt.Errorf("%s: is read, and synced when the source lets go of %s", s.Resource, leaving)
+		return fmt.Errorf("%s: is read, and synced when the source has released %s", s.Resource, leaving)
 	}
 	return s.Missing()
 }
@@ -309,7 +309,7 @@ func (i *core) unsynced(d *delivery) error {
 		return fmt.Errorf("%w: %w%s", ErrNotSynced, err, i.blocking())
 	case d != nil:
 		blocked, _ := d.blocked()
-		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), d, d.Status().Pending, blocked)
+		return fmt.Errorf("%w: %s: %s has %d events pending before it is synced%s", ErrNotSynced, i.Name(), d, d.Status().Pending, blocked)
 	}
 	return fmt.Errorf("%w: %s%s", ErrNotSynced, i.Name(), i.blocking())
 }

@@ -104,7 +104,7 @@ func (d *Directory) Read(want Label) (*File, error) {
 		return nil, &Error{f.Path, fmt.Errorf("%w: %s", ErrForeign, differs)}
 	}
 	if age, when := distance(f.Written); age > d.opts.MaxAge {
-		return nil, &Error{f.Path, fmt.Errorf("%w: it was written %s %s, and %s is allowed", ErrOld, age.Round(time.Second), when, d.opts.MaxAge)}
+		return nil, &Error{f.Path, fmt.Errorf("%w: it was written %s %s, and the limit is %s", ErrOld, age.Round(time.Second), when, d.opts.MaxAge)}
 	}
 	return f, nil
 }
@@ -271,9 +271,9 @@ var (
 	ErrDamaged = errors.New("the file is damaged")
 	// ErrNotFile means that the path is not a regular file, but a directory, a link, a pipe or a
 	// device.
-	ErrNotFile = errors.New("what is there is no regular file and has to be removed")
+	ErrNotFile = errors.New("not a regular file")
 	// ErrForeign means that the file holds other objects than requested.
-	ErrForeign = errors.New("the file is of something else")
+	ErrForeign = errors.New("the file holds other objects")
 	// ErrOld means that the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")
 	// ErrNotOwn means that the file belongs to another user, or every user may write it, so its

@@ -136,7 +136,7 @@ func (f *File) open(check func(fs.FileInfo) error) error {
 func (f *File) parse(from io.ReaderAt, size int64) error {
 	start := make([]byte, len(magic))
 	if _, err := from.ReadAt(start, 0); ends(err) || err == nil && string(start) != magic {
-		return fmt.Errorf("%w: it does not begin as one of this version does", ErrDamaged)
+		return fmt.Errorf("%w: it does not begin like a file of this version", ErrDamaged)
 	} else if err != nil {
 		return err
 	}

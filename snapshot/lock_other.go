@@ -18,5 +18,5 @@ func own(fs.FileInfo) error { return nil }
 
 // lock always fails, because without a lock two processes would overwrite each other's files.
 func lock(string) (*os.File, error) {
-	return nil, fmt.Errorf("lock: not written for %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return nil, fmt.Errorf("lock: not implemented for %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

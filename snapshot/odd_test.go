@@ -11,28 +11,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// odd puts something at a path that is no file of ours.
+// odd puts something other than a regular file at a path.
 var odd = map[string]struct {
 	put  func(t *testing.T, path string)
 	says string
 }{
-	"a named pipe": {func(t *testing.T, path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) }, "it is a named pipe"},
-	"a directory":  {func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, "it is a directory"},
+	"a named pipe": {func(t *testing.T, path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) }, "a named pipe"},
+	"a directory":  {func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, "a directory"},
 	"a full directory": {func(t *testing.T, path string) {
 		require.NoError(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
-	}, "it is a directory"},
-	"a device": {func(t *testing.T, path string) { require.NoError(t, os.Symlink("/dev/zero", path)) }, "it is a symbolic link"},
+	}, "a directory"},
+	"a device": {func(t *testing.T, path string) { require.NoError(t, os.Symlink("/dev/zero", path)) }, "a symbolic link"},
 	"a link": {func(t *testing.T, path string) {
 		to := filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.WriteFile(to, nil, 0o600))
 		require.NoError(t, os.Symlink(to, path))
-	}, "it is a symbolic link"},
+	}, "a symbolic link"},
 	"a dangling link": {func(t *testing.T, path string) {
 		require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "none"), path))
-	}, "it is a symbolic link"},
+	}, "a symbolic link"},
 }
 
-// What is no file is refused at once, in one line, and nothing is made of it (C02).
+// Anything but a regular file is rejected immediately, with a one-line error, and is not read
+// (C02).
 func TestC02_WhatIsNoFileIsRefused(t *testing.T) {
 	l := pods("")
 	for name, c := range odd {
@@ -43,7 +44,7 @@ func TestC02_WhatIsNoFileIsRefused(t *testing.T) {
 			budget.Within(t, 0, func() {
 				_, err := d.Read(l)
 				require.ErrorIs(t, err, ErrNotFile)
-				require.EqualError(t, err, "snapshot "+path+": what is there is no regular file and has to be removed: "+c.says)
+				require.EqualError(t, err, "snapshot "+path+": not a regular file but "+c.says+": remove it")
 			})
 			_, err := write(d, l, []byte("whole"))
 			if info, _ := os.Lstat(path); info.IsDir() {
@@ -62,7 +63,7 @@ func TestC02_WhatIsNoFileIsRefused(t *testing.T) {
 			c.put(t, path)
 			_, err := write(d, l, nil)
 			require.ErrorIs(t, err, ErrNotFile)
-			require.EqualError(t, err, "snapshot "+d.path+": lock: what is there is no regular file and has to be removed: "+c.says)
+			require.EqualError(t, err, "snapshot "+d.path+": lock: not a regular file but "+c.says+": remove it")
 			require.NoError(t, os.RemoveAll(path))
 			_, err = write(d, l, nil)
 			require.NoError(t, err)
@@ -77,11 +78,11 @@ func TestC02_WhatIsNoFileIsRefused(t *testing.T) {
 	if _, err := os.Stat("/dev/zero"); err == nil {
 		_, err := Open("/dev/zero")
 		require.ErrorIs(t, err, ErrNotFile)
-		require.ErrorContains(t, err, "it is a device")
+		require.ErrorContains(t, err, "a device")
 	}
 }
 
-// A file of a length that it does not have costs no memory, wherever the hole is (C02).
+// A file with a wrong length costs no memory, wherever its hole is (C02).
 func TestC02_AHoleCostsNothing(t *testing.T) {
 	l := pods("")
 	d := In(t.TempDir(), Options{})

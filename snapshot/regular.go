@@ -50,5 +50,5 @@ func regular(info fs.FileInfo) error {
 	case mode&fs.ModeDevice != 0:
 		kind = "a device"
 	}
-	return fmt.Errorf("%w: it is %s", ErrNotFile, kind)
+	return fmt.Errorf("%w but %s: remove it", ErrNotFile, kind)
 }

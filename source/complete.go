@@ -151,7 +151,7 @@ func (r *remainder) pack(o object.Head) (object.Head, error) {
 	}
 	whole, ok := o.(object.Object)
 	if !ok {
-		return nil, fmt.Errorf("%s yields a %T, which is no object", r.name, o)
+		return nil, fmt.Errorf("%s yields a %T, which is not an object", r.name, o)
 	}
 	if have, ok := r.packer.PackedOf(whole); ok {
 		return have, nil

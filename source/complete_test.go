@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// plain is a source that does nothing of a request itself, and notes what it is asked.
+// plain is a source that supports no part of a request, and records the requests.
 type plain struct {
 	source.Description
 	asked *source.Request
@@ -45,7 +45,7 @@ func (p plain) Watch(_ context.Context, req source.Request) (iter.Seq2[wire.Even
 
 func onlyA(o object.Head) bool { return o.GetName() == "a" }
 
-// Whatever a source does of a request itself, the caller gets the same.
+// Whichever parts of a request a source supports, the caller gets the same result.
 func TestCompleteDoesTheRest(t *testing.T) {
 	packer := wire.NewPacker(nil)
 	for name, from := range map[string]source.Description{"nothing": {}, "narrows": {Narrows: true}} {
@@ -82,8 +82,8 @@ func TestCompleteDoesTheRest(t *testing.T) {
 	}
 }
 
-// A source that chooses itself is asked by the heads of the packed objects that the caller knows, and lent
-// these as objects.
+// A source that filters sees the heads of the packed objects that the caller knows, and gets
+// placeholders for them.
 func TestCompleteLendsWhatIsPacked(t *testing.T) {
 	packer := wire.NewPacker(nil)
 	have, err := packer.Pack(pod("a"))
@@ -105,8 +105,8 @@ func TestCompleteLendsWhatIsPacked(t *testing.T) {
 
 func TestCompleteSaysWhichNamespaceCannotBeAskedFor(t *testing.T) {
 	for want, from := range map[string]source.Description{
-		"pods cannot be narrowed to a namespace: its Description does not say that it Narrows":        {Name: "pods"},
-		"pods in bank does not reach namespace shop: make the informer of a source of all namespaces": {Name: "pods in bank", Namespace: "bank", Narrows: true},
+		"pods cannot be limited to a namespace: its Description does not set Narrows": {Name: "pods"},
+		"pods in bank does not reach namespace shop: use a source for all namespaces": {Name: "pods in bank", Namespace: "bank", Narrows: true},
 	} {
 		complete := source.Complete(plain{from, new(source.Request)})
 		for _, err := range complete.List(t.Context(), source.Request{Namespace: "shop"}).Items {

@@ -71,9 +71,9 @@ func (d Description) CanNarrow(namespace string) error {
 	case namespace == "":
 		return nil
 	case !d.Reaches(namespace):
-		return fmt.Errorf("%s does not reach namespace %s: make the informer of a source of all namespaces", d.Name, namespace)
+		return fmt.Errorf("%s does not reach namespace %s: use a source for all namespaces", d.Name, namespace)
 	case !d.Narrows:
-		return fmt.Errorf("%s cannot be narrowed to a namespace: its Description does not say that it Narrows", d.Name)
+		return fmt.Errorf("%s cannot be limited to a namespace: its Description does not set Narrows", d.Name)
 	}
 	return nil
 }

@@ -326,7 +326,7 @@ func TestL25_MisuseIsReported(t *testing.T) {
 			factory.InformerWith(f, forPods{Keep: wire.Only("spec.nodeName")})
 			factory.Informer[*corev1.Pod](f)
 			factory.InformerWith(f, forPods{Keep: wire.Only("spec.nodeName")})
-		}, want: `: asked for with Keep "without metadata.managedFields", but the informer exists already with "only spec.nodeName": ask for the same fields everywhere`},
+		}, want: `: requested with Keep "without metadata.managedFields", but the informer exists already with "only spec.nodeName": use the same fields everywhere`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -373,7 +373,7 @@ func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
 			f, stop := r.started(factory.Options{})
 			began := time.Now()
 			ask(f)
-			require.ErrorContains(r, f.WaitForSync(r.ctx), name+": asked for without a kind")
+			require.ErrorContains(r, f.WaitForSync(r.ctx), name+": requested without a kind")
 			require.Zero(r, time.Since(began))
 			stop()
 		}

@@ -103,7 +103,7 @@ func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 			err := wait(r.ctx)
 			require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 			require.ErrorContains(r, err, `handler "stuck" (laws/hooks_test.go:`)
-			require.ErrorContains(r, err, "has 3 events to hear before it is synced; the call about shop/p")
+			require.ErrorContains(r, err, "has 3 events pending before it is synced; the call about shop/p")
 			require.Equal(r, time.Minute, time.Since(began).Round(time.Second))
 		}
 		require.GreaterOrEqual(r, blocked.Status().Slowest, time.Minute)

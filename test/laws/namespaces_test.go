@@ -392,9 +392,9 @@ func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := sharedinformer.New[*corev1.Pod](wide{r.source().Source()}, in("shop"))
 		defer r.run(i)()
-		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: its Description does not say that it Narrows")
+		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be limited to a namespace: its Description does not set Narrows")
 		whole := sharedinformer.New[*corev1.Pod](wide{r.source().Source()}, sharedinformer.Options{})
-		require.ErrorContains(r, whole.SetNamespaces([]string{"shop"}), "SetNamespaces: pods cannot be narrowed to a namespace: its Description does not say that it Narrows")
+		require.ErrorContains(r, whole.SetNamespaces([]string{"shop"}), "SetNamespaces: pods cannot be limited to a namespace: its Description does not set Narrows")
 		require.Equal(r, []string{metav1.NamespaceAll}, whole.Namespaces())
 	})
 }
@@ -514,7 +514,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 
 		require.NoError(r, pair.SetNamespaces([]string{"bank", "shop"}))
 		require.Same(r, pair, of("mail", "shop"))
-		require.ErrorContains(r, f.WaitForSync(r.ctx), "the informer was given others: change namespaces with Factory.SetNamespaces only")
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "the informer has others: change namespaces with Factory.SetNamespaces only")
 
 		fixed := newFactory(r.client, factory.Options{})
 		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), factory.ErrUndivided)
