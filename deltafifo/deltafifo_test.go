@@ -96,8 +96,8 @@ func TestCompactionKeepsTheNewestState(t *testing.T) {
 	}
 }
 
-// Whatever is added and folded, a batch brings each object to its newest state, by
-// its own order, and covers every change that came before.
+// However deltas are added and folded, a batch brings each object to its newest state, in its own
+// order, and covers every earlier change.
 func TestL13_ABatchHasEveryChange(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -131,8 +131,8 @@ func TestL13_ABatchHasEveryChange(t *testing.T) {
 	}
 }
 
-// What was folded takes no room for long, holds nothing of its object, and does not
-// hide how long the consumer has been away.
+// Folded deltas are soon removed, retain no object, and do not hide how long the consumer has been
+// away.
 func TestFoldedDeltasTakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := New(Options{Compact: true})
@@ -179,7 +179,7 @@ func TestPopWaitsForTheFirstDelta(t *testing.T) {
 	})
 }
 
-// The consumer looks, finds nothing and begins to wait: what comes in between must wake it.
+// The consumer checks, finds nothing and begins to wait: a delta added in between must wake it.
 func TestL17_EveryDeltaWakesTheConsumer(t *testing.T) {
 	const all = 15_000
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -192,12 +192,12 @@ func TestL17_EveryDeltaWakesTheConsumer(t *testing.T) {
 	producer.Go(func() {
 		random := rand.New(rand.NewPCG(1, 2))
 		for n := range int64(all) {
-			for spins := 1; taken.Load() < n && ctx.Err() == nil; spins++ { // so that nothing else wakes it
+			for spins := 1; taken.Load() < n && ctx.Err() == nil; spins++ { // with nothing else to wake it
 				if spins%1000 == 0 {
 					runtime.Gosched()
 				}
 			}
-			for range random.IntN(100) { // it may be anywhere on its way
+			for range random.IntN(100) { // it may be anywhere in its loop
 				_ = taken.Load()
 			}
 			f.Add(delta(Updated, "a", "1", 1))
@@ -210,7 +210,7 @@ func TestL17_EveryDeltaWakesTheConsumer(t *testing.T) {
 	}
 }
 
-// Neither deltas nor what compaction knows of them outlives a burst.
+// After a burst, neither deltas nor the index of compaction remain.
 func TestABurstLeavesNothing(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()
@@ -271,9 +271,8 @@ func TestRoomIsMadeByPopping(t *testing.T) {
 	})
 }
 
-// However often a list follows while the consumer is blocked, one waits for each namespace. What
-// lies between two lists stays, and a list keeps the promise of the one that it supersedes to take
-// nothing back.
+// However many lists arrive while the consumer is blocked, at most one per namespace is queued. The
+// changes between two lists stay, and a list inherits NewHistory from the one that it supersedes.
 func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 	list := func(namespace string, rv int, anew bool) Delta {
 		d := barrier(Replaced, rv)
@@ -304,7 +303,7 @@ func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
 	}
 }
 
-// The age of the queue is how far the consumer lags, also where only few objects change.
+// The age of the queue is the lag of the consumer, even if only a few objects change.
 func TestL31_FoldingMakesNoQueueYounger(t *testing.T) {
 	for _, objects := range []int{1, 100} {
 		synctest.Test(t, func(t *testing.T) {
@@ -324,7 +323,7 @@ func TestL31_FoldingMakesNoQueueYounger(t *testing.T) {
 	}
 }
 
-// A batch that was taken is in hand until the consumer asks for the next.
+// A popped batch counts as in progress until the next Pop.
 func TestIdle(t *testing.T) {
 	f := New(Options{})
 	require.True(t, f.Idle())
@@ -336,7 +335,7 @@ func TestIdle(t *testing.T) {
 	require.True(t, f.Idle())
 }
 
-// Slots that are lost one after the other, while the consumer is busy, are dropped in one go.
+// Slots lost one after the other while the consumer is busy are dropped together.
 func TestADropTakesInTheNext(t *testing.T) {
 	f := New(Options{})
 	lose := func(total, slot int) { f.Add(Delta{Type: Drop, Part: &Part{Lost: shard.NewSlots(total, slot)}}) }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An option of a factory that its informers have too reaches them.
+// Every option that a factory and its informers have in common is passed on.
 func TestEveryOptionReachesTheInformers(t *testing.T) {
 	var opts Options
 	set(t, reflect.ValueOf(&opts).Elem())
@@ -27,7 +27,7 @@ func TestEveryOptionReachesTheInformers(t *testing.T) {
 	require.Positive(t, reached)
 }
 
-// set gives v, or if it is a struct a part of it, another value than zero.
+// set gives v, or a part of it if it is a struct, a nonzero value.
 func set(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

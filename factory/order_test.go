@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// A play that is repeated must ask in the same order.
+// A repeated run must request informers in the same order.
 func TestInformersAreInTheOrderOfTheirFirstUse(t *testing.T) {
 	client, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:1"}, scheme.New())
 	require.NoError(t, err)

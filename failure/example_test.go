@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// A hook of somebody else's may panic. Apart makes an error of it.
+// A hook may panic. Apart turns that into an error.
 func ExampleApart() {
 	err := failure.Apart("the greeting", func() error { panic("no name") })
 	fmt.Println(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// hooks is what user code may do, and what is to become of it.
+// hooks lists what user code may do, and the expected result.
 var hooks = []struct {
 	name string
 	call func() error
@@ -80,7 +80,7 @@ type coded struct {
 
 func (c *coded) Error() string { return c.code }
 
-// A nil pointer of an error's type is an error, and its text panics.
+// The text of an error that is a nil pointer panics.
 func TestTheTextOfAUsersErrorMayPanic(t *testing.T) {
 	var none *coded
 	require.NotPanics(t, func() { _ = failure.Reason(none) })
@@ -89,7 +89,7 @@ func TestTheTextOfAUsersErrorMayPanic(t *testing.T) {
 
 func (c *coded) Unwrap() error { return c.cause }
 
-// A panic with such an error is one like any other.
+// A panic whose value is such an error is handled like any other.
 func TestAPanicWithAnErrorWhoseMethodsPanic(t *testing.T) {
 	err := failure.Apart("hook", func() error { panic((*coded)(nil)) })
 	_, ok := errors.AsType[*failure.PanicError](err)

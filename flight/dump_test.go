@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Whatever a server or an error says, an entry is one line, and no terminal obeys it.
+// Whatever a server or an error contains, an entry is one line without terminal escapes.
 func TestAnEntryIsOneLine(t *testing.T) {
 	r := New(DefaultSize)
 	track := r.Track(Label{Role: Handler, Name: "a\nb"})

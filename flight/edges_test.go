@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// An event whose texts are all too long, and whose numbers are the greatest, comes back.
+// An event with overlong texts and the largest numbers survives a round trip.
 func TestTheGreatestEvent(t *testing.T) {
 	r := New(4 * pieceSize)
 	track := r.Track(Label{Name: "pods"})
@@ -67,8 +67,8 @@ func TestRecordLeavesTheEventAlone(t *testing.T) {
 	})
 }
 
-// A handler has heard of an object although its informer's events had to go, or the
-// informer itself.
+// The timeline shows a handler's call about an object even if its informer's events, or the
+// informer itself, are gone.
 func TestATimelineWithoutTheInformersEvents(t *testing.T) {
 	r := New(DefaultSize)
 	key := object.Key{Name: "web-0"}
@@ -104,7 +104,7 @@ func TestATimelineOfInformersOfOneName(t *testing.T) {
 	runtime.KeepAlive(tracks)
 }
 
-// The informer of another recorder has a number that means another track here.
+// The informer of another recorder has the number of a different track here.
 func TestAHandlerOfAnotherRecordersInformer(t *testing.T) {
 	here, there := New(DefaultSize), New(DefaultSize)
 	nodes, pods := here.Track(Label{Role: Informer, Name: "nodes"}), there.Track(Label{Role: Informer, Name: "pods"})
@@ -141,7 +141,7 @@ func TestTheZeroRecorder(t *testing.T) {
 	require.Len(t, r.Entries(nil), 1)
 }
 
-// When the clock on the wall is put back, what came later still comes later.
+// If the wall clock is set back, later events still come later.
 func TestAClockThatIsPutBack(t *testing.T) {
 	r := New(DefaultSize)
 	track, other, follower := r.Track(Label{}), r.Track(Label{}), r.Follow()

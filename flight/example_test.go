@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// What happened to one object, by all who had to do with it.
+// Print the timeline of one object.
 func Example() {
 	recorder := flight.New(1 << 20) // bytes
 	pods := recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})

@@ -61,8 +61,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// A quiet track keeps what it has, however busy another one is, and the memory stays
-// within its bound.
+// A quiet track keeps its events, however busy another one is, and the memory stays within its
+// limit.
 func TestABusyTrackLeavesAQuietOneAlone(t *testing.T) {
 	const size = 64 << 10
 	r := New(size)
@@ -93,7 +93,7 @@ func TestTracksGoWithTheirOwners(t *testing.T) {
 	kept := r.Track(Label{Name: "kept"})
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		for range 1000 { // drives out what the others had
+		for range 1000 { // displaces the events of the others
 			kept.Record(&Event{Kind: Turned, Text: "something that takes room"})
 		}
 		return len(r.Status().Tracks) == 1
@@ -188,8 +188,8 @@ func TestBuckets(t *testing.T) {
 	require.Equal(t, buckets-1, bucket(1<<62))
 }
 
-// A handler that was called for many changes at a stretch is found by the place of a
-// change, and that of another informer is not.
+// The timeline includes the call of a handler for many changes in a row, found by the position of a
+// change, but not a call about another informer.
 func TestTimeline(t *testing.T) {
 	r := New(DefaultSize)
 	pods, nodes := r.Track(Label{Role: Informer, Name: "pods"}), r.Track(Label{Role: Informer, Name: "nodes"})

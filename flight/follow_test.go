@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A follower is told of every event once, in the order of time, from all tracks, those
-// that are made later included.
+// A follower receives every event once, in order of time, from all tracks, including those created
+// later.
 func TestAFollowerMissesNothingThatIsHeld(t *testing.T) {
 	r := flight.New(64 << 10)
 	first := r.Track(flight.Label{Role: flight.Informer, Name: "pods"})
@@ -45,7 +45,7 @@ func TestAFollowerMissesNothingThatIsHeld(t *testing.T) {
 	require.Zero(t, lost)
 }
 
-// Nobody waits for a follower: it is told how much is gone, and what it did not take.
+// The recorder does not wait for a follower: it reports how many events were lost or left out.
 func TestAFollowerThatIsSlowIsToldWhatItMissed(t *testing.T) {
 	r := flight.New(8 << 10)
 	track := r.Track(flight.Label{Role: flight.Informer, Name: "pods"})

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// quit lets the process end by a signal, after two recorders have written, of which the
-// other one is slow.
+// quit lets the process end by a signal after two recorders have written, one of them slowly.
 func quit(w io.Writer) {
 	other := New(DefaultSize)
 	other.Track(Label{Role: Queue, Name: "slow"}).Record(&Event{Kind: Marked})

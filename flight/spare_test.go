@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// bestOfAll is what spare.best is to find, by looking at all.
+// bestOfAll returns the expected result of spare.best by checking all tracks.
 func (r *Recorder) bestOfAll() (best *track) {
 	for _, t := range r.tracks {
 		switch {
@@ -34,7 +34,7 @@ func TestTheTrackThatCanSpareAPieceBest(t *testing.T) {
 				tracks = append(tracks, r.Track(Label{}))
 			case n < 15 && len(tracks) > 0:
 				at := random.IntN(len(tracks))
-				r.orphan(tracks[at].track) // as when nobody has it
+				r.orphan(tracks[at].track) // as when it is garbage-collected
 				tracks[at] = tracks[len(tracks)-1]
 				tracks = tracks[:len(tracks)-1]
 			case n < 17:

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A loop over a lookup costs next to nothing an object, because the compiler puts its body
-// where the object is yielded. It does not where an iterator has two yields.
+// A loop over a lookup costs almost nothing per object, because the compiler inlines its body at
+// the yield. It does not do so if an iterator has two yields.
 func TestALoopOverALookupIsInlined(t *testing.T) {
 	x := benchmarkCache(100)
 	r := ReaderOf[meta](x)
@@ -40,8 +40,7 @@ func caller() *runtime.Frame {
 	return &frame
 }
 
-// The loops are in functions of their own, since nothing is inlined in the body of a loop
-// over b.Loop.
+// The loops are in separate functions, because nothing is inlined in the body of a b.Loop loop.
 func walkNamespace(r Reader[meta]) (n int) {
 	for o := range r.Namespace("n1") {
 		if o != nil {

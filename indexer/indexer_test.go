@@ -83,7 +83,7 @@ func TestLookups(t *testing.T) {
 	require.Equal(t, []string{"web"}, byApp.Values())
 }
 
-// Who must not wait for a writer finds nothing meanwhile.
+// Peek finds nothing while a write is in progress, and does not wait.
 func TestPeekDoesNotWait(t *testing.T) {
 	x := New()
 	a := obj("shop", "a", 1)
@@ -112,14 +112,15 @@ func TestIterationSeesTheMomentItBegan(t *testing.T) {
 	require.Equal(t, 4, ReaderOf[meta](x).Len())
 }
 
-// A lookup of several values finds what has any of them at one moment, and each object once.
+// A lookup of several values finds the objects that have any of them at one moment, each object
+// once.
 func TestSeveralValuesAreOfOneMoment(t *testing.T) {
 	x := New()
 	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "db"), obj("n", "both", 1, "web", "db"), obj("n", "none", 1))
 	byApp, _ := AddIndex(x, "app", apps)
 	var seen []string
 	for o := range byApp.HeadsOfAny([]string{"web", "db", "absent"}) {
-		set(x, obj("n", "a", 2), obj("n", "b", 2, "web")) // b moves to what was read
+		set(x, obj("n", "a", 2), obj("n", "b", 2, "web")) // b moves to a value that was already read
 		seen = append(seen, o.GetName()+"@"+o.GetResourceVersion())
 	}
 	require.ElementsMatch(t, []string{"a@1", "b@1", "both@1"}, seen)
@@ -147,7 +148,7 @@ func TestReplaceTellsTheDifference(t *testing.T) {
 	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(ReaderOf[meta](x).All()))
 }
 
-// After a restore one version may be that of two objects.
+// After a restore, two objects may have the same version.
 func TestL04_AnObjectOfTheSameVersionIsAnother(t *testing.T) {
 	x := New()
 	was, is := obj("n", "a", 1), obj("n", "a", 1)
@@ -162,8 +163,7 @@ func TestL04_AnObjectOfTheSameVersionIsAnother(t *testing.T) {
 	require.Same(t, is, now)
 }
 
-// A set that replaces a namespace leaves the others alone, and so does one that is
-// let go of.
+// Replacing or trimming one namespace does not affect the others.
 func TestReplaceAndTrimOfNamespaces(t *testing.T) {
 	x := New()
 	set(x, obj("m", "a", 1), obj("n", "b", 2), obj("n", "c", 3), obj("n", "d", 4), obj("o", "e", 5))
@@ -183,7 +183,7 @@ func TestReplaceAndTrimOfNamespaces(t *testing.T) {
 	require.Empty(t, names(ReaderOf[meta](x).Namespace("n")))
 }
 
-// A play that is repeated must tell the same.
+// A repeated run must produce the same events.
 func TestTrimGoesByNamespace(t *testing.T) {
 	x := New()
 	var told []string
@@ -209,7 +209,7 @@ func TestL13_ANamespaceMayBeAheadOfTheRest(t *testing.T) {
 	require.Equal(t, "5", ReaderOf[meta](x).NamespaceRV("n"))
 }
 
-// The cost of a batch does not depend on how many namespaces have a version of their own.
+// The cost of a batch does not depend on the number of namespaces with their own version.
 func TestL13_VersionsOfManyNamespaces(t *testing.T) {
 	cost := func(namespaces int) float64 {
 		x := New()
@@ -228,8 +228,7 @@ func TestL13_VersionsOfManyNamespaces(t *testing.T) {
 	require.Equal(t, cost(10), cost(4000))
 }
 
-// Views of all ages are held while the content changes; each must stay as it
-// was when it was taken.
+// Views of all ages are held while the content changes; each must stay as it was.
 func TestL12_AViewNeverChanges(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -267,7 +266,7 @@ func TestL12_AViewNeverChanges(t *testing.T) {
 	}
 }
 
-// Somebody who breaks L16 gets wrong answers, but must not break the cache.
+// A caller that violates L16 gets wrong answers, but must not break the cache.
 func TestAChangedNameInTheCacheDoesNoHarm(t *testing.T) {
 	x := New()
 	index, _ := AddIndex(x, "app", apps)
@@ -324,7 +323,7 @@ func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 	readers.Wait()
 }
 
-// Who reads a list that a write has not touched does not wait for it.
+// Reading a list that a write has not touched does not wait for the write.
 func TestAnUntouchedListIsReadDuringAWrite(t *testing.T) {
 	x := New()
 	byApp, _ := AddIndex(x, "app", apps)
@@ -342,8 +341,8 @@ func TestAnUntouchedListIsReadDuringAWrite(t *testing.T) {
 	})
 }
 
-// A batch changes lists of namespaces and of an index, makes some and drops
-// others. Who has seen any of it must see nothing older in any list.
+// A batch changes lists of namespaces and of an index, creates some and drops others. A reader that
+// has seen any of it must not see anything older in any list.
 func TestL12_ReadersNeverGoBack(t *testing.T) {
 	const lists = 5
 	x := New()
@@ -406,8 +405,8 @@ func TestL12_ReadersNeverGoBack(t *testing.T) {
 	readers.Wait()
 }
 
-// A random log of actions against a naive model: after each, every lookup by
-// index must equal a scan of the model with the index function.
+// Random actions against a naive model: after each, every lookup by index must equal a scan of the
+// model with the index function.
 func TestL15_LookupEqualsScan(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -496,7 +495,7 @@ func TestL15_PanickingIndexFunctionLosesNoObject(t *testing.T) {
 	require.Equal(t, []string{"n/good@1"}, names(index.Get("all")))
 }
 
-// A type may be comparable and a value of it not.
+// A value of a comparable type may be incomparable.
 func TestL15_ValueThatCannotBeAKeyLosesNoObject(t *testing.T) {
 	x := New()
 	set(x, obj("n", "a", 1))
@@ -508,7 +507,8 @@ func TestL15_ValueThatCannotBeAKeyLosesNoObject(t *testing.T) {
 	require.Equal(t, []string{"n/a@2"}, names(ReaderOf[meta](x).All()))
 }
 
-// An update that draws values again and then panics leaves the object under none of them.
+// If the index function panics during an update, after yielding some values, the object is under
+// none of them.
 func TestL15_APanicAmidTheValuesOfAnUpdateLeavesNone(t *testing.T) {
 	x := New()
 	index, _ := AddIndex(x, "split", func(o meta) []any {
@@ -544,7 +544,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// The time of one value must not grow with how many an object has.
+// The time per value must not grow with the number of values of an object.
 func BenchmarkUpdateOfManyValues(b *testing.B) {
 	for _, count := range []int{100, 10_000} {
 		b.Run(strconv.Itoa(count), func(b *testing.B) {
@@ -607,8 +607,8 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkReadAfterEachWrite is the worst case for what is made on demand:
-// nothing is ever read twice.
+// BenchmarkReadAfterEachWrite is the worst case for views made on demand: nothing is ever read
+// twice.
 func BenchmarkReadAfterEachWrite(b *testing.B) {
 	for _, objects := range []int{1000, 10_000, 100_000} {
 		b.Run(strconv.Itoa(objects), func(b *testing.B) {
@@ -622,7 +622,8 @@ func BenchmarkReadAfterEachWrite(b *testing.B) {
 	}
 }
 
-// A removed index finds nothing, is not called again, and leaves its namesake alone.
+// A removed index finds nothing, is not called again, and does not affect another index of the same
+// name.
 func TestARemovedIndexFindsNothing(t *testing.T) {
 	x := New()
 	calls := 0
@@ -646,7 +647,7 @@ func TestARemovedIndexFindsNothing(t *testing.T) {
 	require.Equal(t, 2, stays.Len("all"))
 }
 
-// What does not equal itself would make a list that nobody finds and nobody empties.
+// A value that does not equal itself would create a bucket that is never found and never emptied.
 func TestL15_AValueThatDoesNotEqualItself(t *testing.T) {
 	x := New()
 	i, _ := AddIndex(x, "f", func(meta) []float64 { return []float64{math.NaN()} })

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The strings of an object lie side by side in memory: whoever keeps one of them
-// keeps them all. So the cache keeps none of an object that it has no longer.
+// The strings of an object lie next to each other in memory: a reference to one keeps all of them.
+// So the cache must not keep any string of an object that it no longer holds.
 func TestReplacedObjectsLeaveNothing(t *testing.T) {
 	x := New()
 	type app string

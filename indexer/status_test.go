@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an index holds is counted, and its largest buckets are named.
+// Indexes counts the contents of an index and names its largest buckets.
 func TestIndexesAreSeenFromOutside(t *testing.T) {
 	x := New()
 	byApp, _ := AddIndex(x, "app", func(o meta) []string { return append(apps(o), "any") })

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// stepping notes what it waits for, as package rest does: the last step of a request that
-// was answered is "in the middle of the answer".
+// stepping records what it is waiting for, as package rest does: the last step of an answered
+// request is "in the middle of the answer".
 type stepping struct{ *script }
 
 func (s stepping) List(ctx context.Context, o source.Request) source.List[object.Head] {
@@ -49,7 +49,7 @@ func blocked(t *testing.T, s *script, look func(r *Reflector, log string)) {
 	})
 }
 
-// The server has answered, and it is the transform that does not return.
+// The server has answered, but the transform does not return.
 func TestAServerIsNotBlamedForATransformThatBlocksAList(t *testing.T) {
 	blocked(t, &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}, func(r *Reflector, log string) {
 		require.Regexp(t, `^waiting for the transform reflector\.\S+ \(reflector/blocked_test\.go:\d+\), called on "?a"?, since 1h0m0s$`, r.Status().Waiting)
@@ -60,7 +60,7 @@ func TestAServerIsNotBlamedForATransformThatBlocksAList(t *testing.T) {
 	})
 }
 
-// A watch that stands still because of a transform is no secret, and no silence of the server's.
+// A watch blocked by a transform is reported as such, and not as silence of the server.
 func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
 	blocked(t, &script{lists: []answer{{rv: "7"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{change(watch.Added, "a", 8)}}}}, func(r *Reflector, log string) {
 		s := r.Status()
@@ -72,7 +72,8 @@ func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
 	})
 }
 
-// The server has its time again when the transform has returned, and short calls are not named.
+// The server gets its time again after the transform has returned, and short calls are not
+// reported.
 func TestAServerIsBlamedBehindATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -95,8 +96,8 @@ func TestAServerIsBlamedBehindATransform(t *testing.T) {
 	})
 }
 
-// answering is a server that answers every request at once, in pages, for as long as the context of
-// the request lasts, as package rest does.
+// answering is a server that answers every request immediately, in pages, until the context of the
+// request is done, as package rest does.
 type answering struct{ items []object.Head }
 
 func (answering) Describe() source.Description { return source.Description{Name: "things"} }
@@ -138,8 +139,8 @@ func (a answering) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 	}, nil
 }
 
-// The server has all the time that it is given, however long transforms take in between: where one
-// item is asked for, to begin with an earlier state, and in a streaming list.
+// The server gets its full time, however long transforms take in between, both when a saved state
+// is confirmed and in a streaming list.
 func TestAServerIsNotBlamedForASlowTransform(t *testing.T) {
 	items := []object.Head{obj("a", 5), obj("b", 7), obj("c", 9)}
 	for name, takes := range map[string]time.Duration{"probe": 75 * time.Second, "stream": 365 * time.Second} {

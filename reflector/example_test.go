@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// letter is a source of its own: one ConfigMap, which does not change.
+// letter is a custom source: one ConfigMap that does not change.
 type letter struct{ *corev1.ConfigMap }
 
 func (l letter) List(context.Context, source.Request) source.List[object.Head] {
@@ -32,7 +32,7 @@ func (l letter) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
-// A reflector lists, and tells the queue of the whole at once.
+// A reflector lists the source and queues the whole list as one delta.
 func Example() {
 	from := letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1", ResourceVersion: "7"}}}
 	queue := deltafifo.New(deltafifo.Options{})

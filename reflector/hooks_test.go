@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// misdeeds is what user code may do instead of returning.
+// misdeeds are the things that user code may do instead of returning.
 var misdeeds = map[string]func(){
 	"panics": func() { panic("oh") },
 	"exits":  func() { runtime.Goexit() },
@@ -142,7 +142,7 @@ type coded struct{ code string }
 
 func (c *coded) Error() string { return c.code }
 
-// A transform that returns a nil pointer of an error's type ends nothing.
+// A transform that returns a nil pointer as an error does not end the process.
 func TestATransformWithANilErrorCannotEndTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), endOfInitial(8)}}}, lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "8"}, {rv: "8"}, {rv: "8"}}}
@@ -161,7 +161,7 @@ func TestATransformWithANilErrorCannotEndTheProcess(t *testing.T) {
 	})
 }
 
-// A source that gives nil is named as such, with a transform too.
+// A source that yields nil is reported as such, even behind a transform.
 func TestNilOfASourceBehindATransform(t *testing.T) {
 	for name, s := range map[string]*script{
 		"list":  {lists: []answer{{items: []object.Head{nil}, rv: "8"}, {rv: "8"}, {rv: "8"}}},
@@ -184,7 +184,7 @@ func TestNilOfASourceBehindATransform(t *testing.T) {
 	}
 }
 
-// However a transform fails at a change, a list looks past it after the third watch.
+// However a transform fails on a change, a list skips that change after the third watch.
 func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
 	for name, misdeed := range map[string]func() error{
 		"error": func() error { return io.EOF }, "panic": func() error { panic("oh") }, "goexit": func() error { runtime.Goexit(); return nil },
@@ -207,7 +207,7 @@ func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
 	}
 }
 
-// deaf is a source that has no streaming lists and does not say so.
+// deaf is a source without streaming lists that does not say so.
 type deaf struct{ *script }
 
 func (d deaf) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
@@ -218,7 +218,7 @@ func (d deaf) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event
 	return d.script.Watch(ctx, o)
 }
 
-// After the second failure of a streaming list, a list takes its place.
+// After the second failure of a streaming list, a plain list replaces it.
 func TestAListTakesThePlaceOfAStreamThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{rv: "8"}}}
@@ -235,7 +235,7 @@ func TestAListTakesThePlaceOfAStreamThatPanics(t *testing.T) {
 	})
 }
 
-// bursting is a script whose first watch breaks as it is told when all of it was read.
+// bursting is a script whose first watch breaks in a given way after all events were read.
 type bursting struct {
 	*script
 	burst func()
@@ -258,7 +258,7 @@ func (b *bursting) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 	}, nil
 }
 
-// A source that breaks behind a whole initial set has broken a watch, and no streaming list.
+// A source that breaks after a complete initial list has broken a watch, not a streaming list.
 func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
 	for name, burst := range misdeeds {
 		for _, resumed := range []bool{false, true} {
@@ -299,8 +299,8 @@ func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
 	}
 }
 
-// hooked runs a reflector whose watch breaks after half a minute, and looks at it after an hour, in
-// which a hook has blocked.
+// hooked runs a reflector whose watch breaks after half a minute, and calls look after an hour
+// during which a hook has blocked.
 func hooked(t *testing.T, with func(block func()) Options, look func(s Status, log string)) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -327,7 +327,8 @@ func hooked(t *testing.T, with func(block func()) Options, look func(s Status, l
 	})
 }
 
-// A watch that broke is no open one as long as OnError does not return, and has not served since.
+// After a watch broke, and while OnError has not returned, no watch is open, and none has served
+// since.
 func TestL22_OnErrorThatBlocksIsSeen(t *testing.T) {
 	hooked(t, func(block func()) Options {
 		return Options{OnError: func(context.Context, *failure.Failure) failure.Verdict { block(); return failure.Retry }}
@@ -340,7 +341,7 @@ func TestL22_OnErrorThatBlocksIsSeen(t *testing.T) {
 	})
 }
 
-// A watch that nobody reads as long as OnState does not return is no silence of the server's.
+// While OnState blocks, an unread watch does not count as silence of the server.
 func TestL22_OnStateThatBlocksIsSeen(t *testing.T) {
 	hooked(t, func(block func()) Options {
 		return Options{OnState: func(s Status) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// repeater is a source that gives each object twice.
+// repeater is a source that yields each object twice.
 type repeater struct{ source.ListerWatcher }
 
 func (r repeater) List(ctx context.Context, o source.Request) source.List[object.Head] {
@@ -31,7 +31,7 @@ func (r repeater) List(ctx context.Context, o source.Request) source.List[object
 	}}
 }
 
-// A source may give a known object back more than once. It is in use each time.
+// A source may yield a known object repeatedly. It is in use each time.
 func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
 	have := obj("same", 1)
 	from := repeater{&keeper{&script{lists: []answer{{items: []object.Head{obj("same", 1)}, rv: "5"}}}}}
@@ -50,8 +50,7 @@ func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// A watch whose first events say that all has changed holds nothing of what was known
-// before, however long it lasts.
+// A watch whose first events replace all known objects retains none of them, however long it lasts.
 func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 	const many, size = 1000, 64 << 10
 	have := map[object.Key]partial{}
@@ -73,7 +72,7 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 		e, err, ok := next()
 		require.True(t, ok)
 		require.NoError(t, err)
-		delete(have, object.KeyOf(e.Object)) // as the cache does, which has the new one
+		delete(have, object.KeyOf(e.Object)) // as the cache does, which now has the new one
 	}
 	runtime.GC()
 	runtime.GC()
@@ -82,8 +81,8 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 	require.Less(t, m.HeapAlloc, uint64(many*size/2))
 }
 
-// A source that asks for each event what is known of it, in a watch of one object that
-// changes. What is noted of states that are gone goes too: each look walks over all of it.
+// The source looks up the known object of each event, in a watch of one object that changes.
+// References to replaced states must be dropped, because each look-up scans all of them.
 func TestAWatchNotesNothingOfStatesThatAreGone(t *testing.T) {
 	const many = 20000
 	l := &knownObjects{known: func(object.Key) (object.Head, bool) { return obj("a", 1), true }}

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// odd is a server whose lists are empty and at a version, and whose watches are a function.
+// odd is a server with empty lists at a given version and watches defined by a function.
 type odd struct {
 	script
 	rv    int
@@ -34,7 +34,7 @@ func (s *odd) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Eve
 	return func(yield func(wire.Event[object.Head], error) bool) { s.watch(ctx, req, yield) }, nil
 }
 
-// live runs a reflector of s for some time, and returns its status at the end.
+// live runs a reflector of s for some time, and returns its final status.
 func live(t *testing.T, s source.ListerWatcher, long time.Duration) (status Status) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(s, new(taken), Options{Initial: List})
@@ -62,7 +62,7 @@ func TestABookmarkWithoutAVersionIsPassedOver(t *testing.T) {
 	require.EqualValues(t, 1, r.Status().Watches)
 }
 
-// Bookmarks that lag behind the events of their watch are no sign of a lost history.
+// Bookmarks that lag behind the events of their watch do not indicate a lost history.
 func TestL19_BookmarksThatLagLeadToNoList(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{
 		change(watch.Added, "a", 8), change(watch.Bookmark, "", 7), change(watch.Modified, "a", 9),
@@ -73,7 +73,7 @@ func TestL19_BookmarksThatLagLeadToNoList(t *testing.T) {
 	require.Equal(t, "9", r.Status().RV)
 }
 
-// A watch from "0" begins anywhere: objects that were deleted since the list would stay.
+// A watch from "0" may begin at any version: objects deleted since the list would stay.
 func TestL13_AListOfVersionZeroIsRefused(t *testing.T) {
 	zero := endOfInitial(0)
 	s := &script{lists: []answer{{rv: "0"}, {rv: "5"}}, watches: []answer{{events: []wire.Event[object.Head]{zero}}}}
@@ -82,7 +82,7 @@ func TestL13_AListOfVersionZeroIsRefused(t *testing.T) {
 	require.Equal(t, []string{`watch rv="" initial`, `watch rv="" initial`, `list rv="0" limit=0`, `list rv="0" limit=0`, `watch rv="5"`}, s.asked)
 }
 
-// Every watch is closed at once, after what looks like news and is none.
+// Every watch is closed immediately, after a change that only looks new.
 func TestL19_NoHotLoopOfShortWatches(t *testing.T) {
 	for name, event := range map[string]func(n int) wire.Event[object.Head]{
 		"a bookmark that moves":            func(n int) wire.Event[object.Head] { return change(watch.Bookmark, "", 10+n) },
@@ -104,7 +104,7 @@ func TestL19_NoHotLoopOfShortWatches(t *testing.T) {
 	}
 }
 
-// A server, or a proxy, that does not end a watch when it was asked to, and goes on sending.
+// A server or proxy does not end a watch when asked to, and keeps sending.
 func TestL20_ABusyWatchThatOutlivesItsTimeIsNotSilent(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"busy": time.Second, "rarely": 25 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestL20_AWatchThatOutlivesItsTimeAndFallsSilentIsDead(t *testing.T) {
 	require.Equal(t, failure.PhaseWatch, status.Failure.Phase)
 }
 
-// A step of the wall clock makes no state old.
+// A step of the wall clock does not make the state look old.
 func TestAStepOfTheClockMakesNoStateOld(t *testing.T) {
 	r := New(&script{}, deltafifo.New(deltafifo.Options{}), Options{})
 	r.noteHeard(time.Now())

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// runOn is play for any source, for four minutes.
+// runOn is play for any source, and runs for four minutes.
 func runOn(t *testing.T, from source.ListerWatcher, opts Options) (r *Reflector, d []deltafifo.Delta) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,8 +40,7 @@ func not(name string) func(object.Head) bool {
 	return func(h object.Head) bool { return h.GetName() != name }
 }
 
-// "Filtered returns the source without the objects that wanted refuses, for good": what a source
-// lacks already stays away, whatever is left out besides.
+// An object missing from the source of a Filtered stays missing, whatever else is filtered out.
 func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	names := func(t *testing.T, from source.ListerWatcher, packer *wire.Packer) (names []string) {
 		for item, err := range source.Filtered(source.Filtered(from, not("a")), not("b")).List(t.Context(), source.Request{Packer: packer}).Items {
@@ -62,9 +61,9 @@ func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	})
 }
 
-// A transform that fails blocks the watch, and after the third time a list looks past it
-// (L17, L19), also where what it fails with is io.ErrUnexpectedEOF, as json.Decoder and gzip
-// do that read a value in an annotation. It did not come from the network.
+// A transform that fails blocks the watch, and after the third time a list skips the change (L17,
+// L19), even if its error is io.ErrUnexpectedEOF, as from json.Decoder or gzip when they read a
+// value in an annotation. That error did not come from the network.
 func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
 	for _, cause := range []error{fmt.Errorf("no"), fmt.Errorf("read the annotation: %w", io.ErrUnexpectedEOF)} {
 		t.Run(cause.Error(), func(t *testing.T) {
@@ -84,9 +83,9 @@ func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
 	}
 }
 
-// A transform may return what it returned before, such as the small object of a key where
-// nothing in it has changed. That is in the cache, and readers have it: UID and resource
-// version must not be put "back" into it (L16).
+// A transform may return an object that it returned before, such as the reduced object of a key in
+// which nothing has changed. That object is in the cache and in use: UID and resource version must
+// not be restored in it (L16).
 func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
 	small := map[string]partial{}
 	s := &script{watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), change(watch.Modified, "a", 2)}}}}
@@ -109,7 +108,7 @@ func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// sharing is a source whose objects share equal parts, and says so.
+// sharing is a source that declares that its objects share equal parts.
 type sharing struct {
 	*script
 	pool *wire.Pool
@@ -117,7 +116,7 @@ type sharing struct {
 
 func (z sharing) Describe() source.Description { return source.Description{Pool: z.pool} }
 
-// A transform owns its object, so that a source whose objects share parts is refused.
+// A transform owns its object, so a source whose objects share parts is rejected.
 func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
 	defer func() {
 		require.Contains(t, recover(), "odd_test.go:")
@@ -125,9 +124,8 @@ func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
 	Transformed(sharing{&script{}, wire.NewPool()}, func(o partial) (partial, error) { return o, nil })
 }
 
-// A transform fails with the error of a call of its own, which says that something has
-// expired. That is not the version of the watch: it resumes, and a list follows only after
-// the third time (L19).
+// The error of a request made by a transform says that a version has expired. It is not the version
+// of the watch: the watch resumes, and a list follows only after the third failure (L19).
 func TestL19_AnExpiryThatATransformReportsIsNotThatOfTheWatch(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}, {rv: "7"}, {rv: "7"}, {rv: "7"}, {rv: "7"}}, watches: []answer{
 		{events: []wire.Event[object.Head]{change(watch.Added, "a", 6)}}, {block: true},

@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// restless is an Ownership that gains something at every moment.
+// restless is an Ownership that gains something at any moment.
 type restless struct{ began time.Time }
 
 func (o restless) Gains() uint64 { return uint64(time.Since(o.began) / time.Millisecond) }
 
 func (o restless) Select(*source.Request, bool) func() []object.Version { return nil }
 
-// endless has lists that take a moment, without end.
+// endless has lists that take a moment each, without end.
 type endless struct{ *script }
 
 func (s endless) List(context.Context, source.Request) source.List[object.Head] {
@@ -30,7 +30,7 @@ func (s endless) List(context.Context, source.Request) source.List[object.Head] 
 	return source.List[object.Head]{Meta: &metav1.ListMeta{ResourceVersion: "8"}, Items: func(func(object.Head, error) bool) {}}
 }
 
-// Lists that follow gains are paced, up to the end of a context with a deadline.
+// Lists after gains are rate-limited, until the end of a context with a deadline.
 func TestListsThatFollowGainsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}

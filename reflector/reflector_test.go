@@ -43,8 +43,8 @@ func endOfInitial(rv int) wire.Event[object.Head] {
 	return e
 }
 
-// script is a source that answers each request with the next of its answers
-// and writes down what it was asked. After the last watch it blocks.
+// script is a source that gives each request the next of its answers and records the requests.
+// After the last watch it blocks.
 type script struct {
 	lists   []answer
 	watches []answer
@@ -54,10 +54,10 @@ type script struct {
 
 type answer struct {
 	items  []object.Head
-	left   *int64 // that the server says there are behind items, of a list with a limit
+	left   *int64 // remaining items that the server reports after items, for a list with a limit
 	rv     string
 	events []wire.Event[object.Head]
-	err    error         // of a list after its items, of a watch instead of opening
+	err    error         // of a list after its items; of a watch instead of opening
 	broken error         // of a watch after its events
 	after  time.Duration // how long after them
 	block  bool          // a watch stays open after its events
@@ -118,7 +118,7 @@ func (s *script) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 	}, nil
 }
 
-// taken is a queue whose consumer takes every delta at once, and keeps it.
+// taken is a queue whose consumer takes every delta immediately, and keeps it.
 type taken struct{ deltas []deltafifo.Delta }
 
 func (q *taken) Add(d deltafifo.Delta) { q.deltas = append(q.deltas, d) }
@@ -133,7 +133,7 @@ func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector)
 	return playFrom(t, s, opts, nil)
 }
 
-// playFrom is play for a reflector that begins with an earlier state, if there is one.
+// playFrom is play for a reflector that starts from a saved state, if e is not nil.
 func playFrom(t *testing.T, s *script, opts Options, e *SavedState) (queued []string, r *Reflector) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestRefusedStreamIsListedWithoutAFailure(t *testing.T) {
 	require.Zero(t, r.Status().Failures)
 }
 
-// Missing rights say nothing about streaming: it is tried again when the state
-// has to be read anew.
+// Missing permissions do not mean that streaming is unsupported: it is tried again for the next
+// list.
 func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 	s := &script{
 		watches: []answer{
@@ -203,8 +203,8 @@ func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`, `watch rv="" initial`}, s.asked)
 }
 
-// A load balancer that closes every connection says nothing about streaming: it is
-// tried again when the state has to be read anew. A stream without an end is not.
+// A load balancer that closes every connection does not mean that streaming is unsupported: it is
+// tried again for the next list. After a stream without an end it is not.
 func TestAStreamThatWasCutShortIsListedThisTimeOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		first answer
@@ -267,8 +267,8 @@ func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 	queued, r := play(t, s, Options{Initial: List, Timing: Timing{Backoff: Backoff{Max: time.Second}}})
 	require.Equal(t, []string{"replaced @5", "added b@6", "replaced @9 b@6"}, queued)
 	require.Equal(t, []string{
-		`list rv="0" limit=0`, `watch rv="5"`, `watch rv="5"`, `watch rv="5"`, // which brings something
-		`watch rv="6"`, `watch rv="6"`, `list rv="" limit=500`, // fails too, so the watch goes on
+		`list rv="0" limit=0`, `watch rv="5"`, `watch rv="5"`, `watch rv="5"`, // which delivers something
+		`watch rv="6"`, `watch rv="6"`, `list rv="" limit=500`, // fails too, so the watch continues
 		`watch rv="6"`, `watch rv="6"`, `watch rv="6"`, `list rv="" limit=500`, `watch rv="9"`,
 	}, s.asked)
 	require.EqualValues(t, 2, r.Status().Relists)
@@ -294,8 +294,8 @@ func TestAnOldVersionIsQueuedAsLate(t *testing.T) {
 	require.Equal(t, []any{uint64(1), uint64(3), true}, []any{r.Status().Duplicates, r.Status().Events, r.Status().Unordered})
 }
 
-// What was decoded and waits for a slow consumer is bounded, and the wait ends with
-// the consumer's next step or with the run.
+// The number of decoded deltas waiting for a slow consumer is limited, and the wait ends with the
+// consumer's next Pop or with the run.
 func TestWatchWaitsForTheConsumer(t *testing.T) {
 	const events = deltafifo.MaxAhead + 10
 	s := &script{lists: []answer{{rv: "1"}}, watches: []answer{{block: true}}}
@@ -335,7 +335,7 @@ func TestListWithoutAVersionIsAFailure(t *testing.T) {
 	require.ErrorIs(t, r.Status().Failure, ErrNoRV)
 }
 
-// A source may yield nil. Nobody but the reflector can tell that it was the source.
+// A source may yield nil. Only the reflector can tell that the source is to blame.
 func TestANilObjectIsAFailureOfTheSource(t *testing.T) {
 	none := wire.Event[object.Head]{Type: watch.Added}
 	for name, c := range map[string]struct {
@@ -361,7 +361,7 @@ func TestANilObjectIsAFailureOfTheSource(t *testing.T) {
 	require.True(t, source.IsNil(object.Object(nil)))
 }
 
-// nameless is a source that cannot tell its name.
+// nameless is a source whose Describe panics.
 type nameless struct{ *script }
 
 func (nameless) Describe() source.Description { panic("no name") }
@@ -409,7 +409,7 @@ func TestBackoffNeverWaitsLongerThanMaxAsks(t *testing.T) {
 	}
 }
 
-// Whoever means never writes the longest duration that there is.
+// A user who means never passes the longest possible duration.
 func TestTheLongestWaitsStayWaits(t *testing.T) {
 	const never = math.MaxInt64
 	for _, b := range []Backoff{{Initial: never}, {Max: never}, {Initial: never, Max: never, Reset: never}, {Initial: never / 2, Max: never}} {
@@ -472,8 +472,8 @@ func TestAnExpiredVersionIsForgivenOnceInASeries(t *testing.T) {
 	require.Less(t, fail(historyGone), 1300*time.Millisecond, "another series")
 }
 
-// A custom resource definition is installed: the kind was missing for a while, then
-// the server asks for a second of patience. That must not cost half a minute.
+// A custom resource definition is installed: the kind was missing for a while, then the server asks
+// for one second of patience. That must not cost half a minute.
 func TestProgressBeginsANewBackoff(t *testing.T) {
 	p := pacer{Backoff: Backoff{}.withDefaults()}
 	missing := progressOf(&failure.Failure{Phase: failure.PhaseResolve, Err: &meta.NoKindMatchError{}})

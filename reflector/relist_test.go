@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A hook that breaks when it is told that a state is refused does not bring that state back.
+// If Refuse breaks, the refused state is still not used again.
 func TestAStateIsRefusedForGood(t *testing.T) {
 	type events = []wire.Event[object.Head]
 	gone := answer{err: apierrors.NewResourceExpired("too old")}
@@ -68,7 +68,7 @@ func TestAnUnknownEventWhileAStateIsConfirmed(t *testing.T) {
 	require.Equal(t, `watch rv="10"`, s.asked[2], "the state is asked for again after the failure")
 }
 
-// stopping is a script during whose watch at the reflector is stopped.
+// stopping is a script that stops the reflector during watch number at.
 type stopping struct {
 	*script
 	at   int
@@ -82,7 +82,8 @@ func (s *stopping) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	return s.script.Watch(ctx, req)
 }
 
-// The next run knows what an attempt has shown of the history, also if the reflector was stopped meanwhile.
+// The next run knows what an attempt revealed about the history, even if the reflector was stopped
+// in between.
 func TestL24_TheHistoryIsKnownToTheNextRun(t *testing.T) {
 	type events = []wire.Event[object.Head]
 	for name, second := range map[string]answer{
@@ -107,7 +108,7 @@ func TestL24_TheHistoryIsKnownToTheNextRun(t *testing.T) {
 	}
 }
 
-// The error of a call of somebody else's may wrap ErrWentBack. It says nothing of this history.
+// The error of an unrelated request may wrap ErrWentBack. It says nothing about this history.
 func TestTheHistoryOfAnotherReflectorWentBack(t *testing.T) {
 	foreign := &TransformError{Transform: "t", Err: fmt.Errorf("the other informer: %w", ErrWentBack)}
 	s := &script{watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(20), change(watch.Modified, "a", 21)}, broken: foreign}, {block: true}}}

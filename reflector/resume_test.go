@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// What a reflector makes of the state a@5 b@7 c@9, which is complete up to 10.
+// Resume from the state a@5 b@7 c@9, which is complete up to 10.
 func TestResume(t *testing.T) {
 	type events = []wire.Event[object.Head]
 	at := func(rv string, items ...object.Head) []answer { return []answer{{rv: rv, items: items}} }
@@ -209,7 +209,7 @@ func TestResumeOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// Whatever happens to it, the reflector lists in the end.
+// Whatever breaks, the reflector lists in the end.
 func TestResumeThatPanics(t *testing.T) {
 	s := &script{lists: []answer{{rv: "10"}, {rv: "10"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
 	queued, r := playFrom(t, s, Options{}, &SavedState{RV: "10", Confirm: func(context.Context) error { panic("no") }})
@@ -218,7 +218,7 @@ func TestResumeThatPanics(t *testing.T) {
 	require.ErrorAs(t, r.Status().Failure, &p)
 }
 
-// asking is a queue that asks what the reflector says of each whole state when it comes.
+// asking is a queue that reads the reflector's status when a list is added.
 type asking struct {
 	reflector *Reflector
 	resumed   chan bool
@@ -234,7 +234,7 @@ func (a *asking) Add(d deltafifo.Delta) {
 	}
 }
 
-// Who has a state can ask where it came from.
+// When a list is queued, the status already says whether it was resumed.
 func TestAStateThatIsQueuedSaysWhetherItResumed(t *testing.T) {
 	for name, have := range map[string]int{"resumed": 10, "listed": 20} {
 		t.Run(name, func(t *testing.T) {

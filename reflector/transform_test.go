@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// keeper is a source that asks for each object what is known of it, and gives
-// that back where the version is the same.
+// keeper is a source that looks up the known object of each object, and yields it if the version is
+// the same.
 type keeper struct{ *script }
 
 func (k *keeper) Describe() source.Description {
@@ -56,8 +56,8 @@ func (k *keeper) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 	}, err
 }
 
-// What is known has gone through the transform already, and is in use: it is
-// left alone, whatever becomes of the cache in the meantime.
+// Known objects were transformed before and are in use: they are not transformed again, whatever
+// happens to the cache.
 func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
 	from := &keeper{&script{
@@ -72,7 +72,7 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	known := source.Request{Known: func(key object.Key) (object.Head, bool) {
 		o, ok := have[key]
 		if key.Name == "same" {
-			have[key] = obj("same", 1) // whoever asks twice is told something else
+			have[key] = obj("same", 1) // a second look-up returns something else
 		}
 		return o, ok
 	}}
@@ -102,7 +102,7 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	require.Equal(t, 3, kept)
 }
 
-// A source that keeps nothing decodes, and the transform sees, everything.
+// If a source reuses nothing, it decodes every object, and the transform sees all of them.
 func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
 	from := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	seen := 0
@@ -116,7 +116,7 @@ func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
 
 func slim(o partial) (partial, error) { return nil, errors.New("no") }
 
-// What calls the function of somebody else is not to blame.
+// The wrapped function is named, and not its wrapper.
 func TestAWrappedTransformIsNamedByWhatItCalls(t *testing.T) {
 	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	from := TransformedBy(s, func(o partial) (partial, error) { return slim(o) }, slim)

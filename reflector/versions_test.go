@@ -18,8 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// lasting is a script whose watches, but for the last, stay open for a time after
-// their events.
+// lasting is a script whose watches, except for the last, stay open for a while after their events.
 type lasting struct {
 	*script
 	lifetime time.Duration
@@ -39,8 +38,8 @@ func (l lasting) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 	}, nil
 }
 
-// The server's data was restored from a backup: it waits in silence until its history
-// reaches the version that the watch asks for, which may take days.
+// The server was restored from a backup: it is silent until its history reaches the version of the
+// watch, which may take days.
 func TestAServerThatWentBackIsListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		lifetime time.Duration // of a watch
@@ -85,7 +84,7 @@ func TestAServerThatWentBackIsListed(t *testing.T) {
 	}
 }
 
-// Such a set is not queued, so that what is watched is not what is shown to be.
+// Such a list is not queued, so the reflector is not Watching.
 func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{watches: []answer{
@@ -115,7 +114,8 @@ func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
 	})
 }
 
-// A watch that a caller knows to be deaf may wait for such a version: the server is asked at once.
+// A watch that a caller reports as deaf may be waiting for such a version: the server is asked
+// immediately.
 func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
@@ -162,7 +162,7 @@ func TestASilentWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 	})
 }
 
-// A server that does not want to be asked is left alone for as long as it says.
+// If the server asks for patience, the next watch waits for that long.
 func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		watch answer
@@ -206,7 +206,7 @@ func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 	}
 }
 
-// A restored history may come to a version again with another content.
+// A restored history may reach the same version with other content.
 func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 	expired := answer{broken: apierrors.NewResourceExpired("too old resource version")}
 	for name, c := range map[string]struct {
@@ -254,7 +254,7 @@ func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
 	}
 }
 
-// Where versions are not ordered, a bookmark below the last version means little.
+// If versions are not ordered, a bookmark below the last version means little.
 func TestAServerWithoutOrderGoesBackThreeTimes(t *testing.T) {
 	s := &script{lists: []answer{{rv: "10"}}}
 	for range 8 {

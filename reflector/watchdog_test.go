@@ -21,7 +21,6 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// full returns a queue without room.
 func full() *deltafifo.DeltaFIFO {
 	queue := deltafifo.New(deltafifo.Options{})
 	for n := range deltafifo.MaxAhead {
@@ -64,8 +63,7 @@ func (f *frozen) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 	return nil, ctx.Err()
 }
 
-// A server that does not answer is said to do just that, and what it was asked for is
-// asked for again later.
+// A server that does not answer is reported as such, and the streaming list is tried again later.
 func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &frozen{script{lists: []answer{{rv: "8"}}}}
@@ -88,7 +86,7 @@ func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 	})
 }
 
-// buffered is a source whose streaming list ends with what had arrived when it was given up.
+// buffered is a source whose streaming list delivers its end when it is abandoned.
 type buffered struct{ script }
 
 func (b *buffered) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
@@ -104,8 +102,9 @@ func (b *buffered) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 	}, nil
 }
 
-// An end that comes at the moment at which a streaming list is given up is an end: the changes
-// are watched from there, and nobody is told that there was none, nor is the next state listed.
+// If the end of a streaming list arrives at the moment at which it is abandoned, it counts: the
+// watch continues from there, the failure does not say that the end was missing, and no list
+// follows.
 func TestAnEndAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &buffered{script{watches: []answer{{}, {block: true}}}}
@@ -124,7 +123,7 @@ func TestAnEndAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// As long as an answer is missing, the status says what is waited for.
+// While an answer is missing, the status says what the request is waiting for.
 func TestStatusSaysWhatARequestWaitsFor(t *testing.T) {
 	for name, initial := range map[string]Initial{"list": List, "streaming list": Auto} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +167,7 @@ func (p plugged) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 	return nil, p.hang(ctx)
 }
 
-// A watch that was not accepted yet is not announced as one.
+// A watch is not announced before the server has accepted it.
 func TestWatchingIsSaidOnceTheServerHasAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &frozen{script{watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(8)}}}}}
@@ -185,8 +184,8 @@ func TestWatchingIsSaidOnceTheServerHasAccepted(t *testing.T) {
 	})
 }
 
-// resting is a source that waits for as long as a server has asked it to, unless that
-// is for ever, and then for the server.
+// resting is a source that waits as long as the server has asked it to, unless that is forever, and
+// then for the server.
 type resting struct {
 	plugged
 	pause time.Duration
@@ -202,8 +201,8 @@ func (s resting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 	}
 }
 
-// A streaming list is not given up while its source rests as the server has asked it
-// to. After that, and after StallTimeout, it is.
+// A streaming list is not abandoned while its source waits because the server asked it to. After
+// that, and after StallTimeout, it is.
 func TestARestIsNoSilence(t *testing.T) {
 	for _, c := range []struct{ pause, given time.Duration }{
 		{35 * time.Second, 40 * time.Second},
@@ -229,8 +228,8 @@ func TestARestIsNoSilence(t *testing.T) {
 	}
 }
 
-// Nothing comes by the watch of a quiet kind for a minute. One that broke before is no
-// reason to call it failing all that time.
+// The watch of a quiet kind delivers nothing for a minute. That an earlier one broke must not make
+// it count as failing all that time.
 func TestAWatchThatServesEndsASeriesOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
@@ -259,7 +258,7 @@ func TestAWatchThatServesEndsASeriesOfFailures(t *testing.T) {
 	})
 }
 
-// How long a watch is silent shows while it is open, from the last that it brought.
+// The silence of an open watch is shown, counted from its last event.
 func TestStatusSaysHowLongAWatchIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// fleeting streams one initial object and keeps nothing but a weak pointer to it.
+// fleeting streams one initial object and keeps only a weak pointer to it.
 type fleeting struct {
 	sent weak.Pointer[metav1.PartialObjectMetadata]
 }
@@ -41,8 +41,8 @@ func (f *fleeting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.
 	}, nil
 }
 
-// A streaming list is followed by a watch in the same request, for minutes. What
-// was in the list belongs to the queue by then, and to nobody else.
+// A streaming list continues as a watch in the same request, for minutes. By then its objects
+// belong to the queue alone.
 func TestAStreamingListIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := new(fleeting)
@@ -81,8 +81,8 @@ func TestAnEventThatComesTwiceInAStreamingListLeavesNoGhost(t *testing.T) {
 	}
 }
 
-// A server whose watch cache stays behind while the cluster changes all the time is never
-// fresh enough to begin a streaming list. It can list.
+// If the watch cache of a server never catches up because the cluster changes constantly, it never
+// begins a streaming list. It can still list.
 func TestAServerThatIsNeverFreshEnoughToStreamIsListed(t *testing.T) {
 	tooLarge := apierrors.NewTimeoutError("Too large resource version: 9, current: 8", 1)
 	s := &script{

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// What one process has written, the next reads.
-// An informer does both by itself: see factory.Options.Snapshot.
+// One process writes a snapshot, and the next reads it. An informer does both automatically: see
+// factory.Options.Snapshot.
 func Example() {
 	path, err := os.MkdirTemp("", "snapshot")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written writes a snapshot, and returns what it is of and where it is.
+// written writes a snapshot and returns its label and path.
 func written(t *testing.T, d *Directory, at time.Time) (Label, string) {
 	t.Helper()
 	l := Label{Server: "s", RV: "1", Written: at}
@@ -22,7 +22,8 @@ func written(t *testing.T, d *Directory, at time.Time) (Label, string) {
 	return l, filepath.Join(d.Path(), l.name())
 }
 
-// A directory that others may write, as an emptyDir is, is used, and the files of others are not.
+// A directory that other users may write, such as an emptyDir, is used, but the files of other
+// users are not.
 func TestFilesOfOthersAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no such modes")
@@ -41,7 +42,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 		require.NoError(t, err, "a file that somebody names is read")
 	}
 	if os.Geteuid() != 0 {
-		return // only root gives files away
+		return // only root can give files away
 	}
 	require.NoError(t, os.Chmod(name, 0o600))
 	require.NoError(t, os.Chown(name, 12345, 12345))

@@ -122,7 +122,7 @@ func TestAnOldSnapshotIsRefusedAndGoes(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(dir, other.name())}, left)
 }
 
-// What this package did not write is not removed, however old it is.
+// Files not written by this package are never removed, however old they are.
 func TestFilesOfOthersStay(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-48 * time.Hour)
@@ -136,7 +136,7 @@ func TestFilesOfOthersStay(t *testing.T) {
 	}
 }
 
-// A file that was cut off or changed anywhere is refused (C02).
+// A file that was truncated or changed anywhere is rejected (C02).
 func TestC02_ADamagedFileIsRefused(t *testing.T) {
 	d := In(t.TempDir(), Options{})
 	l := pods("")
@@ -161,7 +161,7 @@ func TestC02_ADamagedFileIsRefused(t *testing.T) {
 		raw[bit/8] ^= 1 << (bit % 8)
 		refused(fmt.Sprintf("bit %d", bit), raw)
 	}
-	for range 100 { // what a disk may do: some sectors are of another time
+	for range 100 { // like a disk on which some sectors are outdated
 		raw := bytes.Clone(whole)
 		at := random.IntN(len(raw)-4096) / 512 * 512
 		clear(raw[at : at+4096])
@@ -182,7 +182,7 @@ func TestC02_ADamagedFileIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-// fullDisk takes a number of bytes.
+// fullDisk accepts a limited number of bytes.
 type fullDisk struct {
 	*os.File
 	left *int
@@ -218,12 +218,12 @@ func TestAFullDiskLeavesTheOneBefore(t *testing.T) {
 	}
 }
 
-// A fill that does not return leaves neither a file nor a descriptor behind.
+// If fill panics or exits, no file and no descriptor is left behind.
 func TestAFillThatDoesNotReturnLeavesNothing(t *testing.T) {
 	for name, fill := range map[string]func(){"panics": func() { panic("oh") }, "exits": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			d := In(t.TempDir(), Options{})
-			defer d.Use()() // as an informer does that runs
+			defer d.Use()() // as a running informer does
 			create := d.create
 			var made file
 			d.create = func(dir, pattern string) (f file, err error) {
@@ -275,7 +275,7 @@ func TestOneWritesAtATime(t *testing.T) {
 
 const asked = "MILLRACE_TEST_SNAPSHOT_DIR"
 
-// TestWriterForever is another process of the tests below.
+// TestWriterForever is the other process of the tests below.
 func TestWriterForever(t *testing.T) {
 	dir := os.Getenv(asked)
 	if dir == "" {
@@ -293,7 +293,7 @@ func TestWriterForever(t *testing.T) {
 	}
 }
 
-// another starts a process that writes all the time, and waits until it has.
+// another starts a process that keeps writing, and waits until it has written.
 func another(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	other := exec.Command(os.Args[0], "-test.run=^TestWriterForever$")
@@ -314,7 +314,7 @@ func another(t *testing.T, dir string) *exec.Cmd {
 	return other
 }
 
-// Whenever the writer is killed, there is a whole file, and the next one goes on (C02).
+// Whenever the writer is killed, a complete file is left, and the next writer continues (C02).
 func TestC02_TheWriterIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	for range 12 {
@@ -336,7 +336,7 @@ func TestC02_TheWriterIsKilled(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// The lock goes with the last that uses the directory.
+// The lock is released by the last user of the directory.
 func TestTheLockIsGivenBack(t *testing.T) {
 	dir := t.TempDir()
 	d, other := In(dir, Options{}), In(dir, Options{})
@@ -353,8 +353,8 @@ func TestTheLockIsGivenBack(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A directory that somebody removes is made again, and is not ours any more if it then is
-// another process's.
+// A directory that was removed is created again. If another process has claimed it since, it is not
+// ours any more.
 func TestADirectoryThatWasRemovedIsMadeAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d")
 	d, other := In(path, Options{}), In(path, Options{})
@@ -374,7 +374,7 @@ func TestADirectoryThatWasRemovedIsMadeAgain(t *testing.T) {
 
 var budget = hostile.Budget{Memory: 1 << 16, MemoryPerByte: 20}
 
-// Whatever a file holds, reading it ends in an error or in what was written.
+// Whatever a file contains, reading it returns an error or exactly what was written.
 func FuzzFile(f *testing.F) {
 	var b bytes.Buffer
 	w := newWriter(&b)
@@ -394,8 +394,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// A file that nobody writes any more, such as that of a transform as it was, goes also while the process that found
-// it goes on.
+// A file that is no longer written, such as that of an old version of a transform, is removed even
+// while the process that found it keeps running.
 func TestWhatBecomesOldGoesWhileADirectoryIsInUse(t *testing.T) {
 	dir := t.TempDir()
 	former := pods("")

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// letter is a source of its own: one ConfigMap, which does not change.
+// letter is a custom source: one ConfigMap that does not change.
 type letter struct{ *corev1.ConfigMap }
 
 func (l letter) List(context.Context, source.Request) source.List[object.Head] {
@@ -30,7 +30,7 @@ func (l letter) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
-// Any place can be the source of an informer. Filtered leaves out what is not wanted.
+// An informer can read any source. Filtered leaves out unwanted objects.
 func Example() {
 	var from source.ListerWatcher = letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "7"}}}
 	for _, namespace := range []string{"shop", "bank"} {
