@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quiet is a source that has nothing and of which nothing comes.
+// quiet is a source without objects or events.
 type quiet struct{}
 
 func (quiet) Describe() source.Description { return source.Description{Name: "things"} }
@@ -34,8 +34,8 @@ func (quiet) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[
 	}, nil
 }
 
-// BenchmarkFanOut is the pipeline without network and decoding: one operation
-// is one event, from the queue through the cache to every handler.
+// BenchmarkFanOut measures the pipeline without network and decoding: one operation is one event,
+// from the queue through the cache to every handler.
 func BenchmarkFanOut(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
@@ -75,8 +75,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkLateHandler is what a handler costs that joins 10,000 cached objects: one
-// operation is all of its initial Adds.
+// BenchmarkLateHandler measures a handler that joins 10,000 cached objects: one operation is all of
+// its initial Adds.
 func BenchmarkLateHandler(b *testing.B) {
 	b.ReportAllocs()
 	i := New[partial](quiet{}, Options{Initial: reflector.List})
@@ -105,7 +105,7 @@ func BenchmarkLateHandler(b *testing.B) {
 	}
 }
 
-// A handler that joins late is told of each object without an allocation.
+// A handler that joins late receives each object without an allocation.
 func TestALateHandlerAllocatesNothingAnObject(t *testing.T) {
 	const many = 10_000
 	i := informerOf(newFixed(things(many)...), Options{})

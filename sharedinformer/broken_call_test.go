@@ -15,7 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// A handler that panics in the last call for an object, or ends its goroutine, keeps nothing of it.
+// A handler that panics in its last call for an object, or ends its goroutine, does not keep the
+// object alive.
 func TestABrokenCallKeepsNothing(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("no") }, "goexit": gc.Goexit, "returns": func() {}} {
 		for closing, closes := range map[string]bool{"and goes on": false, "and closes": true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Who has left has nothing to hear any more, whatever happens afterwards.
+// A closed handler has no pending events, whatever happens afterwards.
 func TestL09_NothingIsPendingForAClosedHandler(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
 		synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestL09_NothingIsPendingForAClosedHandler(t *testing.T) {
 	}
 }
 
-// A handler that was closed in a call that never returns holds nothing but that call.
+// A handler that was closed during a call that never returns holds only the event of that call.
 func TestL09_NothingIsHeldForAClosedHandlerThatBlocks(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
 		for _, late := range []bool{false, true} {
@@ -70,7 +70,7 @@ func TestL09_NothingIsHeldForAClosedHandlerThatBlocks(t *testing.T) {
 	}
 }
 
-// Where there is nothing to wait for, a context that has ended is no error.
+// If there is nothing to wait for, a context that is done is not an error.
 func TestL07_CloseAndWaitWithAContextThatHasEnded(t *testing.T) {
 	i := informerOf(newFixed(things(1)...), Options{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -102,8 +102,8 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 	require.Equal(t, []string{"update a@2 from 1", "update b@4 from 3"}, got)
 }
 
-// Whatever comes and whenever it is taken out, what is told pairs up, ends in
-// the latest state, and never needs more than one entry per object.
+// Whatever events come in, and whenever they are taken out, the delivered ones pair up, end in the
+// latest state, and never need more than one entry per object.
 func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -173,8 +173,8 @@ func BenchmarkCoalescer(b *testing.B) {
 	}
 }
 
-// What a handler with the policy Coalesce has not heard is one entry for each object, and not the
-// log, though the end of the initial list is still before it.
+// The undelivered events of a handler with the policy Coalesce take one entry per object and do not
+// hold the log, even before the end of the initial list.
 func TestL09_ACoalescingHandlerHoldsNoLog(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -215,8 +215,8 @@ func TestL09_ACoalescingHandlerHoldsNoLog(t *testing.T) {
 	}
 }
 
-// A handler with the policy Coalesce that hangs in a call must not keep alive
-// the states that it will never be told of.
+// A handler with the policy Coalesce that blocks in a call must not keep alive intermediate states
+// that it will never receive.
 func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
 	i := New[partial](quiet{}, Options{Initial: reflector.List})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -254,8 +254,8 @@ func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
 			held++
 		}
 	}
-	// What the handler has in hand, the old and new state of its one pending
-	// entry, and what the cache and the end of the log hold.
+	// The event in delivery, the old and new state of the pending entry, and the objects of the
+	// cache and the end of the log.
 	require.LessOrEqual(t, held, 5, "of %d states", changes)
 	close(release)
 	cancel()

@@ -23,8 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// few is a source of a few Pods that do not change, which counts its lists and may refuse
-// them. It gives known objects back.
+// few is a source of a few Pods that do not change. It counts its lists, may refuse them, and
+// reuses known objects.
 type few struct {
 	empty
 	lists   *atomic.Int64
@@ -57,10 +57,10 @@ func (f few) List(_ context.Context, req source.Request) source.List[object.Head
 	}}
 }
 
-// damage flips a bit of a packed object that nobody holds.
+// damage flips a bit of a packed object that is not in use.
 func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.Packed) {
 	t.Helper()
-	for i := range 100 { // others take the place of those that stay in use
+	for i := range 100 { // displace the objects that stay in use
 		packed, err := w.core.(*core).packing.packer.Pack(podOf(i, 1))
 		require.NoError(t, err)
 		_, err = packed.Open()
@@ -77,7 +77,7 @@ func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.P
 	return o
 }
 
-// rot is an informer of a few, and what a handler of it heard.
+// rot runs test with an informer of a few and the events of a handler.
 func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, refused *atomic.Bool, heard *[]string, during *func())) {
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int64
@@ -113,8 +113,8 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 	})
 }
 
-// An object whose bytes are damaged is not served. The status has key and cause, the list that
-// follows brings it back, nothing else is decoded or told, and a handler hears of it.
+// An object whose bytes are damaged is not served. The status reports its key and the cause, a
+// relist restores it, no other object is decoded or delivered, and a handler receives it.
 func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, heard *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
@@ -153,8 +153,7 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// As long as the list fails it is tried again, and memory that goes on losing bytes leads to
-// no storm.
+// A failed list is retried, and memory that keeps losing bytes does not cause a storm of lists.
 func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, refused *atomic.Bool, _ *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
@@ -187,8 +186,7 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 	})
 }
 
-// What is found to be damaged while the list is read may be in it as it was: another one
-// follows.
+// Damage found during a list may not be repaired by that list: another one follows.
 func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, _ *[]string, during *func()) {
 		damage(t, i, "1")
@@ -211,8 +209,8 @@ func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
 	})
 }
 
-// Whatever is damaged when a handler is told of it: it hears an Add before anything else, and
-// a Delete in the end (L03).
+// Whichever object is damaged when it is delivered, the handler receives an Add first and a Delete
+// last (L03).
 func TestL03_PairingOfDamagedObjects(t *testing.T) {
 	by := wire.NewPacker(nil)
 	packed := func(rv int, whole bool) *wire.Packed {

@@ -37,8 +37,8 @@ func TestFirstDifference(t *testing.T) {
 	require.Equal(t, "[a][0]", d.path)
 }
 
-// A difference has the address of what was altered, which is the same in all
-// values that share it and in no other.
+// A difference has the address of the changed part, which is equal in all values that share the
+// part, and in no others.
 func TestADifferenceKnowsThePart(t *testing.T) {
 	labels, owners, controller := map[string]string{"x": "1"}, []metav1.OwnerReference{{Name: "o"}}, false
 	owners[0].Controller = &controller

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What every cursor has passed is garbage, the last segment too.
+// Segments that every cursor has passed are garbage, including the last one.
 func TestThePassedLogIsGarbage(t *testing.T) {
 	log := newLog()
 	c := newCursor(log)

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// letter is a source of its own: one ConfigMap, which does not change.
+// letter is a custom source: one ConfigMap that does not change.
 type letter struct{ *corev1.ConfigMap }
 
 func (l letter) List(context.Context, source.Request) source.List[object.Head] {
@@ -35,8 +35,8 @@ func (l letter) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
-// An informer of a source of its own, an index and a handler. Package factory makes
-// informers of what an API server has.
+// Create an informer of a custom source, with an index and a handler. Package factory creates
+// informers for an API server.
 func Example() {
 	from := letter{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1", ResourceVersion: "7"},
@@ -72,7 +72,7 @@ func Example() {
 	// for bob: a
 }
 
-// lettersTo returns a running informer with one letter, and what stops it.
+// lettersTo returns a running informer with one letter, and a function that stops it.
 func lettersTo(reader string) (letters *sharedinformer.Informer[*corev1.ConfigMap], stop func()) {
 	letters = sharedinformer.New[*corev1.ConfigMap](letter{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1", ResourceVersion: "7"},
@@ -89,7 +89,7 @@ func lettersTo(reader string) (letters *sharedinformer.Informer[*corev1.ConfigMa
 	}
 }
 
-// Look objects up by more than one value. An index may be added while the informer runs.
+// Look up objects that have several values. An index may be added while the informer runs.
 func ExampleAddIndex() {
 	letters, stop := lettersTo("bob")
 	defer stop()
@@ -131,7 +131,7 @@ func ExampleInformer_AddHandler() {
 	// it has heard everything
 }
 
-// refused is a source that its credentials may not read.
+// refused is a source that the credentials may not read.
 type refused struct{ letter }
 
 func (refused) List(context.Context, source.Request) source.List[object.Head] {

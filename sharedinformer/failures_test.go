@@ -39,7 +39,7 @@ func having(objects ...podPtr) *scripted {
 	return s
 }
 
-// A server that is down when an informer runs again: what the cache has is from the run before.
+// The server is down when the informer runs again: the cache has the state of the previous run.
 func TestL24_WaitForSyncWaitsForTheServerInEachRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -84,7 +84,7 @@ func TestL24_WaitForSyncWaitsForTheServerInEachRun(t *testing.T) {
 	})
 }
 
-// An index function that ends its goroutine has left a batch half done.
+// An index function that ends its goroutine leaves a batch half applied.
 func TestL22_AnUnusableCacheSaysWhy(t *testing.T) {
 	for name, first := range map[string]bool{"in the first list": true, "after the sync": false} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestL22_AWaitSaysWhyTheInformerEnded(t *testing.T) {
 	})
 }
 
-// A function that panics on everything is reported ten times a second, and counted.
+// A function that panics on everything is reported ten times a second, with a count of the others.
 func TestL22_FailuresOfOneFunctionAreSummedUp(t *testing.T) {
 	const objects = 20_000
 	var all []podPtr
@@ -226,8 +226,8 @@ func TestL09_AHandlerThatBlocksInAResyncIsBehind(t *testing.T) {
 	}
 }
 
-// The time of a call is that of the monotonic clock. A step of the wall clock while the call runs would
-// show in what it has noted.
+// Call times use the monotonic clock. A step of the wall clock during a call must not show in the
+// recorded time.
 func TestAStepOfTheClockMakesNoSlowCall(t *testing.T) {
 	w := stopwatch{made: time.Now()}
 	w.start()
@@ -297,7 +297,7 @@ func TestL31_AFrozenCacheIsStale(t *testing.T) {
 	}
 }
 
-// An index function that fails once is reported although another one fails all the time.
+// A single failure of an index function is reported even while another function fails all the time.
 func TestL22_AFailureIsNotCountedAsOneOfAnotherFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var objects []podPtr
@@ -332,7 +332,7 @@ func TestL22_AFailureIsNotCountedAsOneOfAnotherFunction(t *testing.T) {
 	})
 }
 
-// Options do not mend themselves, however patient the caller is.
+// Contradictory options do not go away, so the wait fails immediately however long its patience.
 func TestL22_AWaitSaysAtOnceThatOptionsContradict(t *testing.T) {
 	for _, patience := range []time.Duration{0, time.Hour, -1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -367,7 +367,7 @@ func (shallows) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[obj
 	return nil, errors.New("not asked")
 }
 
-// Nor does an object whose methods panic end the process.
+// An object whose methods panic does not end the process either.
 func TestAnObjectThatPanicsEndsTheRun(t *testing.T) {
 	i := New[*shallow](shallows{}, Options{Initial: reflector.List, DetectMutations: time.Hour})
 	err := i.Run(t.Context())

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// fixed is a source that lists the same objects in every namespace. Its watch brings
-// what is sent to changes.
+// fixed is a source that lists the same objects in every namespace. Its watch delivers the events
+// sent to changes.
 type fixed struct {
 	items   []partial
 	changes chan wire.Event[object.Head]
@@ -56,7 +56,7 @@ func (f *fixed) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	}, nil
 }
 
-// change sends the version rv of an object.
+// change sends version rv of an object.
 func (f *fixed) change(name string, uid, rv int) {
 	f.changes <- wire.Event[object.Head]{Type: watch.Modified, Object: thing(name, uid, rv)}
 }
@@ -69,7 +69,7 @@ func things(n int) (all []partial) {
 	return all
 }
 
-// runFor runs i and returns how to stop it.
+// runFor runs i and returns a function that stops it.
 func runFor(t *testing.T, i *Informer[partial]) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func runFor(t *testing.T, i *Informer[partial]) (stop func()) {
 	}
 }
 
-// informerOf returns an informer of from that lists.
+// informerOf returns an informer that lists from.
 func informerOf(from source.ListerWatcher, opts Options) *Informer[partial] {
 	opts.Initial = reflector.List
 	return New[partial](from, opts)

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// scripted lists and watches by functions, and counts requests.
+// scripted lists and watches by functions, and counts the requests.
 type scripted struct {
 	lists     atomic.Int64
 	tries     atomic.Int64
@@ -115,7 +115,7 @@ func TestAQuietKindWhoseWatchesAreCutIsNotStale(t *testing.T) {
 	}
 }
 
-// A proxy that accepts each watch and passes nothing on for 30 s, then cuts it.
+// A proxy accepts each watch, forwards nothing for 30 s, and cuts it.
 func TestL17_WatchesThatAreAcceptedAndBringNothingAreReplacedByLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rv := atomic.Int64{}
@@ -201,7 +201,7 @@ func TestL13_ASupersededListMakesNoServerUnordered(t *testing.T) {
 	})
 }
 
-// The time in which the informer did not run is no failing of watches.
+// The time between two runs does not count as failing of watches.
 func TestL19_TheTimeBetweenTwoRunsIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &scripted{list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// nothing is a source that has no objects and whose watches are quiet.
+// nothing is a source without objects and with quiet watches.
 func nothing() *scripted {
 	return &scripted{
 		list: func() ([]podPtr, string) { return nil, "10" },
@@ -35,13 +35,13 @@ func numbered(prefix string, n int) (names []string) {
 	return names
 }
 
-// The work for one namespace does not grow with how many there are, whether or not others wait.
+// The work for one namespace does not grow with their number, whether or not other callers wait.
 func TestWaitersDoNotMultiplyTheWorkOfASync(t *testing.T) {
 	statuses := func(namespaces int) (perNamespace int64) {
 		synctest.Test(t, func(t *testing.T) {
 			from := nothing()
 			turn := make(chan struct{}, 1)
-			from.list = func() ([]podPtr, string) { // a server that answers one list after the other
+			from.list = func() ([]podPtr, string) { // the server answers one list after the other
 				turn <- struct{}{}
 				defer func() { <-turn }()
 				time.Sleep(time.Millisecond)
@@ -88,8 +88,8 @@ func TestTheCostOfOtherNamespacesIsLinear(t *testing.T) {
 	require.InEpsilon(t, bytes(100), bytes(2000), 0.5)
 }
 
-// A source that does not return keeps those that come from beginning. Those that leave again meanwhile
-// leave nothing.
+// A source that does not return delays added namespaces. Those removed again before they start
+// leave nothing behind.
 func TestNamespacesThatComeAndGoBehindAStuckSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})

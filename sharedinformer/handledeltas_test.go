@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// forgetful is a source whose history expires after each watch, which brings one change.
+// forgetful is a source whose history expires after each watch, which delivers one change.
 type forgetful struct {
 	mu      sync.Mutex
 	rv      int
@@ -34,7 +34,7 @@ type forgetful struct {
 
 func (s *forgetful) Describe() source.Description { return source.Description{Name: "things"} }
 
-// set puts an object with a UID; remove takes one away.
+// set puts an object with a UID; remove removes one.
 func (s *forgetful) set(name, uid string) (e wire.Event[object.Head]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,9 +77,9 @@ func (s *forgetful) Watch(_ context.Context, opts source.Request) (iter.Seq2[wir
 	}, nil
 }
 
-// While an index function does not return, at most one list waits for the cache. When it returns,
-// readers see one whole set, and the handler hears the difference: each deletion, and each object that
-// another has replaced under its name (L03, L04, L12, L17).
+// While an index function blocks, at most one list waits for the cache. When the function returns,
+// readers see one complete set, and the handler receives the difference: each deletion, and each
+// object that was replaced by another one of the same name (L03, L04, L12, L17).
 func TestL12_AtMostOneListWaitsForABlockedCache(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		for _, initial := range []bool{false, true} {
@@ -119,7 +119,7 @@ func TestL12_AtMostOneListWaitsForABlockedCache(t *testing.T) {
 					from.remove("1")
 					from.set("2", "new")
 					time.Sleep(2 * time.Hour)
-					const most = 4 * objects // the cache, the list that is applied, the one that waits, and the one that is read
+					const most = 4 * objects // the cache, the list being applied, the queued one, and the one being read
 					lists, held := i.Status().Reflector.Lists, int64(most)
 					for tries := 0; held >= most && tries < 100; tries++ {
 						runtime.GC() // cleanups run some time after it
@@ -148,7 +148,7 @@ func TestL12_AtMostOneListWaitsForABlockedCache(t *testing.T) {
 	})
 }
 
-// The server sends no bookmarks, so that nothing is queued behind the change that the cache waits with.
+// The server sends no bookmarks, so nothing is queued behind the change being applied.
 func TestL31_AChangeThatIsBeingAppliedIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := newFixed(thing("a", 1, 5))

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A handler of heads that wants no old state gets none.
+// A handler of heads with WithoutOld receives no old state.
 func TestAHeadHandlerWithoutOld(t *testing.T) {
 	for _, store := range []Store{Whole, Packed} {
 		synctest.Test(t, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestAHeadHandlerWithoutOld(t *testing.T) {
 	}
 }
 
-// A handler that changes what a head says is found out, though no object is opened. What
-// siblings have in common is reported once.
+// A handler that modifies a head is detected, although no object is opened. Parts shared by
+// siblings are reported once.
 func TestL16_ChangedHeadIsReported(t *testing.T) {
 	for name, change := range map[string]func(object.Head){
 		".Labels[app]":                func(o object.Head) { o.GetLabels()["app"] = "mine" },

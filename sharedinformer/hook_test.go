@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// A hook that a handler's goroutine waits for may close the handler and wait.
+// A hook called in a handler's goroutine may close the handler and wait.
 func TestL07_CloseAndWaitFromAHook(t *testing.T) {
 	for _, hook := range []string{"OnSync", "OnError", "OnError of OnSync"} {
 		t.Run(hook, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestL07_CloseAndWaitFromAHook(t *testing.T) {
 	}
 }
 
-// The time that a hook takes is not the handler's.
+// The time spent in a hook does not count for the handler.
 func TestL22_AHookThatBlocksIsNotTheHandler(t *testing.T) {
 	for _, hook := range []string{"OnSync", "OnError"} {
 		t.Run(hook, func(t *testing.T) {

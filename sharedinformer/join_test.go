@@ -14,12 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// joiner checks that what it is told has neither a gap nor a repeat: each
-// update must start from the very object that was told before.
+// joiner checks that its events have neither a gap nor a repeat: each update must start from the
+// object delivered before.
 type joiner struct {
 	t    *testing.T
 	told map[string]partial
-	last chan struct{} // closed when it is told of the object named last
+	last chan struct{} // closed when the last object is delivered
 }
 
 func (j *joiner) Handle(_ context.Context, e Event[partial]) error {
@@ -37,8 +37,8 @@ func (j *joiner) Handle(_ context.Context, e Event[partial]) error {
 	return nil
 }
 
-// Handlers join from many goroutines while changes pour in as fast as the
-// pipeline takes them, with real parallelism.
+// Handlers join from many goroutines while changes arrive as fast as the pipeline takes them, with
+// real parallelism.
 func TestL06_JoiningUnderFire(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
 		i := New[partial](quiet{}, Options{Initial: reflector.List})
@@ -141,8 +141,7 @@ func TestNilIsRefusedWhereItIsGiven(t *testing.T) {
 	}
 }
 
-// An index function that ends its goroutine ends the run, and says so; nobody else
-// waits for a lock that is never let go.
+// An index function that ends its goroutine ends the run with an error, and no lock stays held.
 func TestGoexitInAnIndexFunctionEndsTheRun(t *testing.T) {
 	i := New[partial](quiet{}, Options{Initial: reflector.List})
 	AddIndex(i, "n", func(p partial) []string {

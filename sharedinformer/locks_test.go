@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// curious is a source that asks its informer about itself whenever it is asked to describe itself.
+// curious is a source that calls its informer whenever it is asked for its description.
 type curious struct {
 	source.ListerWatcher
 	ask func()
@@ -28,7 +28,7 @@ func (a curious) Describe() source.Description {
 	return a.ListerWatcher.Describe()
 }
 
-// No lock is held while a source is asked to describe itself, whatever the occasion.
+// No lock is held while a source describes itself, on any occasion.
 func TestASourceMayAskItsInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var i *Informer[partial]
@@ -51,8 +51,8 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 	})
 }
 
-// An index function that does not return keeps no wait from ending with its context, nor the
-// loop that names it in the log, whoever waits for the cache meanwhile.
+// An index function that blocks delays neither the end of a wait whose context is done, nor the
+// loop that logs it, even while other callers wait for the cache.
 func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 	for name, join := range map[string]func(*Informer[partial]){
 		"a handler joins":   func(i *Informer[partial]) { i.AddHandler(HandlerFuncs[partial]{}) },
@@ -87,8 +87,8 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 	}
 }
 
-// Status, the waits and the close of a registration wait for no index function, whoever has
-// called it.
+// Status, the waits and Close of a registration do not wait for index functions, whoever called
+// them.
 func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
 	for name, begin := range map[string]func(*Informer[partial], func(partial) []string){
 		"by the informer": func(i *Informer[partial], values func(partial) []string) {
@@ -138,7 +138,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
 	}
 }
 
-// Nor is one held when the informer begins to run.
+// No lock is held when the informer begins to run either.
 func TestASourceMayAskItsInformerThatBegins(t *testing.T) {
 	var i *Informer[partial]
 	i = informerOf(curious{newFixed(things(1)...), func() {

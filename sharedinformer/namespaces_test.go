@@ -25,9 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// stubborn is a source with one object in each namespace. Each list is of a later
-// version; the watch over all namespaces tells of an earlier one when it is let go,
-// however long ago it was cancelled.
+// stubborn is a source with one object in each namespace. Each list has a later version; the watch
+// of all namespaces delivers an earlier one when it is released, however long ago it was cancelled.
 type stubborn struct {
 	lists *atomic.Int64
 	let   chan struct{}
@@ -69,8 +68,8 @@ func inNamespace(namespace string, version int) partial {
 	return o
 }
 
-// What a feed that goes still has to say comes before the list of the next one, and
-// nobody hears again of what has gone.
+// The last deltas of a removed feed come before the list of the next one, and removed objects are
+// not delivered again.
 func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := stubborn{lists: new(atomic.Int64), let: make(chan struct{})}
@@ -111,8 +110,8 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A transform that does not return keeps its namespace, and with it those that stay and those that
-// come. It is named then too.
+// A transform that does not return delays the removal of its namespace, and with it the namespaces
+// that stay and those that are added. The messages name it.
 func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 	for name, then := range map[string]struct {
 		namespaces []string
@@ -155,7 +154,7 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 	}
 }
 
-// A set that came before its namespace went is whole for no other.
+// A list that arrived before its namespace was removed does not complete another one.
 func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	of := func(namespace string, rv int, items ...object.Head) deltafifo.Delta {
 		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
@@ -184,7 +183,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	require.Equal(t, "8", i.Cache().RV())
 }
 
-// turncoat is a source whose kind has no namespaces, until it is told that it has.
+// turncoat is a source whose kind has no namespaces until the test gives it some.
 type turncoat struct {
 	namespaced *atomic.Bool
 	turned     chan struct{}
@@ -229,8 +228,8 @@ func (s turncoat) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.E
 	}, nil
 }
 
-// A kind that comes back with namespaces is read in those that are wanted, and
-// nobody hears of the others.
+// A kind that comes back with namespaces is read in the wanted ones, and objects of others are not
+// delivered.
 func TestAKindThatComesBackWithNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespaces []string
@@ -266,8 +265,8 @@ func TestAKindThatComesBackWithNamespaces(t *testing.T) {
 	}
 }
 
-// contrary is a source that lists objects with namespaces and, as long as it refuses,
-// says of each namespace that the kind has none.
+// contrary is a source that lists objects with namespaces but, while refusing, claims for each
+// namespace that the kind has none.
 type contrary struct {
 	turncoat
 	refuses *atomic.Bool
@@ -288,8 +287,8 @@ func (s contrary) List(ctx context.Context, req source.Request) source.List[obje
 	return list
 }
 
-// Two feeds that undo each other ask the server no more often than one that fails. The
-// informer recovers when the source agrees with itself, on either side.
+// Two feeds that replace each other make no more requests than one that fails. The informer
+// recovers when the source is consistent again, either way.
 func TestL19_ASourceThatContradictsItself(t *testing.T) {
 	for name, namespaced := range map[string]bool{"with namespaces": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +325,7 @@ func TestL19_ASourceThatContradictsItself(t *testing.T) {
 	}
 }
 
-// An informer of all namespaces may be narrowed and widened again.
+// An informer of all namespaces may be limited and extended again.
 func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := turncoat{namespaced: new(atomic.Bool), turned: make(chan struct{})}
@@ -349,7 +348,7 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 	})
 }
 
-// An informer of no namespaces has all that it is to have, and waits for nothing.
+// An informer of no namespaces is complete, and waits for nothing.
 func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(newFixed(in("shop", "a", 5)), Options{Namespaces: []string{}})
@@ -374,14 +373,14 @@ func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
 	})
 }
 
-// in is an object of a namespace.
+// in returns an object of a namespace.
 func in(namespace, name string, rv int) partial {
 	o := thing(name, 7, rv)
 	o.Namespace, o.UID = namespace, types.UID(namespace+name)
 	return o
 }
 
-// The promise of the whole is the least of the feeds', also where the history of one went back.
+// The RV of the cache is the smallest of the feeds', even if the history of one went back.
 func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	i := informerOf(part{newWorld()}, Options{Namespaces: []string{"a", "b"}})
 	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
@@ -397,8 +396,8 @@ func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 	require.Equal(t, "50", i.Cache().RV())
 }
 
-// A list that takes back no known object is compared with a list that the cache does not have yet, too: one of all
-// namespaces waits in the queue before that of the first.
+// A list that reuses no known objects is also compared with a list that is not in the cache yet:
+// here a list of all namespaces is queued before that of the first namespace.
 func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(part{newWorld()}, Options{})
@@ -419,8 +418,8 @@ func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T
 	})
 }
 
-// ofBank is a source of one namespace that does all of a request itself, as that of a rest.Resource. It goes
-// where it is sent.
+// ofBank is a source of one namespace that supports every part of a request, like that of a
+// rest.Resource. It reads whichever namespace is requested.
 type ofBank struct{ asked *atomic.Int64 }
 
 func (ofBank) Describe() source.Description {
@@ -438,7 +437,7 @@ func (s ofBank) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
-// A source of one namespace is not asked for another one, whoever would do the narrowing.
+// A source of one namespace is never asked for another one, whoever would narrow the request.
 func TestAnInformerOfANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	for name, from := range map[string]func(source.ListerWatcher) source.ListerWatcher{
 		"plain": func(s source.ListerWatcher) source.ListerWatcher { return s },
@@ -463,7 +462,7 @@ func TestAnInformerOfANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	}
 }
 
-// A name says one namespace, and says it also where the options have a name.
+// A name contains one namespace, even if the options have a name.
 func TestANameSaysOneNamespace(t *testing.T) {
 	same := func(p partial) (partial, error) { return p, nil }
 	from := reflector.Transformed[partial](ofBank{new(atomic.Int64)}, same)
@@ -471,7 +470,7 @@ func TestANameSaysOneNamespace(t *testing.T) {
 	require.Equal(t, "orders in namespace bank", New[partial](ofBank{new(atomic.Int64)}, Options{Name: "orders", Namespaces: []string{"bank"}}).Name())
 }
 
-// everywhere is a world that shows the objects of all namespaces to requests for one.
+// everywhere is a world that answers requests for one namespace with the objects of all.
 type everywhere struct{ part }
 
 func (e everywhere) List(ctx context.Context, req source.Request) source.List[object.Head] {

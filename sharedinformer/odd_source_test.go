@@ -27,8 +27,8 @@ import (
 
 func isWeb(h object.Head) bool { return h.GetLabels()["app"] == "web" }
 
-// source.Filtered is public, and what it returns is a ListerWatcher. An informer of one hears
-// of what leaves the choice as Passed, and must let go of it (L17).
+// source.Filtered returns a ListerWatcher that delivers objects leaving the selection as Passed.
+// The informer must drop them (L17).
 func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		for _, kind := range []watch.EventType{watch.Modified, watch.Deleted} {
@@ -50,7 +50,7 @@ func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
 	})
 }
 
-// A late one, such as a repeated event, must not end the informer for good.
+// A late Passed event, such as a repeated one, must not break the informer.
 func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
 	})
 }
 
-// reusing is a plain source that gives known objects back, and chooses nothing itself.
+// reusing is a plain source that reuses known objects and does not filter.
 type reusing struct{ *fed }
 
 func (reusing) Describe() source.Description { return source.Description{Reuses: true} }
@@ -90,9 +90,9 @@ func (r reusing) List(ctx context.Context, o source.Request) source.List[object.
 	return list
 }
 
-// A relist that finds nothing changed changes nothing, also where a cache is packed and its
-// source takes known objects back: what stands for a packed object must be asked for its slot
-// by the head of that, which has the owner.
+// A relist without changes delivers nothing, even if the cache is packed and its source reuses
+// known objects: the slot of a placeholder must be computed from the head of its packed object,
+// which has the owner.
 func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
 	})
 }
 
-// moody is a source that describes itself well at first, and panics later.
+// moody is a source that describes itself at first, and panics later.
 type moody struct {
 	traced
 	times *atomic.Int32
@@ -141,7 +141,7 @@ func (m moody) Describe() source.Description {
 	return m.traced.Describe()
 }
 
-// A source that cannot describe itself is read all the same, or says why not.
+// A source that cannot describe itself is read anyway, or the error says why not.
 func TestL22_ASourceThatBreaksWhereItIsDescribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -156,7 +156,7 @@ func TestL22_ASourceThatBreaksWhereItIsDescribed(t *testing.T) {
 	})
 }
 
-// late says that the kind has no namespaces when it is read, as a list always does.
+// late reports that the kind has no namespaces when it is read, as a list always does.
 type late struct{ part }
 
 func (l late) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
@@ -174,8 +174,7 @@ func (l late) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event
 	}, nil
 }
 
-// "What it returns fails with ErrNotNamespaced where the kind has no namespaces", also in
-// the middle of a watch: then the kind is cached whole.
+// A watch may fail with ErrNotNamespaced at any time: then the kind is cached whole.
 func TestAWatchThatFailsWithNotNamespacedWhenItIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := New[partial](late{part{newWorld()}}, Options{Namespaces: []string{"a"}, Initial: reflector.WatchList})
@@ -199,7 +198,7 @@ func (z nilItem) List(ctx context.Context, req source.Request) source.List[objec
 	}}
 }
 
-// "reflector.ErrNoObject" is what says that a source yielded nothing, whatever wraps it.
+// reflector.ErrNoObject reports that a source yielded nil, whatever wraps the source.
 func TestANilObjectIsNamedInACacheOfAKindWithoutNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &fed{list: func() ([]podPtr, string) { return []podPtr{nil}, "10" }}
@@ -223,7 +222,7 @@ func (z noMeta) List(ctx context.Context, o source.Request) source.List[object.H
 	return list
 }
 
-// A list without metadata has no resource version, as the reflector says where it resumes.
+// A list without metadata has no resource version; resuming reports the same.
 func TestAListWithoutMetadataHasNoVersion(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -238,7 +237,7 @@ func TestAListWithoutMetadataHasNoVersion(t *testing.T) {
 
 type podPtr = *corev1.Pod
 
-// fed is a plain source: a list from a function, and a watch from a channel.
+// fed is a plain source with a list from a function and a watch from a channel.
 type fed struct {
 	list   func() ([]podPtr, string)
 	events chan wire.Event[object.Head]
@@ -278,8 +277,8 @@ func podAt(name, rv string, labels map[string]string) podPtr {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID("u-" + name), ResourceVersion: rv, Labels: labels}}
 }
 
-// labelled is a wrapper as source.ListerWatcher describes it: it embeds its source, passes the request on,
-// looks at the objects, and says so. It leaves out those without a label.
+// labelled is a wrapper as source.ListerWatcher describes it: it embeds its source, passes the
+// request on, inspects the objects, and declares that. It leaves out objects without a label.
 type labelled struct{ source.ListerWatcher }
 
 func (l labelled) Describe() source.Description {
@@ -317,8 +316,8 @@ func (l labelled) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// A relist that finds nothing changed changes nothing, also where a wrapper in between looks at the objects:
-// it sees each of them, and whole.
+// A relist without changes delivers nothing, even through a wrapper that inspects the objects: it
+// sees each of them completely.
 func TestC01_AWrapperSeesEachObjectWhole(t *testing.T) {
 	stripped := func(from source.ListerWatcher) source.ListerWatcher {
 		return reflector.Transformed(from, func(p podPtr) (podPtr, error) {
@@ -357,7 +356,8 @@ func TestC01_AWrapperSeesEachObjectWhole(t *testing.T) {
 	}
 }
 
-// marking is a wrapper that writes into the objects, as Transformed does: what its source makes is its own.
+// marking is a wrapper that modifies the objects, as Transformed does: it owns the objects of its
+// source.
 type marking struct{ source.ListerWatcher }
 
 func (m marking) Describe() source.Description {
@@ -379,7 +379,7 @@ func (m marking) List(ctx context.Context, req source.Request) source.List[objec
 	}}
 }
 
-// A wrapper changes an object once, and none of the cache (L16).
+// A wrapper modifies an object once, and never one from the cache (L16).
 func TestL16_AWrapperThatAltersObjectsAltersNoneOfTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := 0
@@ -400,8 +400,8 @@ func TestL16_AWrapperThatAltersObjectsAltersNoneOfTheCache(t *testing.T) {
 	})
 }
 
-// "Wanted ... is asked ... with the head of the object as the server has it", also if a transform has
-// taken from the object the label by which it is chosen.
+// Wanted sees the head of the object as the server has it, even if a transform has removed the
+// label that it selects by.
 func TestC01_AKnownObjectIsChosenAsTheServerHasIt(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {

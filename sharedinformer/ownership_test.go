@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// given is a share that has what the test says, all in one term.
+// given is a share that has the slots given by the test, all in one term.
 type given struct {
 	mu      sync.Mutex
 	owned   shard.Slots
@@ -55,8 +55,8 @@ func (g *given) set(slots shard.Slots) {
 	g.changed = make(chan struct{})
 }
 
-// lingering is a part of a world whose lists take ten seconds, and whose watches tell for a second
-// longer of what happens, as those do whose next event was read already.
+// lingering is a part of a world whose lists take ten seconds, and whose watches deliver for a
+// second after they end, like watches that have already read the next event.
 type lingering struct{ part }
 
 func (l lingering) List(ctx context.Context, o source.Request) source.List[object.Head] {
@@ -75,8 +75,8 @@ func (l lingering) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 	return l.part.Watch(longer, o)
 }
 
-// An object that stays ours stays in the cache while the namespaces change, whatever is lost, or
-// still comes, before the new lists are there. A change that still comes is told.
+// While the namespaces change, an object that stays ours stays in the cache, whatever is lost or
+// still arrives before the new lists. A change that still arrives is delivered.
 func TestS03_NothingMovesWithTheNamespaces(t *testing.T) {
 	all, one := []string(nil), []string{"a"}
 	for name, sets := range map[string][][]string{
@@ -116,7 +116,7 @@ func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
 		}))
 		defer runFor(t, i)()
 		require.NoError(t, i.WaitForSync(t.Context()))
-		synctest.Wait() // it watches, or else the change that still comes does not
+		synctest.Wait() // it must be watching, or the change would not arrive
 		want := []string{"add moved=false"}
 		for _, set := range sets[1:] {
 			require.NoError(t, i.SetNamespaces(set))
@@ -139,7 +139,7 @@ func changeNamespaces(t *testing.T, of Store, sets [][]string, lost bool) {
 	})
 }
 
-// The watch had read a change when the slot was lost, and queues it behind the loss.
+// The watch had read a change when the slot was lost, and queues it after the loss.
 func TestS05_AChangeThatComesAfterTheLossIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -175,7 +175,7 @@ func TestS04_AnUnusableCacheHoldsNothing(t *testing.T) {
 	})
 }
 
-// teamed is a state of one object whose slot is that of a label.
+// teamed returns a state of one object whose slot depends on a label.
 func teamed(team, rv string) partial {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a", Name: "x", UID: "u1", ResourceVersion: rv, Labels: map[string]string{"team": team},
@@ -194,7 +194,7 @@ func teams() (ours, others string) {
 	return ours, others
 }
 
-// A server that sends an old event again does not bring back an object that a label took away.
+// If a server repeats an old event, it does not restore an object that moved away with its label.
 func TestS05_AnOldEventBringsBackNothingThatHasMoved(t *testing.T) {
 	ours, others := teams()
 	for name, leave := range map[string]deltafifo.Delta{
@@ -232,7 +232,8 @@ func TestS05_AnOldEventBringsBackNothingThatHasMoved(t *testing.T) {
 	}
 }
 
-// Nor does it bring back one that was dropped with its slot, and deleted while that was another process's.
+// Nor does it restore one that was dropped with its slot, and deleted while another process owned
+// the slot.
 func TestS04_AnOldEventBringsBackNothingThatWasDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -258,7 +259,7 @@ func TestS04_AnOldEventBringsBackNothingThatWasDropped(t *testing.T) {
 	})
 }
 
-// streams is a source whose watches tell one series of events each, and then that their version has expired.
+// streams is a source whose watches deliver one series of events each, and then expire.
 type streams [][]wire.Event[object.Head]
 
 func (*streams) Describe() source.Description { return source.Description{Name: "things"} }
@@ -283,7 +284,7 @@ func (s *streams) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.E
 	}, nil
 }
 
-// While a streaming list is read, an object comes back and is deleted: that is no move.
+// While a streaming list is read, an object comes back and is deleted: that is not a move.
 func TestS03_AnObjectThatCameBackInAStreamingListIsDeleted(t *testing.T) {
 	ours, others := teams()
 	end := func(rv string) wire.Event[object.Head] {
@@ -322,8 +323,8 @@ func TestS03_AnObjectThatCameBackInAStreamingListIsDeleted(t *testing.T) {
 	}
 }
 
-// A list shows that an object is another process's now. It is told as moved, and so it must be known that
-// the cache may have it: also while nobody may look, and while a batch is taken that is not applied.
+// A list shows that an object belongs to another process now. It is delivered as moved, so mayHave
+// must report it, even while the cache is locked, and while a batch was taken but not applied.
 func TestS03_WhatTheCacheMayHave(t *testing.T) {
 	ours, others := teams()
 	share := &given{owned: shard.NewSlots(2, 0), changed: make(chan struct{})}

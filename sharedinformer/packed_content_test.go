@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// listing is a source that lists what it has and watches for ever.
+// listing is a source that lists its elements and watches forever.
 type listing[T object.Object] []T
 
 func (l listing[T]) Describe() source.Description { return source.Description{Name: "things"} }
@@ -54,8 +54,8 @@ func both(t *testing.T, f func(t *testing.T, of Store)) {
 	}
 }
 
-// A handler that changes the new object of an update is found out, however long ago the
-// old one was looked at.
+// A handler that modifies the new object of an update is detected, however long ago the old one was
+// read.
 func TestL16_ChangedUpdateIsReported(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,8 +99,7 @@ func TestL16_ChangedUpdateIsReported(t *testing.T) {
 	})
 }
 
-// An object that a packed cache keeps as it is can be changed like any other, and that is
-// found out.
+// An object that a packed cache keeps whole can be modified like any other, and that is detected.
 func TestL16_ChangedKeptObjectIsReported(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +128,7 @@ func TestL16_ChangedKeptObjectIsReported(t *testing.T) {
 	})
 }
 
-// The detector keeps nothing of objects that are gone.
+// The detector does not keep removed objects.
 func TestDetectorForgetsWhatIsGone(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,7 +157,7 @@ func TestDetectorForgetsWhatIsGone(t *testing.T) {
 	})
 }
 
-// shape is what JSON can write and cannot read again.
+// shape is a type that JSON can encode but not decode.
 type shape interface{ Area() int }
 
 type square struct{ Side int }
@@ -177,7 +176,7 @@ func drawn() *drawing {
 	return &drawing{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "0", UID: "u", ResourceVersion: "3"}, Shape: square{2}}
 }
 
-// What cannot be opened is told where no lock is held: the hook may look at the informer.
+// An object that cannot be opened is reported without locks: the hook may read the informer.
 func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		var i *Informer[*drawing]
@@ -209,7 +208,7 @@ func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
 	})
 }
 
-// What is packed must be had back: what cannot be is refused, with its key (L21, L22).
+// Packed objects must be recoverable: others are rejected, with their key (L21, L22).
 func TestC01_WhatCannotBeReadAgainIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,7 +232,7 @@ func TestC01_WhatCannotBeReadAgainIsRefused(t *testing.T) {
 	})
 }
 
-// An informer by itself has nothing shared between objects, as its source shares nothing.
+// A standalone informer shares nothing between objects if its source shares nothing.
 func TestPackedSharesNothingUnasked(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -265,7 +264,7 @@ func TestPackedSharesNothingUnasked(t *testing.T) {
 	})
 }
 
-// What a source yields in the place of an object is told in the same way.
+// Whatever a source yields instead of an object is reported in the same way.
 func TestC01_NilObjects(t *testing.T) {
 	said := map[Store]string{}
 	for _, of := range []Store{Whole, Packed} {
@@ -279,7 +278,7 @@ func TestC01_NilObjects(t *testing.T) {
 				err := i.WaitForSync(wait)
 				stop()
 				cancel()
-				reason, _, _ := strings.Cut(err.Error(), " (") // how often it was tried is left to chance
+				reason, _, _ := strings.Cut(err.Error(), " (") // the number of attempts is random
 				said[of] += fmt.Sprintln(n, reason, <-ended)
 			}
 		})
@@ -335,8 +334,8 @@ func TestPanicOfACopyLeavesNoLock(t *testing.T) {
 	}
 }
 
-// lender is a source that asks for each object whether it is known, and reuses none but
-// those of the same version, each as often as it is told to.
+// lender is a source that looks up each object, and reuses only those of the same version, each as
+// often as told.
 type lender struct {
 	listing[*corev1.Pod]
 	times int
@@ -372,7 +371,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// A list in which all has changed holds no more in the middle than the new objects.
+// While a list in which everything has changed is read, only the new objects are held.
 func TestAListKeepsNoKnownObjectThatHasChanged(t *testing.T) {
 	const many = 20_000
 	packer := wire.NewPacker(nil)
@@ -422,7 +421,7 @@ func TestC01_AKnownObjectMayComeBackTwice(t *testing.T) {
 	}
 }
 
-// A value that many objects have is held once.
+// A value that many objects have is stored once.
 func TestAnIndexHoldsACommonValueOnce(t *testing.T) {
 	used := map[Store]int{}
 	both(t, func(t *testing.T, of Store) {
@@ -460,7 +459,7 @@ func newTwinWithout(of Store) *twin {
 	return w
 }
 
-// Whoever changes all objects makes a few reports, and the last counts the others.
+// Modifying all objects produces a few reports, and the last counts the others.
 func TestL16_ManyChangedObjectsMakeFewReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 50

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// recorded is a source whose watch brings what was recorded.
+// recorded is a source whose watch delivers recorded events.
 type recorded struct {
 	listing[*corev1.Pod]
 	body string
@@ -36,7 +36,7 @@ func (r recorded) Watch(_ context.Context, req source.Request) (iter.Seq2[wire.E
 	return dec.Watch(io.NopCloser(strings.NewReader(r.body)), req.Known), nil
 }
 
-// A decoder reads ahead: a known object may be asked for before an earlier change was told.
+// A decoder reads ahead: a known object may be looked up before an earlier change was applied.
 func TestC01_AKnownObjectMayComeBehindAChange(t *testing.T) {
 	packer := wire.NewPacker(nil)
 	p := podOf(0, 2)

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Readers, a writer, indexes and the collector at once: what is read is whole.
+// Readers, a writer, indexes and the collector run at once: every read is complete.
 func TestPackedUnderACollector(t *testing.T) {
 	w := newTwinWithout(Packed)
 	byNode := AddIndex(w.Informer, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
@@ -86,7 +86,7 @@ func (w *twin) applyOne(typ deltafifo.Type, p *corev1.Pod) {
 	w.apply([]deltafifo.Delta{{Type: typ, Key: object.KeyOf(p), Object: p}})
 }
 
-// All that was cached is let go when it is gone.
+// All memory of removed objects is released.
 func TestPackedLetsGoOfWhatIsGone(t *testing.T) {
 	w := newTwinWithout(Packed)
 	yes := true
@@ -131,7 +131,7 @@ func TestPackedHoldsLittleAfterManyUpdates(t *testing.T) {
 	gc.KeepAlive(w)
 }
 
-// A handler that was told of large objects holds the last at most.
+// A handler that received large objects holds at most the last.
 func TestPackedInformerHoldsNoLargeObjectsThatAreGone(t *testing.T) {
 	used := map[Store]int{}
 	both(t, func(t *testing.T, of Store) {

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// empty is a source that lists nothing and watches for ever.
+// empty is a source that lists nothing and watches forever.
 type empty struct{}
 
 func (empty) Describe() source.Description { return source.Description{} }
@@ -43,8 +43,8 @@ func (empty) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Eve
 	}, nil
 }
 
-// pooled is an empty source whose objects share parts. So the states of an update are opened at
-// once where neither is in use.
+// pooled is an empty source whose objects share parts. So both states of an update are opened
+// together if neither is in use.
 type pooled struct {
 	empty
 	pool *wire.Pool
@@ -52,7 +52,7 @@ type pooled struct {
 
 func (p pooled) Describe() source.Description { return source.Description{Pool: p.pool} }
 
-// twin is one of two informers to which the same happens.
+// twin is one of two informers that receive the same events.
 type twin struct {
 	*Informer[*corev1.Pod]
 	apply  func([]deltafifo.Delta)
@@ -97,7 +97,7 @@ func newTwinOf(t *testing.T, from source.ListerWatcher, opts Options) *twin {
 	return w
 }
 
-// handlerForm is what a handler asks for.
+// handlerForm is the kind of a handler.
 type handlerForm int
 
 const (
@@ -109,7 +109,7 @@ const (
 	handlerForms
 )
 
-// join adds a handler that makes one call each time that its gate lets it, or at any time.
+// join adds a handler that makes a call each time its gate opens, or at any time.
 func (w *twin) join(lag Lag, gated bool, as handlerForm) {
 	n := len(w.heard)
 	w.heard = append(w.heard, nil)
@@ -162,7 +162,7 @@ func (w *twin) join(lag Lag, gated bool, as handlerForm) {
 	}), opts))
 }
 
-// outdate has others take the place of those that stay in use since they were opened last.
+// outdate displaces the recently opened objects that stay in use.
 func (w *twin) outdate(t *testing.T) {
 	for i := range 100 {
 		packed, err := w.core.(*core).packing.packer.Pack(podOf(i, 1))
@@ -172,7 +172,7 @@ func (w *twin) outdate(t *testing.T) {
 	}
 }
 
-// weigh compares what the status says of a packed cache with what is in it.
+// weigh compares the status of a packed cache with its contents.
 func (w *twin) weigh(t *testing.T) {
 	t.Helper()
 	bytes, kept := 0, 0
@@ -188,7 +188,7 @@ func (w *twin) weigh(t *testing.T) {
 	require.Equal(t, kept, s.Packed.Kept)
 }
 
-// sayHead is all that there is of a head.
+// sayHead formats everything in a head.
 func sayHead(h object.Head) string {
 	if h == nil {
 		return "nothing"
@@ -196,7 +196,7 @@ func sayHead(h object.Head) string {
 	return fmt.Sprint(object.KeyOf(h), h.GetUID(), h.GetResourceVersion(), h.GetGeneration(), h.GetDeletionTimestamp(), h.GetLabels(), h.GetOwnerReferences(), h.GetAnnotations())
 }
 
-// say is all that there is of a Pod.
+// say formats everything in a Pod.
 func say(p *corev1.Pod) string {
 	if p == nil {
 		return "nothing"
@@ -204,7 +204,7 @@ func say(p *corev1.Pod) string {
 	return p.String()
 }
 
-// show is all that a reader can see.
+// show returns everything that a reader can see.
 func (w *twin) show() (all []string) {
 	add := func(what string, seq iter.Seq[*corev1.Pod]) {
 		var each []string
@@ -252,7 +252,7 @@ func (w *twin) show() (all []string) {
 	return all
 }
 
-// anyDelta is something that a server, even a mad one, may say.
+// anyDelta returns anything that a server, even a broken one, may send.
 func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 	pod := func() *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -260,7 +260,7 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 			UID: types.UID("u" + strconv.Itoa(random.IntN(2))), ResourceVersion: strconv.Itoa(rv - random.IntN(2)*random.IntN(9)),
 		}}
 		p.Generation = int64(random.IntN(3))
-		if random.IntN(8) == 0 { // which bytes do not give back
+		if random.IntN(8) == 0 { // which does not survive packing
 			p.CreationTimestamp = metav1.NewTime(time.Unix(5, 5))
 		}
 		if random.IntN(4) == 0 {
@@ -294,14 +294,14 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 	return d
 }
 
-// Whatever comes, and whoever joins, leaves, lags and looks: a packed informer tells and
-// shows what a whole one does.
+// Whatever events come, and whichever handlers join, leave, lag and read: a packed informer
+// delivers and shows the same as a whole one.
 func TestC01_PackedIsInvisible(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			both := []*twin{newTwin(t, Whole), newTwin(t, Packed)}
-			if seed%2 == 1 { // nothing is opened at once where mutations are looked for
+			if seed%2 == 1 { // nothing is opened together while mutations are detected
 				both[1] = newTwinOf(t, pooled{pool: wire.NewPool()}, Options{Store: Packed, Initial: reflector.List})
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -334,7 +334,7 @@ func TestC01_PackedIsInvisible(t *testing.T) {
 						default:
 						}
 					}
-					synctest.Wait() // what the handlers have taken by now is not left to chance
+					synctest.Wait() // make the number of delivered events deterministic
 					w.apply(slices.Clone(deltas))
 				}
 				if what == 7 {
@@ -358,7 +358,7 @@ func TestC01_PackedIsInvisible(t *testing.T) {
 	}
 }
 
-// A handler of heads has no object opened, nor has anybody who looks at heads alone.
+// Handlers and readers of heads open no objects.
 func TestHeadsOpenNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List, Annotations: []string{"wanted"}})
@@ -411,7 +411,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 	})
 }
 
-// A packed cache opens of a change what the handler looks at, and nothing else.
+// A packed cache opens only those objects of a change that the handler reads.
 func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
 	const n = 100 // more than stay in use
 	ignore := func(context.Context, *corev1.Pod, bool) error { return nil }

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// An informer of a source that is one namespace cannot be led to another one.
+// An informer whose source is limited to one namespace cannot be given another one.
 func TestANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

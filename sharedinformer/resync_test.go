@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A resync that falls due at the moment of a change is told behind it.
+// A resync that is due at the moment of a change is delivered after it.
 func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(newFixed(thing("a", 1, 5)), Options{})
@@ -35,8 +35,8 @@ func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 	})
 }
 
-// In a synctest bubble, Go's race detector may crash where several goroutines make timers that
-// are due already. Here a resync is due whenever handlers that block are looked for.
+// In a synctest bubble, Go's race detector may crash if several goroutines create timers that are
+// already due. Here a resync is due whenever blocked handlers are looked for.
 func TestNoTimerOfAResyncIsDueWhenItIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 16 {
@@ -48,7 +48,7 @@ func TestNoTimerOfAResyncIsDueWhenItIsMade(t *testing.T) {
 	})
 }
 
-// Resyncs that come due while the cache is blocked are one entry of the queue.
+// Resyncs that are due while the cache is blocked are one entry of the queue.
 func TestL11_ResyncsDoNotPileUpInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(newFixed(thing("a", 1, 5)), Options{})

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// fedIn is a fed that can be narrowed: all that it has is in namespace a. It takes back
-// what is known, as package rest does.
+// fedIn is a fed that supports namespaces: all of its objects are in namespace a. It reuses known
+// objects, as package rest does.
 type fedIn struct{ *fed }
 
 func (fedIn) Describe() source.Description {
@@ -41,7 +41,7 @@ func (s fedIn) List(ctx context.Context, opts source.Request) source.List[object
 	return list
 }
 
-// known is what a request says is known of a key.
+// known returns the known object of a key, if the request has one.
 func known(by wire.Cached, key object.Key) (object.Head, bool) {
 	if by == nil {
 		return nil, false
@@ -49,10 +49,9 @@ func known(by wire.Cached, key object.Key) (object.Head, bool) {
 	return by(key)
 }
 
-// A server was restored from a backup: the same UID and version stand for another content.
-// The informer gets other namespaces before it has noticed. What the cache has is of the
-// history that is gone, and is not taken for known. What is equal stays the same object,
-// and what a list has twice is told once.
+// A server was restored from a backup: the same UID and version mean other content. The informer
+// gets other namespaces before it has noticed. The cache holds the lost history, and is not used
+// for known objects. Equal objects stay the same, and an object listed twice is delivered once.
 func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -74,7 +73,7 @@ func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 			require.NoError(t, err)
 			synctest.Wait()
 			mu.Lock()
-			color, rv = "blue", "16" // the data of version 14 came back, and x was changed again
+			color, rv = "blue", "16" // version 14 came back, and x was changed again
 			mu.Unlock()
 			require.NoError(t, i.SetNamespaces([]string{"a"}))
 			time.Sleep(time.Hour)
@@ -89,10 +88,10 @@ func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
 	})
 }
 
-// The file of a namespace that the informer does not have when its server is restored is of the
-// lost history. It is not believed when the namespace comes back, though the server has passed its
-// version by then, and not by a later process: it is gone. The file that a process before has left
-// is not believed either.
+// A namespace was removed from the informer before its server was restored. Its file belongs to the
+// lost history, and is not used when the namespace is added again, although the server has passed
+// its version by then, nor by a later process: it is removed. A file left by an earlier process is
+// not used either.
 func TestC02_TheFileOfALostHistory(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile []string
@@ -135,7 +134,7 @@ func loseHistory(t *testing.T, of Store, meanwhile []string, anew bool) {
 		}
 		defer func() { stop() }()
 
-		w.mu.Lock() // the data of version 10 come back, and x is made again, with its UID and version
+		w.mu.Lock() // version 10 comes back, and x is created again, with its UID and version
 		w.rv, w.history = 10, make([]wire.Event[object.Head], len(w.history))
 		for n := range w.history {
 			w.history[n].Object = in("", "gone", 1)

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// selects plays a server that selects, and a member with three of eight slots.
+// selects runs play with a server that selects, and a member that has three of eight slots.
 func selects(t *testing.T, on bool, key shard.Key, opts sharedinformer.Options, play func(r *sharing, m *member)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{Seed: 1, ShardSelectors: on})
@@ -48,8 +48,8 @@ func selects(t *testing.T, on bool, key shard.Key, opts sharedinformer.Options, 
 	})
 }
 
-// A server that selects sends what is in the slots, in lists, watches and streaming lists, and
-// the status says so. What it does not send is no foreign change that was passed by.
+// A server that selects sends only objects in the slots, in lists, watches and streaming lists, and
+// the status reports it. Objects that it does not send do not count as passed.
 func TestTheServerSelects(t *testing.T) {
 	for _, opts := range []sharedinformer.Options{
 		{Initial: reflector.List}, {Initial: reflector.WatchList, Store: sharedinformer.Packed}, {Initial: reflector.List, Namespaces: []string{"na", "nb", "nc", "nd"}},
@@ -74,8 +74,8 @@ func TestTheServerSelects(t *testing.T) {
 	}
 }
 
-// A server that does not select sends everything, and the status says so; at the next list or
-// watch, another one may.
+// A server that does not select sends everything, and the status reports it; the next list or watch
+// may be answered by one that selects.
 func TestTheServerLearnsToSelect(t *testing.T) {
 	selects(t, false, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
 		require.Equal(t, shard.SelectionByClient, m.Status().Selection)
@@ -102,7 +102,7 @@ func TestTheServerLearnsToSelect(t *testing.T) {
 	})
 }
 
-// By a label no server can select.
+// No server can select by a label.
 func TestNoServerSelectsByLabels(t *testing.T) {
 	selects(t, true, shard.ByLabel("team"), sharedinformer.Options{}, func(r *sharing, m *member) {
 		require.Equal(t, shard.SelectionByClient, m.Status().Selection)
@@ -111,7 +111,7 @@ func TestNoServerSelectsByLabels(t *testing.T) {
 	})
 }
 
-// Who leaves out what is not in the share is no question where there is none.
+// Without a share the status does not say who selects.
 func TestWithoutAShareNobodySelects(t *testing.T) {
 	selects(t, true, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
 		alone := sharedinformer.New[*corev1.ConfigMap](r.source(r.net.Link("alone")).Source(), sharedinformer.Options{})

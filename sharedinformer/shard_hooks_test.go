@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// userShare is a Share of a user, which may do anything.
+// userShare is a user's Share, which may do anything.
 type userShare struct {
 	*share
 	owned func() (shard.Slots, <-chan struct{})
@@ -46,8 +46,8 @@ func (u *userShare) Term(slot int) (shard.Token, bool) {
 	return u.term(slot)
 }
 
-// withShare runs an informer of four ConfigMaps in one namespace with a user's share, all of whose slots are
-// ours, and a key.
+// withShare runs an informer of four ConfigMaps in one namespace with a user's share, which owns
+// all slots, and a key.
 func withShare(t *testing.T, key shard.Key, u *userShare, body func(r *sharing, i *sharedinformer.Informer[*corev1.ConfigMap])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func (r *sharing) put(name string) {
 	require.NoError(r, err)
 }
 
-// A share that panics, or ends its goroutine, has nothing, and is asked again.
+// A share that panics, or ends its goroutine, owns nothing, and is called again.
 func TestAShareThatFails(t *testing.T) {
 	for want, fail := range map[string]func(){
 		"the methods of the share (*sharedinformer_test.userShare) panicked: broken; nothing is held until":              func() { panic("broken") },
@@ -117,7 +117,7 @@ func TestAShareThatFails(t *testing.T) {
 	}
 }
 
-// A share that says at all times that it has changed costs neither a processor nor the server.
+// A share that signals changes all the time burdens neither the processor nor the server.
 func TestAShareThatChangesWithoutEnd(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
@@ -139,7 +139,7 @@ func TestAShareThatChangesWithoutEnd(t *testing.T) {
 	}
 }
 
-// Nonsense is no reason to fail.
+// A share that returns nonsense does not cause a failure.
 func TestAShareThatSaysNonsense(t *testing.T) {
 	for name, u := range map[string]*userShare{
 		"no slots at all": {owned: func() (shard.Slots, <-chan struct{}) { return shard.Slots{}, nil }},
@@ -187,7 +187,7 @@ func TestAShareThatSaysNonsense(t *testing.T) {
 
 // The status names a share that does not return.
 func TestAShareThatBlocks(t *testing.T) {
-	var blocks sync.Mutex // no channel, which would belong to a bubble
+	var blocks sync.Mutex // not a channel, which would belong to a bubble
 	blocks.Lock()
 	u := &userShare{}
 	u.owned = func() (shard.Slots, <-chan struct{}) {
@@ -207,7 +207,7 @@ func TestAShareThatBlocks(t *testing.T) {
 	})
 }
 
-// A share that cannot be compared is refused. Whoever waits hears why, at once, before Run is
+// A share that is not comparable is rejected. Waits fail immediately with the reason, before Run is
 // called and afterwards.
 func TestAShareThatCannotBeCompared(t *testing.T) {
 	type incomparable struct {
@@ -246,13 +246,13 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// A key that fails is named, wherever it is asked, and the process goes on.
+// A key that fails is named, wherever it is called, and the process continues.
 func TestAKeyThatFailsIsNamed(t *testing.T) {
 	for want, fail := range map[string]func(){
 		"panicked: no team":     func() { panic("no team") },
 		"called runtime.Goexit": runtime.Goexit,
 	} {
-		for _, from := range []int64{1, 3, 4, 5, 6, 8, 9, 10} { // the call from which on it fails
+		for _, from := range []int64{1, 3, 4, 5, 6, 8, 9, 10} { // the number of the first call that fails
 			var calls atomic.Int64
 			key := shard.ByFunc("team", func(o object.Head) string {
 				if calls.Add(1) >= from {

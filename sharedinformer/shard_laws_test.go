@@ -26,29 +26,28 @@ var (
 	schedules = flag.Uint64("schedules", 10, "how many schedules each law has")
 )
 
-// Slots move between members at random while objects are written, and networks break. Servers
-// select what is in some slots, or do not, or change that. The
-// schedules hold all three laws; each test has its own. Nothing of a slot that is
-// kept is lost or told twice.
+// Slots move between members at random while objects are written and networks break. Servers select
+// by slots, or do not, or change that. The schedules check all three laws; each test has its own
+// seeds. Nothing in a slot that is kept is lost or delivered twice.
 
-// A move is never told as a deletion, nor a deletion as a move.
+// A move is never delivered as a deletion, nor a deletion as a move.
 func TestS03_AMoveIsNoDeletion(t *testing.T) { playAll(t, 0) }
 
-// Who holds a slot has nothing older than what there was when it came, and lacks nothing.
+// The holder of a slot has nothing older than the state at the hand-over, and lacks nothing.
 func TestS04_NothingOlderThanTheHandOver(t *testing.T) { playAll(t, 1_000_000) }
 
-// Nobody caches an object outside of its slots, or hears of one.
+// No member caches or delivers an object outside of its slots.
 func TestS05_NothingOfOtherSlots(t *testing.T) { playAll(t, 2_000_000) }
 
-// What found something once is played again. 5511: a change from before a list of what was gained
-// told of a foreign object, whose name the list had given to one of ours, and took that away as deleted.
+// Schedules that found a bug are replayed. 5511: a change from before a list after a gain was about
+// a foreign object whose name the list had given to one of ours, and deleted ours.
 func TestSchedulesThatFailed(t *testing.T) {
 	for _, n := range []uint64{5511} {
 		t.Run(fmt.Sprint("seed ", n), func(t *testing.T) { playShares(t, n) })
 	}
 }
 
-// playAll plays the schedules that follow a number.
+// playAll plays the schedules with seeds after a number.
 func playAll(t *testing.T, after uint64) {
 	for n := after + 1; n <= after+*schedules; n++ {
 		if *seed == 0 || n == *seed {
@@ -160,7 +159,8 @@ func (r *sharing) step() {
 	}
 }
 
-// settled looks whether every member has what is in its slots, and its handlers know that.
+// settled checks that every member has the objects in its slots, and that its handlers received
+// them.
 func (r *sharing) settled() {
 	synctest.Wait()
 	for _, m := range r.members {

@@ -27,10 +27,10 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// slots is how many slots the members of a rig share.
+// slots is the number of slots shared by the members of a rig.
 const slots = 8
 
-// share is what one member has, as the test says.
+// share is what one member owns, as set by the test.
 type share struct {
 	mu      sync.Mutex
 	owned   shard.Slots
@@ -64,7 +64,7 @@ func (s *share) Term(slot int) (shard.Token, bool) {
 	return shard.Token{Slot: slot, Epoch: s.terms[slot]}, s.owned.Has(slot)
 }
 
-// set gives or takes a slot.
+// set adds or removes a slot.
 func (s *share) set(slot int, ours bool, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *share) has(slot int) bool {
 	return s.owned.Has(slot)
 }
 
-// sharing is a simulated server in a bubble, and members that share its objects.
+// sharing is a simulated server in a bubble, with members that share its objects.
 type sharing struct {
 	*testing.T
 	srv      *apiservertest.Server
@@ -94,14 +94,14 @@ type sharing struct {
 	members  []*member
 	epoch    uint64
 	faults   bool // watches break, so that members may miss states
-	upgrades bool // the server learns to select, and forgets it
+	upgrades bool // the server starts and stops selecting
 
 	mu      sync.Mutex
-	deleted map[types.UID]bool // before the server was told to
-	moved   map[types.UID]bool // whose key has changed at some time
+	deleted map[types.UID]bool // before the request reached the server
+	moved   map[types.UID]bool // objects whose key has ever changed
 }
 
-// member is one process: an informer, and what its handlers have heard.
+// member is one process: an informer, and the events of its handlers.
 type member struct {
 	*sharing
 	*sharedinformer.Informer[*corev1.ConfigMap]
@@ -113,7 +113,7 @@ type member struct {
 	heard map[string]map[object.Key]known // by handler
 }
 
-// known is what a handler knows of an object.
+// known is the state of an object as a handler knows it.
 type known struct {
 	uid   types.UID
 	n     int // which state of the object it is
@@ -132,7 +132,7 @@ func (r *sharing) join(opts sharedinformer.Options) *member {
 	return m
 }
 
-// source is the ConfigMaps of the server, over a link.
+// source returns the ConfigMaps of the server, over a link.
 func (r *sharing) source(link *simulated.Link) *rest.Resource[*corev1.ConfigMap] {
 	scheme := runtime.NewScheme()
 	require.NoError(r, corev1.AddToScheme(scheme))
@@ -142,7 +142,7 @@ func (r *sharing) source(link *simulated.Link) *rest.Resource[*corev1.ConfigMap]
 	return rest.ResourceFor[*corev1.ConfigMap](client)
 }
 
-// listen adds a handler that takes its time.
+// listen adds a handler whose calls take some time.
 func (m *member) listen(name string, lag sharedinformer.Lag, takes time.Duration) *sharedinformer.Registration {
 	m.heard[name] = map[object.Key]known{}
 	return m.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.ConfigMap](func(_ context.Context, e sharedinformer.Event[*corev1.ConfigMap]) error {
@@ -167,7 +167,7 @@ func numberOf(o object.Head) int {
 
 func (r *sharing) slotOf(o object.Head) int { return shard.SlotOf(r.key.Hash(o), slots) }
 
-// hear holds one event against the laws.
+// hear checks one event against the laws.
 func (m *member) hear(handler string, takes time.Duration, e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +209,7 @@ func (m *member) hear(handler string, takes time.Duration, e sharedinformer.Even
 	all[key] = known{o.GetUID(), numberOf(o), before.since}
 }
 
-// write has somebody change an object.
+// write changes an object.
 func (r *sharing) write(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +236,7 @@ func (r *sharing) write(name string) {
 
 func (r *sharing) team() string { return strconv.Itoa(r.random.IntN(20)) }
 
-// move gives a slot to a member, and takes it from the one who has it.
+// move gives a slot to a member, and takes it from its owner.
 func (r *sharing) move(slot int, to *member) {
 	for _, m := range r.members {
 		if m.share.has(slot) {
@@ -253,8 +253,8 @@ func (m *member) lose(slot int) {
 	m.share.set(slot, false, 0)
 }
 
-// give gives a slot, which is nobody's, to a member. When it holds the slot, what it has
-// is no older than what the server has now (S04).
+// give gives a free slot to a member. When the member holds the slot, its objects are no older than
+// the server's are now (S04).
 func (r *sharing) give(slot int, to *member) {
 	r.epoch++
 	floor := map[object.Key]object.Object{}

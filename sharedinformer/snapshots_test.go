@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// traced is a part of a world that says whose objects it has.
+// traced is a part of a world that has an Origin.
 type traced struct{ part }
 
 func (p traced) Describe() source.Description {
@@ -41,7 +41,7 @@ func (traced) origin() (source.Origin, bool) {
 	}, true
 }
 
-// asked is traced, with a cluster that is told as ask tells it.
+// asked is traced, with a cluster returned by ask.
 type asked struct {
 	traced
 	ask func() (string, error)
@@ -57,7 +57,7 @@ func (a asked) Describe() source.Description {
 	return d
 }
 
-// put adds or updates an object, as change says.
+// put adds or updates an object with change.
 func (w *world) put(namespace, name string, change func(partial)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *world) put(namespace, name string, change func(partial)) {
 	w.more = make(chan struct{})
 }
 
-// An object that bytes cannot give back is a failure, until there is none any more.
+// An object that cannot be packed is a failure until it is gone.
 func TestL22_AnObjectThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestL22_AnObjectThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// What is wrong with the file of one namespace is reported once, and stands in the status
-// until that file is written, whatever becomes of the others.
+// A failure to write the file of one namespace is reported once, and stays in the status until that
+// file is written, whatever happens to the others.
 func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +138,8 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 	})
 }
 
-// A last snapshot, of the stop, that the disk does not take in time is a failure as any other.
+// If the disk does not take the last snapshot in time during a stop, that is a failure like any
+// other.
 func TestL22_TheLastSnapshotFails(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestL22_TheLastSnapshotFails(t *testing.T) {
 	})
 }
 
-// Stale is the cache from the first sync on, also while another namespace is not listed yet.
+// Stale is the cache from the first sync on, even while another namespace is not listed yet.
 func TestStaleIsTheCacheOnceSynced(t *testing.T) {
 	for _, store := range []Store{Whole, Packed} {
 		dir := t.TempDir()
@@ -184,8 +185,8 @@ func TestStaleIsTheCacheOnceSynced(t *testing.T) {
 	}
 }
 
-// A server that does not say which cluster it is is reported once, whichever namespaces have
-// something new meanwhile, and no longer a failure when it does.
+// A server that does not identify its cluster is reported once, whichever namespaces change, and
+// the failure ends when it does.
 func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,7 +214,7 @@ func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		for round := range 2 {
 			out.Store(true)
-			for n := range namespaces { // the one that is asked for first is each in turn
+			for n := range namespaces { // each of them is asked first in turn
 				w.put(namespaces[len(namespaces)-1-n], "x", func(partial) {})
 				time.Sleep(5 * time.Minute)
 				synctest.Wait()
@@ -228,8 +229,8 @@ func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
 	})
 }
 
-// A directory that somebody has removed is made again with all files, also those of
-// namespaces where nothing happens.
+// A directory that was removed is created again with all files, including those of namespaces
+// without changes.
 func TestARemovedDirectoryIsFilledAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	synctest.Test(t, func(t *testing.T) {
@@ -255,8 +256,8 @@ func TestARemovedDirectoryIsFilledAgain(t *testing.T) {
 	})
 }
 
-// A wrong file that cannot be removed is a failure until it is gone, whether that is because it
-// was removed or because another one has taken its place, which stays.
+// A wrong file that cannot be removed is a failure until it is removed or replaced; the replacement
+// stays.
 func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -291,8 +292,8 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 	})
 }
 
-// A change that waits for the cache is not in a file, and neither is its version: whoever
-// begins there would never hear of it.
+// A change that waits for the cache is not in a file, and neither is its version: a process that
+// starts from there would never receive it.
 func TestC02_AFileIsAsOldAsWhatIsInIt(t *testing.T) {
 	from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "1", nil)}, "1" }}
 	i := New[podPtr](from, Options{Initial: reflector.List})

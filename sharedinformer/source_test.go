@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// alwaysPacked is a source that packs though nobody asks for that.
+// alwaysPacked is a source that packs objects without being asked.
 type alwaysPacked struct{ listing[*corev1.Pod] }
 
 func (a alwaysPacked) List(ctx context.Context, req source.Request) source.List[object.Head] {
@@ -23,7 +23,7 @@ func (a alwaysPacked) List(ctx context.Context, req source.Request) source.List[
 	return source.Complete(a.listing).List(ctx, req)
 }
 
-// A source of packed objects is refused by an informer of whole ones.
+// An informer of whole objects rejects a source of packed ones.
 func TestASourceOfPackedObjectsForAWholeInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := New[*corev1.Pod](alwaysPacked{listing[*corev1.Pod]{podOf(0, 5)}}, Options{Initial: reflector.List})
@@ -49,7 +49,7 @@ func TestASourceOfPackedObjectsForAWholeInformer(t *testing.T) {
 	})
 }
 
-// noPacking is a source that says that it packs, and does not.
+// noPacking is a source that claims to pack, but does not.
 type noPacking struct{ listing[*corev1.Pod] }
 
 func (noPacking) Describe() source.Description { return source.Description{Packs: true} }
@@ -67,7 +67,7 @@ func TestASourceThatDoesNotPack(t *testing.T) {
 	})
 }
 
-// kinded is a source that is asked for its kind.
+// kinded is a source whose kind comes from a function.
 type kinded struct {
 	stubborn
 	kind func() object.GVK
@@ -75,7 +75,7 @@ type kinded struct {
 
 func (k kinded) Describe() source.Description { return source.Description{Kind: k.kind()} }
 
-// Whoever looks at an informer must not be hit by its source, which is asked for the kind once.
+// Status must not depend on the source, which is asked for its kind once.
 func TestTheStatusDoesNotAskTheSourceForItsKind(t *testing.T) {
 	thing := object.GVK{Version: "v1", Kind: "Thing"}
 	kind := func() object.GVK { return thing }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Who waits for the sync, the log and the status are told of one long call only where there is
-// one, and not of many short ones behind quick ones.
+// Waits for the sync, the log and the status report a long call only if there is one, and not many
+// short calls after quick ones.
 func TestL22_ManyShortCallsAreNotALongOne(t *testing.T) {
 	for _, each := range []time.Duration{900 * time.Microsecond, 200 * time.Millisecond, time.Second} {
 		t.Run(each.String(), func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// witness is a handler that holds what it hears to the laws.
+// witness is a handler that checks its events against the laws.
 type witness struct {
 	t       *testing.T
 	what    string
@@ -105,13 +105,11 @@ func number(o partial) int {
 	return n
 }
 
-// storms is how many seeds are played: some 10 ms each, ten times that under the race
-// detector.
+// storms is the number of seeds, about 10 ms each, ten times that under the race detector.
 const storms = 100
 
-// Changes, sets of namespaces, handlers that come, go, panic and exit, broken watches and
-// restarts may come in any order: each handler hears one timeline, and ends with what
-// the server has.
+// Changes, sets of namespaces, handlers that come, go, panic and exit, broken watches and restarts
+// may come in any order: each handler receives one timeline, and ends with the state of the server.
 func TestL17_AnyStorm(t *testing.T) {
 	for seed := range uint64(storms) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { storm(t, seed) }) })
@@ -121,7 +119,7 @@ func TestL17_AnyStorm(t *testing.T) {
 	}
 }
 
-// tempest is one seed at play.
+// tempest is one seed being played.
 type tempest struct {
 	*testing.T
 	seed  uint64
@@ -129,10 +127,10 @@ type tempest struct {
 	world *world
 	i     *Informer[partial]
 	all   []*witness
-	set   []string       // the last one that was wanted
-	mu    sync.Mutex     // held by who meddles
-	calm  bool           // nobody meddles any more; guarded by mu
-	group sync.WaitGroup // calls that may wait
+	set   []string       // the last wanted set
+	mu    sync.Mutex     // held by interfering goroutines
+	calm  bool           // interference has ended; guarded by mu
+	group sync.WaitGroup // calls that may block
 	stop  context.CancelFunc
 	ended chan error
 }
@@ -257,7 +255,7 @@ func storm(t *testing.T, seed uint64) {
 	require.NoError(t, <-s.ended)
 }
 
-// finish holds what there is in the end to what the server has.
+// finish compares the final state with the server.
 func finish(t *testing.T, seed uint64, i *Informer[partial], w *world, set []string, all []*witness) {
 	truth := map[object.Key]partial{}
 	for key, o := range w.objects {

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// An object of another Go type than the informer's is a failure that names both, from a list and from a
-// watch, and no handler meets it.
+// An object of another Go type than the informer's is a failure that names both types, from a list
+// and from a watch, and is not delivered.
 func TestL21_AnObjectOfAnotherTypeIsAFailure(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,8 +69,7 @@ func refuses(t *testing.T, i *Informer[*corev1.Pod], key string) {
 	require.ErrorContains(t, f, key)
 }
 
-// An informer that is given another Go type than its source has does not begin with a snapshot of that
-// type.
+// An informer whose Go type differs from its source's does not start from a snapshot of that type.
 func TestASnapshotOfAnotherTypeIsNotRead(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		dir := t.TempDir()
@@ -108,7 +107,7 @@ func TestASnapshotOfAnotherTypeIsNotRead(t *testing.T) {
 	})
 }
 
-// promoted is a type whose author forgot DeepCopyObject: that of the embedded one is promoted.
+// promoted is a type without its own DeepCopyObject: that of the embedded type is promoted.
 type promoted struct{ corev1.Pod }
 
 func TestACopyOfAnotherTypeIsAnError(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// fickle is a source whose watches begin well, and a moment later learn that the kind is
-// not served.
+// fickle is a source whose watches start well, and learn a moment later that the kind is not
+// served.
 type fickle struct{ asked *atomic.Int64 }
 
 func (fickle) Describe() source.Description { return source.Description{Narrows: true} }
@@ -40,8 +40,8 @@ func (s fickle) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	}, nil
 }
 
-// A feed that finds its kind served ends the back-off of one that has not. If both lose it
-// faster than the other finds it, that must not go on without a back-off.
+// A feed that finds its kind served ends the back-off of one that has not. If both lose it faster
+// than the other finds it, this must not continue without a back-off.
 func TestL19_FeedsThatFindTheirKindInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := fickle{asked: new(atomic.Int64)}

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// world is a server with namespaces whose history never ends. Everything is under mu.
+// world is a server with namespaces whose history never expires. Everything is guarded by mu.
 type world struct {
 	mu      sync.Mutex
 	rv      int
@@ -33,7 +33,7 @@ func newWorld() *world {
 	return &world{rv: 10, objects: map[object.Key]partial{}, more: make(chan struct{}), cut: make(chan struct{})}
 }
 
-// change adds, updates, deletes or makes anew one object.
+// change adds, updates, deletes or re-creates one object.
 func (w *world) change(rng *rand.Rand) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *world) breakWatches() {
 	w.cut = make(chan struct{})
 }
 
-// part is the world seen by one namespace.
+// part is the world as seen by one namespace.
 type part struct{ *world }
 
 func (part) Describe() source.Description {
