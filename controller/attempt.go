@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 )
 
-// attempt is one call of the reconciler, and the context that it gets.
+// attempt is one call of the reconciler. It is also the context passed to it.
 type attempt struct {
 	context.Context
 	core    *core
@@ -17,14 +17,13 @@ type attempt struct {
 	id      uint64
 	number  int
 	reasons reasons
-	slow    atomic.Bool // the log has named it
-	slot    *slotWork   // nil if the controller works on everything
+	slow    atomic.Bool // the reconcile was logged as slow
+	slot    *slotWork   // nil if the controller handles all objects
 	writes  ownwrites.Writes
 }
 
 type attemptKey struct{}
 
-// Value returns the attempt itself under its key.
 func (a *attempt) Value(key any) any {
 	if key == (attemptKey{}) {
 		return a
@@ -38,8 +37,8 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// ID returns what tells the reconcile that ctx belongs to from all others of
-// this process; empty outside of a reconcile.
+// ID returns an identifier of the reconcile that ctx belongs to, unique in this process. It is empty
+// outside of a reconcile.
 func ID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return strconv.FormatUint(a.id, 16)
@@ -47,9 +46,8 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns how many reconciles of this request have been begun since the
-// last that did not fail, this one included: 1 unless the one before failed. A
-// terminal error ends the count too. It is 0 outside of a reconcile.
+// Attempt returns the number of this reconcile since the request last succeeded or failed with a
+// terminal error: 1 unless the previous reconcile failed. It is 0 outside of a reconcile.
 func Attempt(ctx context.Context) int {
 	if a := attemptOf(ctx); a != nil {
 		return a.number
@@ -57,10 +55,9 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// Causes returns why the reconcile that ctx belongs to happens: at most 8
-// reasons, in the order in which they came up. A reason that came up at the very
-// moment at which the reconcile began may be among those of this one though it
-// leads to the next.
+// Causes returns why the reconcile that ctx belongs to runs: at most 8 causes, in the order in which
+// they occurred. A cause that occurs just as the reconcile starts may be listed although it leads to
+// another reconcile.
 func Causes(ctx context.Context) []Cause {
 	if a := attemptOf(ctx); a != nil {
 		return a.reasons.list(a.request)
@@ -68,10 +65,9 @@ func Causes(ctx context.Context) []Cause {
 	return nil
 }
 
-// Logger returns the controller's logger with what tells this reconcile from
-// others: controller, request, reconcile and attempt. It is made at each call, so
-// that a reconcile that logs nothing costs nothing. Outside of a reconcile it is
-// silent.
+// Logger returns the controller's logger with the attributes controller, request, reconcile and
+// attempt. Each call builds it, so reconciles that log nothing pay nothing. Outside of a reconcile it
+// discards everything.
 func Logger(ctx context.Context) *slog.Logger {
 	if a := attemptOf(ctx); a != nil {
 		return a.logger()

@@ -8,35 +8,35 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// CauseType says what happened.
+// CauseType is the type of a cause.
 type CauseType uint8
 
-// The types of causes.
+// Types of causes.
 const (
-	// Initial: the object was there when the source began.
+	// Initial means that the object existed when the source started.
 	Initial CauseType = iota + 1
-	// Created: the object is new.
+	// Created means that the object is new.
 	Created
-	// Updated: the object changed.
+	// Updated means that the object changed.
 	Updated
-	// Deleted: the object is gone.
+	// Deleted means that the object is gone.
 	Deleted
-	// Resynced: nothing happened, but Options.Resync is over.
+	// Resynced means that nothing changed, but Options.Resync is over.
 	Resynced
-	// Generic: something outside the cluster happened.
+	// Generic means that something outside the cluster happened.
 	Generic
-	// Failed: the reconcile before ended with an error.
+	// Failed means that the previous reconcile failed.
 	Failed
-	// Requeued: the reconcile before asked for it.
+	// Requeued means that the previous reconcile asked for this one.
 	Requeued
-	// Moved: the object was another process's, and is ours now; see Controller.Share.
+	// Moved means that another process owned the object and this one does now; see Controller.Share.
 	Moved
 )
 
 var causeTypes = [...]string{Initial: "initial", Created: "created", Updated: "updated", Deleted: "deleted",
 	Resynced: "resynced", Generic: "generic", Failed: "failed", Requeued: "requeued", Moved: "moved"}
 
-// String names the type in lower case.
+// String returns the name of the type in lower case.
 func (t CauseType) String() string {
 	if int(t) < len(causeTypes) && t > 0 {
 		return causeTypes[t]
@@ -44,20 +44,20 @@ func (t CauseType) String() string {
 	return "unknown"
 }
 
-// urgent reports whether a request of this cause goes before the others.
+// urgent reports whether a request with this cause goes before the others.
 func (t CauseType) urgent() bool { return t != Initial && t != Resynced && t != Moved }
 
 // Cause is one reason for a reconcile.
 type Cause struct {
 	Type CauseType
-	// Source is the name of the source; empty for Failed and Requeued.
+	// Source is the name of the source. It is empty for Failed and Requeued.
 	Source string
-	// Object is what it happened to; the request's own key for Failed and
-	// Requeued.
+	// Object is the key of the object that had the event, or for Failed and Requeued the request's own
+	// key.
 	Object object.Key
 }
 
-// String gives type, source and object: "updated pods shop/web-0".
+// String returns type, source and object, such as "updated pods shop/web-0".
 func (c Cause) String() string {
 	s := c.Type.String()
 	if c.Source != "" {
@@ -66,27 +66,27 @@ func (c Cause) String() string {
 	return s + " " + object.FormatKey(c.Object)
 }
 
-// maxCauses is how many causes of one reconcile are kept.
+// maxCauses limits the causes kept for one reconcile.
 const maxCauses = 8
 
-// causes keeps why each request waits until it is handed out.
+// causes holds the causes of each queued request.
 type causes struct {
 	mu   sync.Mutex // guards all below; nothing is called while it is held
 	of   map[Request]reasons
 	most int // the largest len(of) since of was made
 }
 
-// reasons are the causes of one request. Most requests have one, and most of
-// these are about the object that the request names.
+// reasons are the causes of one request. Most requests have one cause, about the object that they
+// name, and that case needs no slice.
 type reasons struct {
 	source    fmt.Stringer
-	others    *[]Cause // the first too, where it is about another object
+	others    *[]Cause // nil if the only cause is about the request's object
 	placement placement
 	typ       CauseType
-	urgent    bool // one of them goes before requests of initial lists
+	urgent    bool // some cause is urgent
 }
 
-// priority is that of the request in the queue.
+// priority returns the request's priority in the queue.
 func (r reasons) priority() int {
 	if r.urgent {
 		return 0
@@ -94,8 +94,8 @@ func (r reasons) priority() int {
 	return InitialPriority
 }
 
-// add notes a cause of req, and where req belongs, if the cause tells. What a reconcile
-// asks for again may be another one by now: where that belongs, others have said.
+// add adds a cause of req, and the placement of req if the cause knows it. After a reconcile that asks
+// for another, the placement may be outdated, so it never replaces one from a source.
 func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,22 +132,22 @@ func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about obje
 	c.most = max(c.most, len(c.of))
 }
 
-// placement returns where req belongs, as far as its causes tell.
+// placement returns the placement of req, as far as its causes know it.
 func (c *causes) placement(req Request) placement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[req].placement
 }
 
-// priority returns that with which req is queued again before anybody took its causes.
+// priority returns the priority for queueing req again before its causes were taken.
 func (c *causes) priority(req Request) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reasons(req).priority()
 }
 
-// reasons are those of req. A request without any is no initial one: what came while it was
-// handed out went with the reconcile before. It is called under mu.
+// reasons returns the causes of req. A request without any is urgent: its causes came while it was
+// handed out and went to the previous reconcile. The caller holds mu.
 func (c *causes) reasons(req Request) reasons {
 	r, has := c.of[req]
 	if !has {
@@ -162,7 +162,7 @@ func (c *causes) take(req Request) reasons {
 	defer c.mu.Unlock()
 	r := c.reasons(req)
 	delete(c.of, req)
-	if len(c.of) == 0 && c.most > 1000 { // a map does not shrink
+	if len(c.of) == 0 && c.most > 1000 { // a map never shrinks
 		c.of, c.most = nil, 0
 	}
 	return r

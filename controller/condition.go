@@ -14,17 +14,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// SetCondition sets a condition in the status of o, which may come from the cache, and sends nothing if
-// that changes nothing. It returns the object as it is then; o itself if nothing was sent.
+// SetCondition sets a condition in the status of o, which may come from the cache. It makes no request
+// if nothing would change. It returns the current object, which is o itself if nothing was sent.
 //
-// LastTransitionTime stays if the status of the condition does; else it is now, unless it is given. An
-// ObservedGeneration of 0 is that of o. Other conditions stay. For several changes of a status in one
-// request, use meta.SetStatusCondition in [PatchStatus].
+// If the status of the condition is the same, LastTransitionTime is kept; otherwise it is the given
+// one, or now. An ObservedGeneration of 0 is replaced by the generation of o. Other conditions are
+// kept. To make several changes to a status in one request, use meta.SetStatusCondition in
+// [PatchStatus].
 //
-// The list of conditions is sent whole, with the resource version of o: if o is not the latest,
-// SetCondition fails with a conflict (apierrors.IsConflict), which a reconcile returns. It fails, too,
-// if the condition lacks its Type, Status or Reason, and if T has no Status.Conditions of
-// metav1.Condition, as a Pod, whose conditions are of a type of their own.
+// The patch contains the whole list of conditions and the resource version of o. If o is not the
+// latest version, SetCondition fails with a conflict (apierrors.IsConflict), which the reconciler
+// returns. SetCondition also fails if the condition lacks its Type, Status or Reason, or if T has no
+// Status.Conditions of type []metav1.Condition; a Pod, for example, has its own condition type.
 func SetCondition[T object.Object](ctx context.Context, c *Client[T], o T, condition metav1.Condition) (T, error) {
 	return as[T](c.plain().setCondition(ctx, o, condition))
 }
@@ -50,7 +51,7 @@ func (c *client) setCondition(ctx context.Context, o object.Object, condition me
 	}, true)
 }
 
-// changeConditions calls change with the conditions of an object.
+// changeConditions calls change with the conditions of o.
 func changeConditions(o object.Object, change func(*[]metav1.Condition)) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return changeUntypedConditions(u, change)
@@ -67,8 +68,8 @@ func changeConditions(o object.Object, change func(*[]metav1.Condition)) error {
 	return nil
 }
 
-// fieldOf returns a field of a struct, or of the struct that a pointer leads to, which is made if the
-// pointer is nil. It returns the zero Value if there is no such field.
+// fieldOf returns a field of a struct or of a pointer to one, allocating the struct if the pointer is
+// nil. It returns the zero Value if there is no such field.
 func fieldOf(v reflect.Value, name string) reflect.Value {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() && v.CanSet() {
@@ -80,14 +81,14 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 		return reflect.Value{}
 	}
 	field, _ := v.Type().FieldByName(name)
-	found, err := v.FieldByIndexErr(field.Index) // which fails for a field of an embedded nil pointer
+	found, err := v.FieldByIndexErr(field.Index) // fails for a field of an embedded nil pointer
 	if err != nil || len(field.Index) == 0 {
 		return reflect.Value{}
 	}
 	return found
 }
 
-// changeUntypedConditions is changeConditions for an object without a Go type.
+// changeUntypedConditions is changeConditions for unstructured objects.
 func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1.Condition)) error {
 	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {
@@ -105,7 +106,7 @@ func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1
 	return unstructured.SetNestedSlice(u.Object, changed, "status", "conditions")
 }
 
-// transcode makes to of from, by way of JSON.
+// transcode converts from into to through JSON.
 func transcode(from, to any) error {
 	body, err := json.Marshal(from)
 	if err != nil {

@@ -16,25 +16,25 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Controller calls a Reconciler for what its sources ask for. Make it with New.
+// Controller calls a Reconciler for the requests of its sources. Create it with [New].
 type Controller struct {
 	core
 	sources sourceList
 
-	mu      sync.Mutex // guards all below; the locks of the queue, of causes and of sources may be taken under it
+	mu      sync.Mutex // guards the fields below; taken before the locks of the queue, the causes and the sources
 	session *session   // nil while not running
 	state   State
 	since   time.Time // of state
 }
 
-// New returns a controller that is not running and has no sources. It fails where
-// the options contradict each other or something is missing, and says what.
+// New returns a controller that is not running and has no sources. It fails if the name or r is
+// missing, or if the options contradict each other.
 func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	if name == "" {
-		return nil, errors.New("controller: the name is empty: it tells controllers apart in metrics and messages")
+		return nil, errors.New("controller: the name is empty: metrics and messages need one to distinguish controllers")
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, printable.Control) {
-		return nil, fmt.Errorf("controller %q: the name has control characters, or is no UTF-8: metrics and messages cannot show it", name)
+		return nil, fmt.Errorf("controller %q: the name has control characters or is not valid UTF-8: metrics and messages cannot show it", name)
 	}
 	if f, ok := r.(Func); r == nil || ok && f == nil {
 		return nil, fmt.Errorf("controller %s: the reconciler is nil", name)
@@ -64,14 +64,12 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 // Name returns the name given to New.
 func (c *Controller) Name() string { return c.name }
 
-// Watch adds a source, before, during or after Run. A source that is there
-// before the first reconcile holds it up until it has synced; one that comes
-// later does not.
+// Watch adds a source, before, during or after Run. The first reconcile waits until the sources
+// present at that time have synced; it does not wait for sources added later.
 //
-// The function that is returned removes the source: nothing that it asks for
-// afterwards is added, and what it asked for before stays. The channel is closed
-// when all that belonged to the source has ended. It may be called more than
-// once, also from inside the source.
+// The returned function removes the source: its later requests are ignored, and the requests it has
+// already added stay. The channel is closed when everything that belonged to the source has ended.
+// remove may be called more than once, also from inside the source.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
 	s := &subscription{source: source, poke: c.sources.poke, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
 	close(s.ended)
@@ -91,19 +89,18 @@ func (c *Controller) remove(s *subscription) <-chan struct{} {
 	if s.cancel != nil {
 		s.cancel()
 	}
-	c.sources.poke() // it may have been the one that all waits for
+	c.sources.poke() // it may have been the last one the controller waited for
 	return s.ended
 }
 
-// Run begins the sources, waits until they have synced, and reconciles until ctx
-// is done. Then it drops what is queued, and returns nil when every reconcile and
-// everything else that it started has ended (L23); their contexts have ended with
-// ctx. It does not run informers: a factory does. While it waits, Status and Ready
-// say for which source and why.
+// Run starts the sources, waits until they have synced, and reconciles until ctx is done. Then the
+// contexts of running reconciles are done too; Run drops the queue and returns nil when every
+// reconcile and everything else it started has ended (L23). It does not run informers; a factory
+// does. While Run waits for sources, [Controller.Status] and [Controller.Ready] name them and the
+// reasons.
 //
-// It may be called again when it has returned, and begins anew: each object is an
-// initial one. While it runs, another call fails with ErrRunning; without a source,
-// it fails with ErrNoSource.
+// After Run has returned it may be called again and starts over: each object is an initial one. A
+// concurrent call fails with ErrRunning. Without a source, Run fails with ErrNoSource.
 func (c *Controller) Run(ctx context.Context) error {
 	s, err := c.begin(ctx)
 	if err != nil {
@@ -141,8 +138,8 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	return c.session, nil
 }
 
-// Err says why the controller can never run with the sources that it has, or with none:
-// Run fails with it. It is nil if the controller may run.
+// Err returns the error that Run would fail with because of its sources, or for lack of any. It is nil
+// if the controller may run.
 func (c *Controller) Err() error {
 	all := c.sources.all()
 	if len(all) == 0 {
@@ -157,7 +154,7 @@ func (c *Controller) Err() error {
 	return errors.Join(misuse...)
 }
 
-// end waits for all that belongs to a session.
+// end shuts a session down and waits for its goroutines.
 func (c *Controller) end(s *session) {
 	c.enter(Stopping)
 	s.queue.ShutDown()
@@ -175,8 +172,8 @@ func (c *Controller) enter(state State) {
 	c.state, c.since = state, time.Now()
 }
 
-// Ready returns nil while the controller reconciles. Otherwise it wraps
-// ErrWaiting and names each source that is waited for, with its reason.
+// Ready returns nil while the controller reconciles. Otherwise the error wraps ErrWaiting and names
+// each source that has not synced, with the reason.
 func (c *Controller) Ready() error {
 	c.mu.Lock()
 	state := c.state
@@ -187,8 +184,8 @@ func (c *Controller) Ready() error {
 	return c.notReady(state, c.sources.waiting())
 }
 
-// Status returns the controller as it is now. The parts are read one after the
-// other, so that they may differ by what happened meanwhile.
+// Status returns a snapshot of the controller. Its parts are read one after the other, so they may
+// differ by changes in between.
 func (c *Controller) Status() Status {
 	c.mu.Lock()
 	s := Status{Name: c.name, State: c.state, Since: c.since}
@@ -211,9 +208,9 @@ func (c *Controller) Status() Status {
 	return s
 }
 
-// Contents returns at most n requests of each kind, to look into a controller that is
-// stuck. While it does not run it has none. It takes time in the order of n, and of
-// how many are parked.
+// Contents returns at most n requests of each kind, for debugging a stuck controller. It is empty
+// while the controller does not run. It takes time in the order of n plus the number of parked
+// requests.
 func (c *Controller) Contents(n int) (contents Contents) {
 	c.mu.Lock()
 	session := c.session
@@ -227,12 +224,12 @@ func (c *Controller) Contents(n int) (contents Contents) {
 	return contents
 }
 
-// mostUnfinished is how many requests Unfinished names.
+// mostUnfinished is the most requests that Unfinished names.
 const mostUnfinished = 10
 
-// Unfinished names the reconciles that have not returned for SlowReconcile or longer, the
-// longest first, at most ten. While the controller is stopping it names all that keep Run from
-// returning: every reconcile, and every source that has not ended.
+// Unfinished names up to ten reconciles that have been running for SlowReconcile or longer, longest
+// first. While the controller is stopping it names everything that keeps Run from returning: all
+// running reconciles, and the sources that have not ended.
 func (c *Controller) Unfinished() []string {
 	var all []string
 	c.mu.Lock()
@@ -259,6 +256,6 @@ func (c *Controller) Unfinished() []string {
 	return all
 }
 
-// Share returns the share of the work that is this controller's: what the informer holds
-// that For was given. It is nil where the controller works on everything.
+// Share returns the share of the informer given to [For], which limits the requests this controller
+// reconciles. It is nil if the controller handles all objects.
 func (c *Controller) Share() shard.Share { return shareOf(c.sources.all()) }

@@ -12,52 +12,51 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Outcome is what CreateOrUpdate did.
+// Outcome is the result of CreateOrUpdate.
 type Outcome string
 
-// The outcomes.
+// Outcomes of [CreateOrUpdate].
 const (
 	Unchanged Outcome = "unchanged"
 	DidCreate Outcome = "created"
 	DidUpdate Outcome = "updated"
 )
 
-// CreateOrUpdate makes an object what change makes of it. Where there is an
-// object of o's key in what c reads, change is called with a copy of that, and the copy is written
-// if it differs then; otherwise change is called with a copy of o, which is
-// created. It returns the object as it is then; one that is unchanged is shared
-// with the cache, and must not be changed.
+// CreateOrUpdate calls change on the object and writes the result, creating the object if it does not
+// exist. If c reads an object with o's key, change gets a copy of it, which is written if it differs
+// afterwards. Otherwise change gets a copy of o, which is created. CreateOrUpdate returns the current
+// object; if it is unchanged, it is shared with the cache and must not be changed.
 //
-// change gets the object as its argument: one that changes o itself, the variable outside of the function,
-// is an error. It must not change name and namespace, and must leave alone what it does not
-// mean to set, defaults of the server among it, or each reconcile writes. The
-// status is not written, where the kind has a status subresource. To leave all
-// that to the server, use Apply. A client of Client.OwnedBy adds the owner by itself.
+// change must change its argument; changing o itself is an error. It must keep name and namespace, and
+// leave all fields alone that it does not mean to set, including those with defaults from the server.
+// Otherwise every reconcile writes. The status is not written if the kind has a status subresource.
+// With [Client.Apply] the server takes care of all that. If c comes from [Client.OwnedBy],
+// CreateOrUpdate adds the owner.
 //
-// It is refused where Client.Update is, and for an object without a name.
+// It fails if the object has no name, and when [Client.Update] refuses the object.
 //
-// The cache may lag behind what others wrote. Then the server answers with a
-// conflict or "already exists", which is to be returned: a later try sees more. After a conflict
+// If the cache lags behind the writes of others, the server answers with a conflict or "already
+// exists". The reconciler should return that error and try again with a newer cache; after a conflict
 // the request waits until the cache has another version.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.plain().createOrUpdate(ctx, o, onObjects(change)))
 }
 
-// mustChange panics if change is nil. The functions that users call call it themselves, since the
-// panic names the line of their caller.
+// mustChange panics if change is nil. Exported functions call it directly, because the panic names the
+// line of their caller.
 func mustChange[T object.Object](change func(T) error) {
 	if change == nil {
 		panic(failure.Place(2) + ": the function that is to change the object is nil")
 	}
 }
 
-// onObjects returns a function that changes objects of any type.
+// onObjects adapts change to objects of any type.
 func onObjects[T object.Object](change func(T) error) func(object.Object) error {
 	return func(o object.Object) error { return change(o.(T)) }
 }
 
-// did returns what was done with an object as one of type T.
+// did returns o as type T.
 func did[T object.Object](o object.Object, outcome Outcome, err error) (T, Outcome, error) {
 	typed, _ := o.(T)
 	return typed, outcome, err
@@ -69,7 +68,7 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 	}
 	given, key := o, object.KeyOf(o)
 	if key.Name == "" {
-		return o, Unchanged, fmt.Errorf("create or update %s: the object has no name, so that no call finds what the one before it created: name it, or use Create", c)
+		return o, Unchanged, fmt.Errorf("create or update %s: the object has no name, so every call would create another one: set a name, or use Create", c)
 	}
 	there, err := c.readWhole(ctx, key)
 	exists := err == nil

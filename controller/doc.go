@@ -1,5 +1,5 @@
-// Package controller makes a running controller of a reconcile function: events
-// in, requests queued, reconcilers called.
+// Package controller runs reconcilers: events from sources become requests, a queue merges and orders
+// them, and workers call the Reconciler for each.
 //
 // # Usage
 //
@@ -33,51 +33,48 @@
 //
 // # Guarantees
 //
-// The queue's: one reconcile of a request at a time (L26), no change without a
-// reconcile after it (L27), no starvation however many more urgent requests there
-// are (L30). The informers': the cache is ahead of every event (L05). And those
-// of this package:
+// The queue guarantees one reconcile of a request at a time (L26), a reconcile after every change
+// (L27), and no starvation, however many urgent requests there are (L30). The informers guarantee that
+// the cache is ahead of every event (L05). This package adds:
 //
-//   - No reconcile starts until all sources present at Run have synced, except Optional
-//     sources whose kind is not served. If, after ten seconds, only namespaces are missing
-//     whose lists fail, the controller begins in the others: a request waits until every
-//     source has its namespace, and one without a namespace until they have all. A kind that is
-//     only read, and is no source, is not waited for; see Client.
-//   - A reconcile does not see a state older than what the reconcile before it
-//     wrote through a Client, unless the cache lags behind by more than
-//     Options.Patience, which is counted.
-//   - What an initial list asks for goes behind live changes.
-//   - A map function that fails is called again, by object, with a back-off.
-//   - What a cache has of an object in part, or changed by a transform, is not
-//     written back.
+//   - No reconcile starts until all sources present at Run have synced, except Optional sources
+//     whose kind is not served. If after ten seconds all that is missing is namespaces whose lists
+//     fail, the controller starts without them: a request waits until every source has its
+//     namespace, and a request without a namespace waits until every source has all of them. The
+//     controller does not wait for kinds that it reads but does not watch; see Client.
+//   - A reconcile never sees a state older than the one the previous reconcile wrote through a
+//     Client, unless the cache lags by more than Options.Patience. Such reconciles are counted.
+//   - Requests from an initial list are handled after live changes.
+//   - A failing map function is called again, per object, with back-off.
+//   - Objects of which the cache holds only a part, or that a transform changed, are never written
+//     back.
 //   - Run returns when everything that it started has ended (L23).
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. A controller owns its workers, two
-// goroutines for each source, one more for a source with a map function, and one
-// for each cache that requests are parked for. Handlers run in goroutines of their informers.
+// All methods may be called from any goroutine. A controller owns its workers, two goroutines for each
+// source, a third for each source with a map function, and one for each cache that parked requests
+// wait for. Handlers run in goroutines of their informers.
 //
-// Controller.mu is taken before any other lock. The locks of a queue, of causes, of the
-// barrier of own writes, of held namespaces, of a mapping and of an attempt are taken under
-// none but it and that of a mapping, except that those of queues, causes and caches are
-// taken under those of the barrier and of held namespaces. Under the lock of the list of
-// sources no other is taken.
+// Lock order: Controller.mu comes first. The locks of the queue, of causes, of the own-writes barrier,
+// of held namespaces, of a mapping and of an attempt are taken only under Controller.mu or a mapping's
+// lock. One exception: the barrier and the held namespaces take the locks of queues, causes and caches
+// under their own. The lock of the source list is a leaf.
 //
-// No lock is held while a reconciler or a predicate runs; a map function runs under the lock
-// of its mapping, which orders its calls.
+// No lock is held while a reconciler or a predicate runs. A map function runs under the lock of its
+// mapping, which serializes its calls.
 //
 // # Failure
 //
-// An error of a reconciler is logged, counted, kept in Status.Failure and followed
-// by another try with a back-off, unless it is Terminal. A panic is such an error. Where
-// an error of the API server says when to come back (source.RetryAfter), nothing is tried
-// again before; a change asks for a reconcile at once all the same.
-// Sources fail by themselves: SourceStatus tells which, with what, how often.
+// A reconciler's error is logged, counted and kept in Status.Failure, and the request is retried with
+// back-off unless the error is Terminal. A panic counts as an error. If an error of the API server
+// names a time to retry after (source.RetryAfter), the retry waits for it; a change still leads to a
+// reconcile at once. Sources fail independently of each other: SourceStatus reports the last error and
+// the number of failures of each.
 //
 // # Debugging
 //
-// Ready says for which source a controller waits and why; Status tells the rest. The log names a
-// reconcile that has not returned after SlowReconcile, and Unfinished all of them.
-// In a reconcile Causes tells why it happens, and Logger marks what is logged.
+// Ready names the sources that a controller is waiting for and why; Status has the rest. The log names
+// a reconcile that has not returned after SlowReconcile, and Unfinished lists all of them. Inside a
+// reconcile, Causes returns why it runs, and Logger tags every line with its identity.
 package controller

@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// filter is the predicates of a source, which are asked about heads. The zero filter admits all.
+// filter combines the predicates of a source. The zero filter passes every event.
 type filter struct {
 	heads  []func(sharedinformer.Event[object.Head]) bool
-	rest   func(sharedinformer.Event[object.Head]) (bool, error) // those that need the objects; nil for none
+	rest   func(sharedinformer.Event[object.Head]) (bool, error) // predicates that need whole objects; nil for none
 	misuse error                                                 // why it cannot be used
 }
 
@@ -28,7 +28,7 @@ func newFilter[T object.Object](i *sharedinformer.Informer[T], predicates []Pred
 	return f
 }
 
-// lacking says which field of some the cache of an informer does not keep, if any.
+// lacking returns an error if a predicate needs a field that the informer's cache does not keep.
 func lacking[T object.Object](i *sharedinformer.Informer[T], paths []string) error {
 	for _, path := range paths {
 		if i != nil && !i.Source().Kept.Keeps(path) {
@@ -38,7 +38,7 @@ func lacking[T object.Object](i *sharedinformer.Informer[T], paths []string) err
 	return nil
 }
 
-// passAll asks predicates about the objects of an event.
+// passAll opens the objects of an event and asks the predicates.
 func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Event[object.Head], predicates []Predicate[T]) (bool, error) {
 	told, err := i.OpenEvent(e)
 	for n := 0; n < len(predicates) && err == nil; n++ {
@@ -49,8 +49,8 @@ func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Ev
 	return err == nil, err
 }
 
-// admits reports whether an event passes. What cannot be judged passes, and is a failure of
-// the source. Where a predicate ends the goroutine, otherwise is called.
+// admits reports whether an event passes. If a predicate fails, that is a failure of the source and
+// the event passes. If a predicate calls runtime.Goexit, otherwise is called.
 func (f filter) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
 	if len(f.heads) == 0 && f.rest == nil {
 		return true

@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Finalize keeps o from being deleted until cleanup is done. It is called at the beginning of each
-// reconcile:
+// Finalize delays the deletion of o until cleanup is done. Call it at the beginning of each reconcile:
 //
 //	site, err := sites.Finalize(ctx, site, "example.com/dns", r.removeRecords)
 //	if err != nil || site.DeletionTimestamp != nil {
@@ -19,15 +18,17 @@ import (
 //	}
 //
 // If o is not being deleted and lacks the finalizer, Finalize adds it. If o is being deleted and has
-// it, Finalize calls cleanup, and removes the finalizer when cleanup returns true and no error. While
-// cleanup returns false, the finalizer stays, and a later reconcile calls cleanup again; that
-// reconcile follows a change, as any other. Otherwise Finalize does nothing. It returns the object as it is then.
+// it, Finalize calls cleanup, and removes the finalizer if cleanup returns true and no error. If
+// cleanup returns false, the finalizer stays, and the next reconcile calls cleanup again; as always, a
+// change has to lead to that reconcile. In all other cases Finalize does nothing. It returns the
+// current object.
 //
-// cleanup may be called again after it was done, so it must accept that there is nothing left. Both
-// writes carry the resource version of o: finalizers of other controllers stay, and if o is not the
-// latest, Finalize fails with a conflict (apierrors.IsConflict), which a reconcile returns. Finalize
-// fails with not found if o is gone when it is to get the finalizer. Both writes are patches: the
-// controller needs the right to patch the kind. Finalize panics if cleanup is nil.
+// cleanup may be called again after it has succeeded, so it must accept that there is nothing left to
+// clean up. Both writes carry the resource version of o, so finalizers of other controllers are never
+// lost; if o is not the latest version, Finalize fails with a conflict (apierrors.IsConflict), which
+// the reconciler returns. If o is gone when the finalizer is to be added, Finalize fails with not
+// found. Both writes are patches, so the controller needs permission to patch the kind. Finalize
+// panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
 	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, o) }))

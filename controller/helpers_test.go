@@ -66,7 +66,7 @@ func TestOwnerReferences(t *testing.T) {
 		require.ErrorContains(t, controller.SetControllerReference(o, pod("a"), known), want)
 	}
 	require.ErrorContains(t, controller.SetControllerReference(web, &corev1.Node{}, known), "cluster-scoped")
-	require.ErrorContains(t, controller.SetControllerReference(web, pod("a"), nil), "the scheme is nil, and the *v1.ReplicaSet does not say its kind")
+	require.ErrorContains(t, controller.SetControllerReference(web, pod("a"), nil), "the scheme is nil, and the *v1.ReplicaSet does not name its kind")
 	custom := widget("w")
 	custom.SetUID("7")
 	p = pod("a")

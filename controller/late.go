@@ -8,13 +8,13 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// late binds a client to its informer at the first use. Nil is one that is bound.
+// late binds a client to its informer on first use. A nil *late is bound already.
 type late struct {
 	bind func(shard.Scope)
 
 	bound atomic.Bool
 
-	mu    sync.Mutex // guards scope, and orders calls of bind
+	mu    sync.Mutex // guards scope, serializes calls of bind
 	scope shard.Scope
 }
 
@@ -42,9 +42,9 @@ func (l *late) shard(name string, scope shard.Scope) error {
 	case sameShard(l.scope, scope):
 		return nil
 	case !l.scope.Everything():
-		return fmt.Errorf("the cache of %s is shared by %s, and cannot be shared by %s too: give one of the controllers a client of its own (controller.ClientWith)", name, l.scope.Key, scope.Key)
+		return fmt.Errorf("the cache of %s is sharded by %s and cannot be sharded by %s too: give one of the controllers its own client (controller.ClientWith)", name, l.scope.Key, scope.Key)
 	case l.bound.Load():
-		return fmt.Errorf("the cache of %s is in use, and holds everything: call Sharded before any index, source or read of it", name)
+		return fmt.Errorf("the cache of %s is in use and unsharded: call Sharded before the first index, source or read", name)
 	}
 	l.scope = scope
 	return nil
@@ -54,7 +54,7 @@ func sameShard(a, b shard.Scope) bool {
 	return a.Everything() && b.Everything() || a.Share == b.Share && a.Key.String() == b.Key.String()
 }
 
-// narrowed returns the share that was set, or else the one of the informer that is asked for.
+// narrowed returns set, or asked if set covers everything.
 func narrowed(asked, set shard.Scope) shard.Scope {
 	if set.Everything() {
 		return asked

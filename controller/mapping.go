@@ -16,16 +16,14 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Map returns a source that asks, when something happens to an object of a client or an
-// informer and every predicate lets it pass, for the requests that a function
-// makes of the object; of an update, of the object before and after it.
+// Map returns a source that calls requests with each object of a client or an informer whose event
+// passes all predicates, and adds the requests it returns. For an update it calls requests with the
+// old object and the new one.
 //
-// Where the function fails or panics, that is reported and it is called again for
-// the object after a back-off, until it succeeds. It is called one call at a
-// time, and may be called for a state that is no longer the newest. Its objects
-// are shared and must not be changed. As long as it fails for every object that
-// was there when the source began, the source is not synced, unless the reason is
-// that a kind is not served.
+// If requests fails or panics, the error is reported, and requests is called again for that object
+// after a back-off, until it succeeds. Calls do not overlap, and may receive a state that is no longer
+// the latest. The objects are shared and must not be changed. While requests fails for every initial
+// object, the source is not synced, unless it fails because a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -40,7 +38,7 @@ func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) 
 	})
 }
 
-// anywhere returns requests that may belong to any process.
+// anywhere returns requests without a placement.
 func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 	all := make([]placedRequest, len(reqs))
 	for n, req := range reqs {
@@ -49,7 +47,7 @@ func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 	return all, err
 }
 
-// mapSource is a source that maps heads.
+// mapSource is Map for heads.
 func mapSource(w *watched, requests func(ctx context.Context, o object.Head) ([]placedRequest, error)) Source {
 	return informerSource(w, func(ctx context.Context, in *Inbox) error {
 		m := &mapping{
@@ -65,7 +63,7 @@ func mapSource(w *watched, requests func(ctx context.Context, o object.Head) ([]
 	})
 }
 
-// MapFunc is Map for a function that needs nothing but the object and cannot fail.
+// MapFunc is Map for a function that needs only the object and cannot fail.
 func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -73,16 +71,16 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 	return Map(of, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
 }
 
-// MapByIndex is MapFunc for the commonest function: it asks for every object that an index has under the
-// value that value returns for the changed object; of an update, for the object before and after it.
-// So a change of a Secret reconciles the sites that name it:
+// MapByIndex is MapFunc for the most common case: it requests every object that the index lists under
+// the value computed from the changed object, or from both versions in an update. For example, a
+// changed Secret reconciles the sites that name it:
 //
 //	bySecret := controller.AddIndex(sites, "secret", func(s *Site) []string { return []string{s.Spec.Secret} })
 //	source := controller.MapByIndex(secrets, bySecret, func(s *corev1.Secret) string { return s.Name })
 //
-// The index is of the kind that is reconciled. It ignores namespaces: where names are unique only in
-// one, use keys as values (object.KeyOf). An object that comes into the index later needs no request of this source, since
-// its own event leads to one.
+// The index belongs to the reconciled kind. It spans all namespaces: if names are unique only within a
+// namespace, use keys as values (object.KeyOf). An object added to the index later is reconciled
+// because of its own event.
 func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
 	if index == nil || value == nil {
 		panic(failure.Place(1) + ": the index or the function of a source is nil")
@@ -98,7 +96,7 @@ func requestsFor(objects iter.Seq[object.Head]) (reqs []Request) {
 	return reqs
 }
 
-// mapping makes requests of objects, by a function that may fail.
+// mapping runs a map function and retries its failures.
 type mapping struct {
 	ctx      context.Context
 	in       *Inbox
@@ -106,23 +104,23 @@ type mapping struct {
 	admits   func(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) bool
 	retries  *workqueue.Queue[object.Key]
 
-	mu       sync.Mutex // orders calls of requests, and guards unmapped
+	mu       sync.Mutex // serializes calls of requests; guards the fields below
 	unmapped map[object.Key]*unmapped
-	mapped   bool // one has been, or its kind is not served
-	waiting  bool // to be synced, until one is mapped
+	mapped   bool // a call has succeeded, or its kind is not served
+	waiting  bool // all initial objects failed: synced when one is mapped
 }
 
-// unmapped is what is known of one object and was not mapped yet.
+// unmapped holds the states of one object that are still to be mapped.
 type unmapped struct {
 	typ    CauseType     // of the last event
-	states []object.Head // the oldest first
+	states []object.Head // oldest first
 }
 
-// maxStates is how many states of one object are kept while the function fails.
-// Of more, the oldest and the newest are.
+// maxStates limits the states kept for one object while the function fails. Beyond it, the oldest and
+// the newest ones are kept.
 const maxStates = 8
 
-// handle is told of every event.
+// handle is the event handler.
 func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head]) error {
 	if m.ctx.Err() == nil && !movedAway(e) && m.admits(m.in, e, func() { m.take(e) }) {
 		m.take(e)
@@ -130,7 +128,7 @@ func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head])
 	return nil
 }
 
-// take maps the objects of an event, or sees to it that they are mapped later.
+// take maps the objects of an event, now or after earlier failures of the same object.
 func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,11 +158,11 @@ func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	}
 }
 
-// retry tries again what has failed, until ctx is done.
+// retry repeats failed calls until ctx is done.
 func (m *mapping) retry(tasks *sync.WaitGroup) {
 	exited := true
 	defer func() {
-		if exited { // by the function
+		if exited { // the function called runtime.Goexit
 			tasks.Go(func() { m.retry(tasks) })
 		}
 	}()
@@ -188,8 +186,8 @@ func (m *mapping) again(key object.Key) error {
 	return err
 }
 
-// try maps the states of u that are left, to the first that fails. Where the
-// function ends the goroutine, exited is called. It is called under mu.
+// try maps the remaining states of u, up to the first failure. If the function calls runtime.Goexit,
+// exited is called. The caller holds mu.
 func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 	for len(u.states) > 0 {
 		reqs, err := m.call(u.states[0], func(err error) {
@@ -199,7 +197,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 		m.note(err)
 		if err != nil {
 			m.in.Failed(err)
-			if !errors.Is(err, wire.ErrDamaged) { // which it stays
+			if !errors.Is(err, wire.ErrDamaged) { // damaged bytes never get better
 				return err
 			}
 		}
@@ -220,8 +218,8 @@ func (m *mapping) call(o object.Head, exited func(error)) (reqs []placedRequest,
 	return reqs, err
 }
 
-// note says that the function works, if it does: where a kind is missing, nothing
-// is to be asked for before it is there. It is called under mu.
+// note marks the function as working when it succeeds, or fails because a kind is not served: until
+// the kind exists, there is nothing to request. The caller holds mu.
 func (m *mapping) note(err error) {
 	if m.mapped || err != nil && !meta.IsNoMatchError(err) {
 		return
@@ -232,7 +230,7 @@ func (m *mapping) note(err error) {
 	}
 }
 
-// synced is called when the function has been called for all that was there.
+// synced is called when all initial objects were passed to the function.
 func (m *mapping) synced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,42 +11,41 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// AlreadyOwnedError says that an object has another controller.
+// AlreadyOwnedError means that an object already has another controller.
 type AlreadyOwnedError struct {
 	Object object.Object
-	Owner  metav1.OwnerReference // the one that it has
+	Owner  metav1.OwnerReference // its controller
 }
 
-// Error names the object and the controller that it has.
+// Error names the object and its controller.
 func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s (UID %s) already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name, e.Owner.UID)
 }
 
-// SetControllerReference makes owner the one controller of o, in memory: Owns
-// finds it, and the garbage collector deletes o when owner is gone. The reference
-// blocks a foreground deletion of owner until o is gone. A reference to owner that
-// is there, which its UID tells, is brought up to date. The kind of owner is looked up in the scheme,
-// unless the object says it.
+// SetControllerReference makes owner the controller of o, in memory: [Owns] finds owner, and the
+// garbage collector deletes o when owner is gone. The reference makes a foreground deletion of owner
+// wait for o. A reference with owner's UID is updated. The kind of owner is taken from the object or
+// else from the scheme.
 //
-// It fails with an *AlreadyOwnedError where another object controls o, such as an earlier one of
-// the name of owner, with which the garbage collector deletes o; and where
-// the reference would be of no use: owner is nil, has no UID, which is so until the
-// server has it, or is in another namespace.
+// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object of
+// owner's name; the garbage collector will then delete o with that one. It also fails if the reference
+// could not work: if owner is nil, has no UID because the server has not created it yet, or is in
+// another namespace. See
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, true)
 }
 
-// SetOwnerReference is SetControllerReference for an owner beside others: OwnsAny
-// finds it, and the garbage collector deletes o when all its owners are gone. It
-// does not look at the controller of o, and does not block deletions.
+// SetOwnerReference adds owner as one of several owners: [OwnsAny] finds it, and the garbage collector
+// deletes o when all of its owners are gone. It ignores the controller of o and does not block
+// deletions. Otherwise it is like [SetControllerReference].
 func SetOwnerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, false)
 }
 
 func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) error {
 	if absent(owner) {
-		return fmt.Errorf("owner reference of %s: the owner is nil: give the object that the server answered with", object.FormatKey(object.KeyOf(o)))
+		return fmt.Errorf("owner reference of %s: the owner is nil: use the object that the server returned", object.FormatKey(object.KeyOf(o)))
 	}
 	describe := func(problem string, args ...any) error {
 		return fmt.Errorf("owner reference of %s to %s: %s", object.FormatKey(object.KeyOf(o)), object.FormatKey(object.KeyOf(owner)), fmt.Sprintf(problem, args...))
@@ -56,7 +55,7 @@ func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) err
 	case err != nil:
 		return describe("%s", err)
 	case owner.GetUID() == "":
-		return describe("the owner has no UID: use the object that the server answered with")
+		return describe("the owner has no UID: use the object that the server returned")
 	case owner.GetNamespace() != "" && o.GetNamespace() == "":
 		return describe("a cluster-scoped object cannot be owned by one in a namespace")
 	case owner.GetNamespace() != "" && owner.GetNamespace() != o.GetNamespace():
@@ -76,7 +75,7 @@ func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) err
 		references = append(references, reference)
 	case controls:
 		references[at] = reference
-	default: // it may be the controller, and stays it
+	default: // keep Controller as it was
 		reference.Controller, reference.BlockOwnerDeletion = references[at].Controller, references[at].BlockOwnerDeletion
 		references[at] = reference
 	}
@@ -84,8 +83,8 @@ func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) err
 	return nil
 }
 
-// RemoveOwnerReference takes owner off the owners of o, in memory, and reports
-// whether it was one. It goes by the UID.
+// RemoveOwnerReference removes the reference with owner's UID from o, in memory, and reports whether
+// there was one.
 func RemoveOwnerReference(owner, o object.Object) bool {
 	before := o.GetOwnerReferences()
 	after := slices.DeleteFunc(slices.Clone(before), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
@@ -96,16 +95,16 @@ func RemoveOwnerReference(owner, o object.Object) bool {
 	return true
 }
 
-// Controls reports whether owner is the one controller of o.
+// Controls reports whether owner is the controller of o.
 func Controls(owner, o object.Object) bool { return metav1.IsControlledBy(o, owner) }
 
-// kindOf is the kind of an object, from itself or else from the scheme.
+// kindOf returns the kind of an object, from the object or else from the scheme.
 func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
 		return kind, nil
 	}
 	if scheme == nil {
-		return object.GVK{}, fmt.Errorf("the scheme is nil, and the %T does not say its kind: give the scheme of the client", o)
+		return object.GVK{}, fmt.Errorf("the scheme is nil, and the %T does not name its kind: pass the client's scheme", o)
 	}
 	kinds, _, err := scheme.ObjectKinds(o)
 	if err != nil {
@@ -117,20 +116,19 @@ func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// absent reports whether an interface is nil, or holds a nil pointer.
+// absent reports whether o is nil or a nil pointer.
 func absent(o any) bool {
 	v := reflect.ValueOf(o)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// HasFinalizer reports whether o cannot be deleted before something removes the
-// finalizer from it.
+// HasFinalizer reports whether o has the finalizer.
 func HasFinalizer(o object.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// AddFinalizer adds a finalizer to o, in memory, and reports whether it was not
-// there. The server refuses to add one to an object that is being deleted.
+// AddFinalizer adds a finalizer to o, in memory, and reports whether o lacked it. The server refuses
+// to add finalizers to an object that is being deleted.
 func AddFinalizer(o object.Object, finalizer string) (added bool) {
 	if HasFinalizer(o, finalizer) {
 		return false
@@ -139,8 +137,7 @@ func AddFinalizer(o object.Object, finalizer string) (added bool) {
 	return true
 }
 
-// RemoveFinalizer removes a finalizer from o, in memory, and reports whether it
-// was there.
+// RemoveFinalizer removes a finalizer from o, in memory, and reports whether o had it.
 func RemoveFinalizer(o object.Object, finalizer string) (removed bool) {
 	if !HasFinalizer(o, finalizer) {
 		return false

@@ -8,52 +8,53 @@ import (
 	"time"
 )
 
-// namespaces holds the requests of namespaces that a source does not have yet, when the controller has
-// begun in the others. A controller begins with all of its namespaces, unless the lists of some
-// fail: one that is forbidden, or was deleted with its Role, must not keep it from the rest. A
-// request without a namespace may be about all of them, and is held until each is there.
+// namespaces holds the requests of namespaces that some source lacks, after the controller has started
+// without them. Normally a controller starts when all of its namespaces are listed. But a list may
+// fail for good, because it is forbidden or the namespace was deleted with its Role, and that must not
+// block the others. A request without a namespace may concern all of them, so it is held until every
+// namespace is there.
 type namespaces struct {
 	core     *core
 	requests *requests
 	sources  *sourceList
 
-	awaited []*subscription // the sources that are waited for; set before the first reconcile
+	awaited []*subscription // the sources to wait for; set before the first reconcile
 	missing atomic.Bool     // a namespace may be missing
 
 	mu   sync.Mutex                      // guards held
 	held map[string]map[Request]struct{} // by namespace
 }
 
-// lookAgain is how often held requests are looked at.
+// lookAgain is how often held requests are checked.
 const lookAgain = time.Second
 
-// mayBegin reports whether every source is synced, or is kept from it by namespaces that fail.
+// mayBegin reports whether every source is synced, except for namespaces whose lists fail.
 func (n *namespaces) mayBegin() bool {
 	n.awaited = n.sources.all()
 	return n.every(func(s *subscription) bool { return s.synced.Load() || s.source.heldUp != nil && s.source.heldUp() })
 }
 
-// has reports whether every source has a namespace.
+// has reports whether every source has the namespace.
 func (n *namespaces) has(namespace string) bool {
 	return n.every(func(s *subscription) bool {
 		return s.synced.Load() || s.source.syncedIn != nil && s.source.syncedIn(namespace)
 	})
 }
 
-// every reports whether all sources are so that are waited for and were not removed.
+// every reports whether is holds for all awaited sources that were not removed.
 func (n *namespaces) every(is func(*subscription) bool) bool {
 	there := n.sources.all()
 	return !slices.ContainsFunc(n.awaited, func(one *subscription) bool { return !is(one) && slices.Contains(there, one) })
 }
 
-// begin has the requests of missing namespaces held until the sources have them.
+// begin starts holding the requests of missing namespaces.
 func (n *namespaces) begin() {
 	n.core.opts.Logger.Warn("the controller begins without some namespaces, whose requests wait", "controller", n.core.name, "err", n.core.notReady(Waiting, n.sources.waiting()))
 	n.held = make(map[string]map[Request]struct{})
 	n.missing.Store(true)
 }
 
-// run releases held requests until none can be held any more, or ctx is done.
+// run releases held requests until no namespace is missing or ctx is done.
 func (n *namespaces) run(ctx context.Context) {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
@@ -68,7 +69,7 @@ func (n *namespaces) run(ctx context.Context) {
 	}
 }
 
-// hold reports whether a request is too early, and keeps it until it is not.
+// hold reports whether a request's namespace is missing; if so, it keeps the request.
 func (n *namespaces) hold(req Request) bool {
 	if !n.missing.Load() {
 		return false
@@ -85,7 +86,8 @@ func (n *namespaces) hold(req Request) bool {
 	return true
 }
 
-// release adds the requests of namespaces that the sources have by now. With all, it is the end.
+// release queues the held requests whose namespaces have arrived. If all is true, no namespace is
+// missing any more.
 func (n *namespaces) release(all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,72 +12,65 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// The defaults of Options.
+// Defaults of Options.
 const (
 	DefaultConcurrency = 1
 	DefaultPatience    = 10 * time.Second
 )
 
-// InitialPriority is the priority in the queue of requests that nothing but an
-// initial list or a resync asks for. Others have priority 0 and are handed out
-// first, within the fairness of the queue: one request in FairEvery is the one
-// that has waited longest, whatever its priority (L30).
+// InitialPriority is the queue priority of requests whose only causes are an initial list or a resync.
+// Other requests have priority 0 and are handed out first, except that every FairEvery-th request is
+// the one that has waited longest, whatever its priority (L30).
 const InitialPriority = -100
 
-// SlowReconcile is how long a reconcile may take before the log and Controller.Unfinished
-// name it. Options.Timeout ends one that honours its context.
+// SlowReconcile is the duration after which a running reconcile is logged and listed by
+// [Controller.Unfinished]. To end a slow reconcile that honours its context, set Options.Timeout.
 const SlowReconcile = 5 * time.Second
 
 // Options configure a Controller. The zero value works.
 type Options struct {
-	// Concurrency is how many requests are reconciled at the same time. Default
-	// DefaultConcurrency.
+	// Concurrency is the number of requests reconciled in parallel. Default DefaultConcurrency.
 	Concurrency int
 
 	// Timeout, if not 0, ends the context of each reconcile after this time.
 	Timeout time.Duration
 
-	// RateLimiter says how long a request waits after a failure. It belongs to
-	// this controller alone. Default workqueue.NewExponential with its defaults:
-	// 5 ms, doubled each time, up to 5 min, for each request by itself.
+	// RateLimiter determines how long a request waits after a failure. Do not share it between
+	// controllers. The default is workqueue.NewExponential with its defaults: 5 ms, doubled with each
+	// failure of the request, up to 5 min.
 	RateLimiter workqueue.RateLimiter[Request]
 
-	// FairEvery is that of workqueue.Options.
+	// FairEvery is passed to the queue; see workqueue.Options.FairEvery.
 	FairEvery int
 
-	// QueueMetrics is Metrics of workqueue.Options. Package metrics has one
-	// for Prometheus.
+	// QueueMetrics is passed to the queue; see workqueue.Options.Metrics. Package metrics implements
+	// it for Prometheus.
 	QueueMetrics workqueue.MetricsProvider
 
-	// Metrics measures reconciles. Package metrics has one for
-	// Prometheus.
+	// Metrics receives measurements of reconciles. Package metrics implements it for Prometheus.
 	Metrics MetricsProvider
 
-	// Patience is how long a request whose last reconcile wrote something
-	// through a Client is kept from being reconciled again while the cache has
-	// not seen that write. Then it is reconciled all the same, and counted in
-	// Status.Stale; a watch that has told nothing meanwhile is taken for deaf, and opened
-	// again. Default DefaultPatience; negative means not to wait.
+	// Patience is how long a request waits, after a reconcile that wrote through a Client, for the
+	// cache to see that write. Then it is reconciled with the stale cache and counted in Status.Stale,
+	// and a watch that has delivered nothing since the write is reopened. Default DefaultPatience;
+	// negative means not to wait.
 	Patience time.Duration
 
-	// Resync, if not 0, asks that often for a reconcile of every object of every
-	// source, with InitialPriority, so that changes go before. Each source has a
-	// period of its own, up to a tenth longer or shorter. It comes from the cache:
-	// the server is not asked. Predicates such as GenerationChanged drop it. One
-	// that is due while the source is still busy with the one before is left out
-	// (L11).
+	// Resync, if not 0, is the interval at which every object of every source is reconciled, with
+	// InitialPriority, so live changes go first. Each source's interval is up to a tenth longer or
+	// shorter. Resyncs read the cache and make no request to the server. Predicates such as
+	// GenerationChanged drop them. A resync is skipped if the source is still busy with the previous
+	// one (L11).
 	Resync time.Duration
 
-	// CrashOnPanic lets a panic of the reconciler end the process after it was
-	// reported.
+	// CrashOnPanic makes a panic of the reconciler, once reported, crash the process.
 	CrashOnPanic bool
 
-	// Flight is the recorder of what happens to requests. Nil is the process's,
-	// flight.Process.
+	// Flight records what happens to requests. The default is flight.Process.
 	Flight *flight.Recorder
 
-	// Logger hears of failures, of sources that are waited for, and of when the
-	// first reconcile may begin. Nil is silent.
+	// Logger receives failures, the sources that the controller waits for, and a line when the first
+	// reconcile may start. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -103,7 +96,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// core is the part of a controller that all of its runs share.
+// core is the part of a controller that outlives a run.
 type core struct {
 	name       string
 	reconciler Reconciler
@@ -113,8 +106,8 @@ type core struct {
 	track      *flight.Track
 }
 
-// notReady returns the error of a controller that is in a state other than Running and waits
-// for sources for the given reasons.
+// notReady returns the error of a controller that is not Running and waits for sources for the given
+// reasons.
 func (c *core) notReady(state State, why []error) error {
 	if state != Waiting || len(why) == 0 {
 		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)
@@ -122,7 +115,7 @@ func (c *core) notReady(state State, why []error) error {
 	return fmt.Errorf("controller %s: %w for %w", c.name, ErrWaiting, errors.Join(why...))
 }
 
-// counters are what a controller counts over all its runs.
+// counters count over all runs of a controller.
 type counters struct {
 	successes, requeues, delays atomic.Uint64 // at the reconciler's request
 	errors, terminals           atomic.Uint64 // terminals count as errors too
@@ -133,14 +126,14 @@ type counters struct {
 	failure                     atomic.Pointer[Failure]
 }
 
-// Errors of the making and the life of a controller.
+// Errors returned by [New], [Controller.Run] and [Controller.Ready].
 var (
-	// ErrRunning: Run was called while the controller runs.
+	// ErrRunning means that Run was called while the controller runs.
 	ErrRunning = errors.New("it runs already")
-	// ErrNoSource: Run was called before Watch: nothing would ever ask for a
-	// reconcile. One whose sources all come later begins with a Channel.
+	// ErrNoSource means that Run was called before Watch, so nothing would ever be reconciled. If all
+	// sources come later, start with a Channel.
 	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")
-	// ErrWaiting: the controller reconciles nothing, because a source is not
-	// synced. The error that wraps it says which and why.
+	// ErrWaiting means that the controller does not reconcile yet because a source has not synced. The
+	// error that wraps it names the source and the reason.
 	ErrWaiting = errors.New("waiting")
 )

@@ -12,29 +12,27 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// Kind is something that knows where a kind is served: a *rest.Resource or a
-// *Client.
+// A Kind looks up its REST mapping. *rest.Resource and *Client implement it.
 type Kind interface {
 	Mapping(ctx context.Context) (discovery.Mapping, error)
 }
 
-// Owns returns a source that asks, when something happens to an object, for a
-// reconcile of the object of the kind owner that controls it: the one owner
-// reference that is marked as controller. When an object changes hands, both are
-// asked for. Whether owners have a namespace is learnt from the server; until
-// that succeeds it is tried again.
+// Owns returns a source that requests, for each event of an object, a reconcile of the object of kind
+// owner that controls it, according to the owner reference marked as controller. If an update changes
+// the controller, both are requested. Owns asks the server whether owners have a namespace, and
+// retries until it knows.
 func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
 	return ownersSource(watchedBy(of, predicates), owner, controls)
 }
 
-// OwnsAny is Owns for every owner of the kind, whether it controls the object or
-// not. Where the informer holds a share of the objects, an owner that does not control
-// one hears of it only if that share has both.
+// OwnsAny is like [Owns], but requests every owner of the kind, whether it controls the object or not.
+// With a sharded informer, an owner that does not control the object is requested only if both are in
+// the same share.
 func OwnsAny[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
 	return ownersSource(watchedBy(of, predicates), owner, func(metav1.OwnerReference) bool { return true })
 }
 
-// Owned is [Owns] for a kind of any type.
+// Owned is [Owns] for kinds of any type.
 func Owned(of Watchable, owner Kind) Source { return ownersSource(watchedOf(of), owner, controls) }
 
 func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool) Source {
@@ -46,14 +44,13 @@ func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool
 	return s
 }
 
-// errNoKind: without a kind no owner can be told from others.
+// errNoKind means that owners cannot be recognized because their kind is nil.
 var errNoKind = errors.New("the kind of the owners is nil: give Owns or OwnsAny a *Client or a *rest.Resource")
 
-// controls reports whether an owner controls what it owns.
+// controls reports whether the reference is the controller's.
 func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
 
-// owners maps an object to those of its owners that are of a kind, whatever the
-// version.
+// owners returns a function that maps an object to its owners of a kind, in any API version.
 func owners(kind Kind, which func(metav1.OwnerReference) bool, held *shardedCache) func(context.Context, object.Head) ([]placedRequest, error) {
 	return func(ctx context.Context, o object.Head) ([]placedRequest, error) {
 		if len(o.GetOwnerReferences()) == 0 {
@@ -67,7 +64,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool, held *shardedCach
 		for _, r := range o.GetOwnerReferences() {
 			gv, err := schema.ParseGroupVersion(r.APIVersion)
 			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
-				continue // an API version that cannot be read names no kind of ours
+				continue // an unparsable API version is not our kind's
 			}
 			req := Request{Key: object.Key{Name: r.Name}}
 			if mapping.Namespaced {

@@ -390,7 +390,7 @@ func TestADeafWatchIsOpenedAgain(t *testing.T) {
 			}
 			require.Equal(e, watches+1, s.Watches)
 			require.ErrorIs(e, s.Failure, reflector.ErrDeaf)
-			require.ErrorContains(e, s.Failure, "which the controller")
+			require.ErrorContains(e, s.Failure, "the controller")
 			p, _ := pods.Get(object.KeyOf(pod("a")))
 			require.Equal(e, "yes", p.Labels["touched"])
 		})

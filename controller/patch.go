@@ -14,31 +14,30 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Patch sends what change does to o, and nothing where it does nothing. change is called
-// with a copy of o, which may come from the cache; to change o itself is an error. It returns the object
-// as it is then; o itself if nothing was sent.
+// Patch calls change with a copy of o, which may come from the cache, and sends the differences as a
+// patch. It makes no request if there are none. Changing o itself is an error. Patch returns the
+// current object, which is o itself if nothing was sent.
 //
-// It is a JSON merge patch (RFC 7386), mostly without a resource version: others may write other
-// fields at the same time, and of a field that both write the last stays. Each entry of a
-// map is a field, also where it is the last that goes: a map without entries may stay, which
-// PatchLocked takes away. A list is sent whole, so that what others add to it at the same time
-// is lost. Finalizers and owner references are such lists: a patch of them carries the resource version of
-// o, and fails with a conflict (apierrors.IsConflict) if o is not the latest. So does one with a field that was zero
-// before and may be required; see PatchStatus.
-// The status is not written where the kind has a status subresource: that is what
-// PatchStatus does.
+// The patch is a JSON merge patch (RFC 7386), usually without a resource version: others may write
+// other fields at the same time, and if two write the same field, the last one wins. Each map entry is
+// a field of its own. If the last entry is removed, an empty map may remain; PatchLocked removes it. A
+// list is sent whole, so entries added by others at the same time are lost. Finalizers and owner
+// references are such lists, so a patch of them carries the resource version of o and fails with a
+// conflict (apierrors.IsConflict) if o is not the latest version. The same applies to fields that were
+// zero before and may be required; see [PatchStatus]. The status is not written if the kind has a
+// status subresource; use [PatchStatus].
 //
-// Where the cache has parts of objects, or what a transform made of them, what it has can
-// be changed, but for lists that it has in part.
+// If the cache holds parts of objects or transformed ones, the parts it holds can be patched, except
+// for lists of which it holds a part.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), false))
 }
 
-// PatchLocked is Patch with the resource version of o: it fails with a conflict
-// (apierrors.IsConflict) where o is not the latest. A reconcile returns that error and is
-// called again when the cache has another version. Outside of one, rest.Resource.Change tries
-// again by itself.
+// PatchLocked is [Patch] with the resource version of o: it fails with a conflict
+// (apierrors.IsConflict) if o is not the latest version. A reconciler returns that error and is called
+// again when the cache has another version. Outside of a reconcile, rest.Resource.Change retries
+// conflicts.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), true))
@@ -56,7 +55,7 @@ func (c *client) patchBy(ctx context.Context, o object.Object, change func(objec
 	return written(o, patched, err)
 }
 
-// written returns what a write has made of an object, the object itself if it failed.
+// written returns the object after a write, or before if the write failed.
 func written(before, after object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return before, err
@@ -64,7 +63,7 @@ func written(before, after object.Object, err error) (object.Object, error) {
 	return after, nil
 }
 
-// difference is what Patch sends; nil for nothing.
+// difference returns the patch that Patch sends, or nil if nothing changed.
 func (c *client) difference(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
 	wanted, before, after, err := changed(o, change)
 	if err != nil || before == nil {
@@ -94,33 +93,31 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	return json.Marshal(differences)
 }
 
-// PatchStatus sends what change does to the status of o, and nothing where it
-// does nothing. change is called with a copy of o, which may come from the cache; to change o itself is an error.
-// Differences outside of the status are not sent. It returns the object as
-// it is then; o itself if nothing was sent.
+// PatchStatus calls change with a copy of o, which may come from the cache, and sends the differences
+// in the status as a patch. It makes no request if there are none, and ignores differences outside of
+// the status. Changing o itself is an error. PatchStatus returns the current object, which is o itself
+// if nothing was sent.
 //
-// It is a JSON merge patch (RFC 7386) of the status subresource without a
-// resource version: others may write other fields of the status at the same time,
-// and of a field or a list that both write the last stays. Where that is not
-// good enough, use PatchStatusLocked.
+// The patch is a JSON merge patch (RFC 7386) of the status subresource without a resource version:
+// others may write other fields of the status at the same time, and if two write the same field or
+// list, the last one wins. If that is not acceptable, use [PatchStatusLocked].
 //
-// A part of the status in which nothing was set before is sent whole. Fields in it that Go
-// writes although they are zero, for want of omitempty, may be required, and the server may not
-// have them. Since others may have set them meanwhile, a patch that has such a field carries the
-// resource version of o, and fails with a conflict (apierrors.IsConflict) where o is not the
-// latest. No other patch does.
+// A part of the status that was empty before is sent whole. Zero fields in it that Go writes, because
+// they lack omitempty, may be required by the server, and others may have set them in the meantime. A
+// patch with such a field carries the resource version of o and fails with a conflict
+// (apierrors.IsConflict) if o is not the latest version. No other patch does.
 //
-// Where the cache has parts of the status, or what a transform made of it, that is
-// refused, as in Client.Update: a list that is sent replaces the one that is there.
+// PatchStatus fails, as [Client.Update] does, if the cache holds only a part of the status or a
+// transformed one: a list in the patch replaces the whole list.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), false))
 }
 
-// PatchStatusLocked is PatchStatus with the resource version of o, as PatchLocked is Patch with
-// it: it fails with a conflict (apierrors.IsConflict) if o is not the latest. Use it where replicas
-// share the work, and a status must not land over that of a later owner: a replica that was
-// suspended in the middle of a write sends it when it wakes.
+// PatchStatusLocked is [PatchStatus] with the resource version of o: it fails with a conflict
+// (apierrors.IsConflict) if o is not the latest version. Use it if replicas share the work: a replica
+// that was suspended during a write sends it when it wakes, and must not overwrite the status written
+// by the new owner.
 func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
@@ -143,7 +140,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 	return written(o, patched, err)
 }
 
-// statusPatch is what PatchStatus sends; nil for nothing.
+// statusPatch returns the patch that PatchStatus sends, or nil if nothing changed.
 func statusPatch(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
 	_, before, after, err := changed(o, change)
 	if err != nil || before == nil {
@@ -159,14 +156,15 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	return json.Marshal(differences)
 }
 
-// statusOf returns the status alone of an object's fields. One that is not an object counts as empty.
+// statusOf returns the status alone of an object's fields. A status that is not an object counts as
+// empty.
 func statusOf(fields map[string]any) map[string]any {
 	status, _ := fields["status"].(map[string]any)
 	return map[string]any{"status": status}
 }
 
-// changed calls change with a copy of o. It returns the copy, and the fields of o and of the copy, which
-// are nil if both are the same in JSON. It fails if change has changed o.
+// changed calls change with a copy of o. It returns the copy and the fields of both, which are nil if
+// their JSON is the same. It fails if change has changed o.
 func changed(o object.Object, change func(object.Object) error) (wanted object.Object, before, after map[string]any, err error) {
 	was, err := json.Marshal(o)
 	if err != nil {
@@ -192,8 +190,8 @@ func changed(o object.Object, change func(object.Object) error) (wanted object.O
 	return wanted, before, after, err
 }
 
-// errWrongObject is the error of a function that was to change its argument, a copy, and has changed the
-// object that the caller gave: a variable outside of the function.
+// errWrongObject is the error for a change function that changed the caller's object, through a
+// captured variable, instead of its argument.
 func errWrongObject(o object.Object) error {
-	return fmt.Errorf("the function has changed the %T %s that was given, and not its argument, which is a copy: change the argument", o, object.FormatKey(object.KeyOf(o)))
+	return fmt.Errorf("the function changed the given %T %s instead of its argument, which is a copy: change the argument", o, object.FormatKey(object.KeyOf(o)))
 }

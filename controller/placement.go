@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// shardedCache is the cache of a source whose informer holds a share.
+// shardedCache is the cache of a source with a sharded informer.
 type shardedCache struct {
 	informer *sharedinformer.Informer[object.Object]
 	scope    shard.Scope
 }
 
-// shardedCacheOf returns the cache of an informer, nil if it holds everything.
+// shardedCacheOf returns the cache of an informer, or nil if it is not sharded.
 func shardedCacheOf(i *sharedinformer.Informer[object.Object]) *shardedCache {
 	if i == nil || i.Scope().Everything() {
 		return nil
@@ -25,7 +25,7 @@ func shardedCacheOf(i *sharedinformer.Informer[object.Object]) *shardedCache {
 	return &shardedCache{i, i.Scope()}
 }
 
-// find returns the hash of the cached object of a key.
+// find returns the hash of the cached object under key.
 func (c *shardedCache) find(key object.Key) (hash uint64, has bool) {
 	head, has := c.informer.Heads().Get(key)
 	if !has {
@@ -34,23 +34,23 @@ func (c *shardedCache) find(key object.Key) (hash uint64, has bool) {
 	return c.scope.Key.Hash(head), true
 }
 
-// placement says which share a request belongs to: the hash of the object that it names, if known.
+// placement is the shard hash of the object that a request names, if known.
 type placement struct {
 	hash      uint64
 	known     bool
 	existence existence
 }
 
-// existence is whether the last event of a request's own object was a deletion.
+// existence says whether the last event of the request's own object was a deletion.
 type existence uint8
 
 const (
-	noEvent existence = iota // there was no such event
+	noEvent existence = iota // it had no event
 	objectPresent
 	objectGone
 )
 
-// placement is that of a request for o, or for an object whose key o's key follows.
+// placement returns the placement of requests for o, or for objects whose key derives from o's.
 func (c *shardedCache) placement(o object.Head) placement {
 	if c == nil {
 		return placement{}
@@ -58,7 +58,7 @@ func (c *shardedCache) placement(o object.Head) placement {
 	return placement{hash: c.scope.Key.Hash(o), known: true}
 }
 
-// ownerPlacement is that of a request for an owner of o.
+// ownerPlacement returns the placement of a request for an owner of o.
 func (c *shardedCache) ownerPlacement(o object.Head, owner metav1.OwnerReference) (at placement) {
 	if c != nil {
 		at.hash, at.known = c.scope.Key.OwnerHash(o, owner)
@@ -66,29 +66,29 @@ func (c *shardedCache) ownerPlacement(o object.Head, owner metav1.OwnerReference
 	return at
 }
 
-// placedRequest is a request, and where it belongs.
+// placedRequest is a request with its placement.
 type placedRequest struct {
 	Request
 	placement
 }
 
-// movedAway reports whether an event tells that an object is another process's now, and
-// not that it is gone.
+// movedAway reports whether the event means that another process owns the object now, not that the
+// object was deleted.
 func movedAway(e sharedinformer.Event[object.Head]) bool {
 	return e.Moved && e.Type == sharedinformer.Delete
 }
 
-// slotWork is what a reconcile of a share has in hand. Its attempt has it, so that a read of a cache
-// never takes for gone what another process has.
+// slotWork is the slot that a sharded reconcile has entered. Reads of the cache consult it, so that an
+// object taken over by another process does not look deleted.
 type slotWork struct {
 	*sharding.Work
 	key object.Key
-	had []*sharedinformer.Informer[object.Object] // of the reconciled kind, that had the object when the work began
+	had []*sharedinformer.Informer[object.Object] // informers of the reconciled kind that had the object when the work began
 }
 
-// lacks is sharding.Work.Lacks for an object that an informer does not have. If the object was
-// there when the work began, and its key may change, such as a label, it may have moved, and
-// nobody can tell that from a deletion.
+// lacks returns an error if another process may have the object that the informer lacks. If the object
+// was there when the work began and its shard key can change, as a label can, the object may have
+// moved; this cannot be distinguished from a deletion.
 func (w *slotWork) lacks(i *sharedinformer.Informer[object.Object], key object.Key) error {
 	if err := w.Lacks(i.Holds); err != nil {
 		return err

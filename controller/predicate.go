@@ -14,40 +14,38 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Predicate says whether an event matters. A source drops those that do not pass
-// all of its predicates. It must be quick and must not change the objects. If it
-// panics, or ends its goroutine, that is a failure of the source, and the event
-// passes.
+// A Predicate reports whether an event matters. A source drops events that do not pass all of its
+// predicates. Predicates must be quick and must not change the objects. If one panics or calls
+// runtime.Goexit, that is a failure of the source, and the event passes.
 //
-// One that is nil is a mistake: a source with one can never work, as Source.Err says.
+// A nil predicate is a mistake: a source with one never works, and Source.Err returns an error.
 //
-// A source asks those that are a HeadPredicate first. What they drop of a packed cache is
-// not opened.
+// A source asks each [HeadPredicate] first, so objects of a packed cache that these drop are never
+// decoded.
 type Predicate[T object.Object] interface {
 	Pass(e sharedinformer.Event[T]) bool
 }
 
-// PredicateFunc is a Predicate made of a function.
+// PredicateFunc is a function that implements [Predicate].
 type PredicateFunc[T object.Object] func(e sharedinformer.Event[T]) bool
 
 // Pass calls p.
 func (p PredicateFunc[T]) Pass(e sharedinformer.Event[T]) bool { return p(e) }
 
-// HeadPredicate is a Predicate that needs no more than the heads of objects: for it nothing
-// is opened.
+// HeadPredicate is a [Predicate] that needs only the heads of objects, so nothing is decoded for it.
 type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bool
 
 // Pass calls p.
 func (p HeadPredicate[T]) Pass(e sharedinformer.Event[T]) bool { return p(e.Heads()) }
 
-// needing is a predicate about fields of objects. In a cache that keeps none of them (factory.For.Keep)
-// they never differ, so that a source with it is a mistake.
+// needing is a predicate about certain fields. If a cache keeps none of them (factory.For.Keep), they
+// never differ, so using the predicate is a mistake.
 type needing[T object.Object] struct {
 	Predicate[T]
 	paths []string
 }
 
-// needs is the paths of the fields that predicates are about.
+// needs returns the paths of the fields that predicates are about.
 func needs[T object.Object](predicates []Predicate[T]) (paths []string) {
 	for _, p := range predicates {
 		if n, ok := p.(needing[T]); ok {
@@ -57,7 +55,7 @@ func needs[T object.Object](predicates []Predicate[T]) (paths []string) {
 	return paths
 }
 
-// And passes what all pass. It panics where one is nil, as do Or and Not.
+// And passes the events that all predicates pass. And, [Or] and [Not] panic if a predicate is nil.
 func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
@@ -70,7 +68,7 @@ func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	})
 }
 
-// Or passes what at least one passes.
+// Or passes the events that at least one predicate passes.
 func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
@@ -83,13 +81,13 @@ func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	})
 }
 
-// Not passes what p does not.
+// Not passes the events that p does not.
 func Not[T object.Object](p Predicate[T]) Predicate[T] {
 	mustBeGiven([]Predicate[T]{p})
 	return joined([]Predicate[T]{p}, func(_ int, pass func(n int) bool) bool { return !pass(0) })
 }
 
-// nilAmong says which of some predicates is nil, if any is.
+// nilAmong returns an error that names the first nil predicate, if any.
 func nilAmong[T object.Object](predicates []Predicate[T]) error {
 	for n, p := range predicates {
 		v := reflect.ValueOf(p)
@@ -100,15 +98,15 @@ func nilAmong[T object.Object](predicates []Predicate[T]) error {
 	return nil
 }
 
-// mustBeGiven is called by what the user calls.
+// mustBeGiven panics if a predicate is nil. Exported functions call it directly.
 func mustBeGiven[T object.Object](predicates []Predicate[T]) {
 	if err := nilAmong(predicates); err != nil {
 		panic(failure.Place(2) + ": " + err.Error())
 	}
 }
 
-// joined is some predicates as one, which needs no more than heads if they do. Verdict is
-// what it says of n predicates, of which pass asks the one of a number.
+// joined combines predicates into one, which needs only heads if all of them do. verdict decides, by
+// calling pass for some of the n predicates.
 func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass func(n int) bool) bool) Predicate[T] {
 	if paths := needs(predicates); len(paths) > 0 {
 		return needing[T]{joined(bare(predicates), verdict), paths}
@@ -134,7 +132,7 @@ func bare[T object.Object](predicates []Predicate[T]) []Predicate[T] {
 	return all
 }
 
-// sorted returns those that need no more than heads, and the others.
+// sorted splits predicates into those that need only heads and the rest.
 func sorted[T object.Object](predicates []Predicate[T]) (heads []HeadPredicate[T], rest []Predicate[T]) {
 	for _, p := range predicates {
 		if head, ok := p.(HeadPredicate[T]); ok {
@@ -146,13 +144,13 @@ func sorted[T object.Object](predicates []Predicate[T]) (heads []HeadPredicate[T
 	return heads, rest
 }
 
-// On passes events of some types.
+// On passes events of the given types.
 func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return slices.Contains(types, e.Type) })
 }
 
-// Selected passes objects for which selected is true. An update passes if it is
-// true before or after, so that an object is seen to leave.
+// Selected passes objects for which selected is true. An update passes if selected is true for the old
+// or the new object, so the controller sees objects leave.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
 	if selected == nil {
 		panic(failure.Place(1) + ": the function of a predicate is nil")
@@ -164,9 +162,9 @@ func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bo
 	return selected(e.Object) || e.Type == sharedinformer.Update && selected(e.Old)
 }
 
-// Labelled passes objects whose labels match, as Selected does. To watch no
-// others at all, give the informer a scope with the selector. A source with it fails if
-// the cache does not keep labels.
+// Labelled passes objects whose labels match, in the same way as [Selected]. To avoid watching other
+// objects at all, give the informer a scope with the selector. The source fails if the cache does not
+// keep labels.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	if selector == nil {
 		panic(failure.Place(1) + ": the selector of a predicate is nil: labels.Everything selects all")
@@ -175,39 +173,37 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	return needing[T]{HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) }), []string{"metadata.labels"}}
 }
 
-// GenerationChanged drops updates that leave metadata.generation as it is, which
-// for kinds that count it means that the spec is the same, and resyncs. Adds and
-// deletions pass, and so do updates of kinds that do not count it, such as ConfigMaps and
-// Secrets, whose generation is 0. Note that a change of metadata alone is dropped, a deletion
-// timestamp is not: the server counts it. So a reconcile that adds a finalizer must go
-// on: the update does not lead to another one.
+// GenerationChanged drops resyncs, and updates that do not change metadata.generation, which usually
+// means that the spec is the same. Adds and deletions pass. So do updates of kinds without
+// generations, such as ConfigMaps and Secrets, whose generation is 0. Changes of metadata alone are
+// dropped, except that setting a deletion timestamp increases the generation. So a reconcile that adds
+// a finalizer must continue: its update does not lead to another reconcile.
 func GenerationChanged[T object.Object]() Predicate[T] {
 	return headUpdates[T](func(before, after object.Head) bool {
 		return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0
 	})
 }
 
-// VersionChanged drops resyncs, and nothing else.
+// VersionChanged drops only resyncs.
 func VersionChanged[T object.Object]() Predicate[T] {
 	return Not(On[T](sharedinformer.Resync))
 }
 
-// LabelsChanged drops updates that leave the labels as they are, and resyncs. A source with
-// it fails if the cache does not keep labels. If a transform takes them away, it drops all
-// updates.
+// LabelsChanged drops resyncs, and updates that do not change the labels. The source fails if the
+// cache does not keep labels. If a transform removes them, all updates are dropped.
 func LabelsChanged[T object.Object]() Predicate[T] {
 	return needing[T]{headUpdates[T](func(before, after object.Head) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) }), []string{"metadata.labels"}}
 }
 
-// AnnotationsChanged drops updates that leave the annotations as they are, and
-// resyncs. It needs annotations as LabelsChanged needs labels.
+// AnnotationsChanged drops resyncs, and updates that do not change the annotations. It needs
+// annotations in the cache, as [LabelsChanged] needs labels.
 func AnnotationsChanged[T object.Object]() Predicate[T] {
 	return needing[T]{updates(func(before, after T) bool { return !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) }), []string{"metadata.annotations"}}
 }
 
-// Changed drops updates that leave a part of the object as it is, and resyncs.
-// The part may be a field, a struct of several, or a hash of them; parts are
-// compared as Kubernetes compares objects: an empty list equals none.
+// Changed drops resyncs, and updates that do not change the given part of the object: a field, a
+// struct of several fields, or a hash of them. Parts are compared as Kubernetes compares objects: an
+// empty list equals nil.
 func Changed[T object.Object, V any](part func(T) V) Predicate[T] {
 	if part == nil {
 		panic(failure.Place(1) + ": the function of a predicate is nil")
@@ -223,7 +219,7 @@ func headUpdates[T object.Object](changed func(before, after object.Head) bool) 
 	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return changes(changed, e) })
 }
 
-// changes passes the updates for which changed is true, no resync, and all else.
+// changes drops resyncs, and updates for which changed is false.
 func changes[H object.Head](changed func(before, after H) bool, e sharedinformer.Event[H]) bool {
 	switch e.Type {
 	case sharedinformer.Update:

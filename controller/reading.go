@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Cache returns the cache; for its ways to read see indexer.Reader. It panics for a
-// kind that bypasses the cache.
+// Cache returns the cache. It panics if the kind bypasses the cache.
 func (c *Client[T]) Cache() indexer.Reader[T] {
 	c.plain().mustBeCached()
 	return c.Informer().Cache()
@@ -24,26 +23,26 @@ func (c *Client[T]) Cache() indexer.Reader[T] {
 
 func (c *client) mustBeCached() {
 	if c.informer == nil {
-		panic(fmt.Sprintf("%s: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource", c))
+		panic(fmt.Sprintf("%s: there is no cache, because the kind bypasses it (factory.Options.DisableFor): use Read or Resource", c))
 	}
 }
 
-// Read returns the object under key: the cached one, which is shared and must not be
-// changed, or, of a kind that bypasses the cache, the server's. Where there is none
-// it fails so that apierrors.IsNotFound says so. It fails otherwise where it cannot know:
+// Read returns the cached object under key, which is shared and must not be changed. If the kind
+// bypasses the cache, it gets the object from the server. If there is no such object, or the server
+// does not serve the kind, apierrors.IsNotFound is true of the error. If the cache cannot tell, Read
+// fails
 //
-//   - with sharedinformer.ErrNotSynced and why, if the cache does not have the list of the
-//     namespace, and may not have the object yet;
-//   - with sharedinformer.ErrNotWatched, where the cache has other namespaces. It is Terminal;
-//   - with shard.ErrLost or shard.ErrMoved, where the objects are shared (factory.Scope.Shard), and
-//     ctx is that of a reconcile whose slot, or whose object, may be another process's by now.
-//
-// A kind that the server does not serve has no objects.
+//   - with sharedinformer.ErrNotSynced and the reason, if the cache does not have the list of the
+//     namespace and may lack the object;
+//   - with sharedinformer.ErrNotWatched if the cache does not include the namespace; this error is
+//     Terminal;
+//   - with shard.ErrLost or shard.ErrMoved if objects are sharded (factory.Scope.Shard), ctx
+//     belongs to a reconcile, and another process may have taken over its slot or object.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	return as[T](c.plain().readWhole(ctx, key))
 }
 
-// as returns an object as one of type T.
+// as returns an object as type T.
 func as[T object.Object](o object.Object, err error) (T, error) {
 	typed, _ := o.(T)
 	return typed, err
@@ -67,20 +66,20 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	return o, err
 }
 
-// unawaited returns why a cache that is not synced is not, and, in a reconcile, how to have the controller
-// wait for it: it waits for its sources alone.
+// unawaited returns why the cache is not synced and, in a reconcile, how to make the controller wait
+// for it.
 func (c *client) unawaited(ctx context.Context, why error) error {
 	if attemptOf(ctx) == nil {
 		return why
 	}
 	if c.informer.Status().Reflector.State == reflector.Idle {
-		why = fmt.Errorf("%s: the informer has only been asked for now", c)
+		why = fmt.Errorf("%s: the informer was requested only now", c)
 	}
 	return fmt.Errorf("%w; to have the controller wait for it, name the kind in Reads of manager.ControllerFor, or add the source controller.Awaited", why)
 }
 
-// unknown says why what a read in ctx did not find may be there all the same, nil if it is not. It
-// is asked after the read: what the cache lets go of it has let go of before.
+// unknown returns why an object that was not found may exist all the same, or nil if it does not. Call
+// it after the read: whatever the cache has dropped by then, it had dropped before.
 func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
 		return Terminal(sharedinformer.ErrNotWatched)
@@ -92,7 +91,7 @@ func (c *client) unknown(ctx context.Context, key object.Key) error {
 	return a.slot.lacks(c.informer, key)
 }
 
-// read is Client.Read from a cache that may be taken as it is.
+// read is Client.Read without the checks whether the cache is complete.
 func (c *client) read(ctx context.Context, key object.Key) (object.Object, error) {
 	if c.informer == nil {
 		return c.resource.Get(ctx, key, metav1.GetOptions{})
@@ -100,7 +99,7 @@ func (c *client) read(ctx context.Context, key object.Key) (object.Object, error
 	c.mustBeCached()
 	o, ok := c.informer.Cache().Get(key)
 	if !ok {
-		if head, is := c.informer.Heads().Get(key); is { // and cannot be opened
+		if head, is := c.informer.Heads().Get(key); is { // cached, but damaged
 			return c.informer.Open(head)
 		}
 		kind := c.resource.Kind()
@@ -109,12 +108,11 @@ func (c *client) read(ctx context.Context, key object.Key) (object.Object, error
 	return o, nil
 }
 
-// Get returns the cached object under key. It is shared and must not be changed.
-// That there is none means nothing as long as the cache is not synced; see Client. For
-// more ways to read see Cache.
+// Get returns the cached object under key, which is shared and must not be changed. While the cache is
+// not synced, a missing object may still exist; see Client. For other ways to read, see Cache.
 func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
 
-// Copy returns a copy of the cached object under key, which may be changed.
+// Copy returns a copy of the cached object under key. The caller may change it.
 func (c *Client[T]) Copy(key object.Key) (o T, ok bool) {
 	if o, ok = c.Cache().Get(key); ok {
 		o = copyOf(o)
@@ -124,16 +122,15 @@ func (c *Client[T]) Copy(key object.Key) (o T, ok bool) {
 
 func copyOf[T object.Object](o T) T { return o.DeepCopyObject().(T) }
 
-// Objects is a Reconciler made of a function that wants the object instead of its
-// name: a copy from the cache, or the server's where the kind bypasses the cache,
-// which it may change. It is not called for an object
-// that is gone; what is to be done before that is what finalizers are for.
+// Objects returns a Reconciler that calls reconcile with a copy of the object, from the cache or, if
+// the kind bypasses it, from the server. It is not called for deleted objects; use a finalizer to
+// clean up before a deletion.
 func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, o T) (Result, error)) Reconciler {
 	if reconcile == nil {
 		panic(failure.Place(1) + ": the function of a reconciler is nil")
 	}
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, err := c.plain().read(ctx, req.Key) // a source, so that the cache is synced
+		o, err := c.plain().read(ctx, req.Key) // without waiting: c is a source, so its cache is synced
 		switch {
 		case apierrors.IsNotFound(err):
 			return Result{}, nil

@@ -17,57 +17,54 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Request names what is to be reconciled. It is what the queue holds: two
-// requests that are equal are one.
+// Request names an object to reconcile. The queue merges equal requests.
 type Request struct {
 	object.Key
-	// Cluster tells objects of one name in two clusters apart. It is empty for
-	// a controller of one cluster; see Source.InCluster.
+	// Cluster is the cluster of the object. It is empty for controllers of a single cluster; see
+	// Source.InCluster.
 	Cluster string
 }
 
-// String writes the request as users write keys, with the cluster in front where
-// there is one: "shop/web-0", "east:shop/web-0".
+// String returns the key as users write it, prefixed with the cluster if there is one: "shop/web-0",
+// "east:shop/web-0".
 func (r Request) String() string { return ownwrites.Request(r).String() }
 
-// RequestFor is the request for an object of the controller's own kind.
+// RequestFor returns the request for o.
 func RequestFor(o object.Object) Request { return Request{Key: object.KeyOf(o)} }
 
-// Result says when to reconcile again. The zero value means: when something
-// changes.
+// Result says when to reconcile again. The zero value means when something changes.
 type Result struct {
-	// RequeueAfter asks for another reconcile after this time, or sooner if
-	// something changes. It forgets earlier failures. A negative duration, such as
-	// time.Until of a past time, acts as Requeue.
+	// RequeueAfter requests another reconcile after this time, or sooner if something changes, and
+	// resets the back-off. A negative duration, such as time.Until of a past time, acts as Requeue.
 	RequeueAfter time.Duration
 
-	// Requeue asks for another reconcile after a back-off that grows each time,
-	// as after an error but without one. RequeueAfter wins over it.
+	// Requeue requests another reconcile after a back-off that grows each time, as after an error but
+	// without one. It is ignored if RequeueAfter is set.
 	Requeue bool
 }
 
-// Reconciler brings what a request names from what it is to what it should be.
+// A Reconciler brings the object that a request names closer to its desired state.
 //
-// Reconcile is never called for one request twice at the same time (L26), and
-// for different requests at the same time as often as Options.Concurrency says.
-// What the context carries, ID, Attempt, Causes and Logger tell; it ends when the
-// controller stops or Options.Timeout is over.
+// Reconcile is never called concurrently for the same request (L26). For different requests it runs up
+// to Options.Concurrency times in parallel. [ID], [Attempt], [Causes] and [Logger] describe the
+// reconcile that a context belongs to. The context ends when the controller stops or Options.Timeout
+// is over.
 //
-// After an error the request is reconciled again with a back-off, and the Result
-// does not count, unless the error is Terminal. A panic is an error. What
-// source.RetryAfter reads in an error is waited for too.
+// After an error the Result is ignored and the request is reconciled again with back-off, unless the
+// error is [Terminal]. A panic counts as an error. The retry also waits for the time that
+// source.RetryAfter finds in the error.
 type Reconciler interface {
 	Reconcile(ctx context.Context, req Request) (Result, error)
 }
 
-// Func is a Reconciler made of a function.
+// Func is a function that implements [Reconciler].
 type Func func(ctx context.Context, req Request) (Result, error)
 
 // Reconcile calls f.
 func (f Func) Reconcile(ctx context.Context, req Request) (Result, error) { return f(ctx, req) }
 
-// Terminal marks an error after which to try again is no use: only a change of
-// something leads to the next reconcile. Terminal(nil) is nil.
+// Terminal marks an error that a retry cannot fix: only a change leads to the next reconcile.
+// Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {
 		return nil
@@ -75,7 +72,7 @@ func Terminal(err error) error {
 	return &terminal{err}
 }
 
-// IsTerminal reports whether err, or one that it wraps, was marked by Terminal.
+// IsTerminal reports whether err, or an error that it wraps, was marked by [Terminal].
 func IsTerminal(err error) bool {
 	_, ok := errors.AsType[*terminal](err)
 	return ok
@@ -85,15 +82,14 @@ type terminal struct{ error }
 
 func (t *terminal) Unwrap() error { return t.error }
 
-// retry is how to add again what has failed with err: after a back-off, and not before
-// the server wants it, if err says when. Up to a quarter is added to that, because the
-// server asks many at once.
+// retry returns how to requeue after err: with back-off, and not before the time that the server asks
+// for in err. Up to a quarter is added to that time, because the server asks many clients at once.
 func retry(err error) workqueue.AddOptions {
 	asked, _ := source.RetryAfter(err)
 	return workqueue.AddOptions{RateLimited: true, After: asked + jitter.Below(asked/4)}
 }
 
-// isConflict reports whether err is a conflict, and nothing else is joined to it.
+// isConflict reports whether err is a conflict and no other error is joined to it.
 func isConflict(err error) bool {
 	if several, ok := errors.AsType[interface {
 		error
@@ -104,7 +100,7 @@ func isConflict(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// report logs an error, with its stack where it was a panic.
+// report logs an error, with the stack if it is a panic.
 func report(logger *slog.Logger, message string, err error) {
 	reportAt(logger, slog.LevelError, message, err)
 }

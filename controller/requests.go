@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// requests are those of one run: the queue, why each request is in it, and how often each has
-// failed in a row. The flight recorder gets all of that.
+// requests holds the requests of one run: the queue, the causes, and the consecutive failures. It
+// records them in the flight recorder.
 type requests struct {
 	queue    *workqueue.Queue[Request]
 	causes   causes
@@ -25,7 +25,7 @@ func newRequests(c *core) *requests {
 	})}
 }
 
-// enqueue queues a request and notes why, where it belongs, and whether it is urgent.
+// enqueue queues a request with a cause, a placement and an urgency.
 func (r *requests) enqueue(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool, opts workqueue.AddOptions) {
 	r.causes.add(req, typ, source, about, at, urgent)
 	r.recordEnqueued(req, typ, source, about, opts.After)
@@ -33,12 +33,12 @@ func (r *requests) enqueue(req Request, typ CauseType, source fmt.Stringer, abou
 	r.queue.AddWith(opts, req)
 }
 
-// requeue adds a request that was put aside, with the priority that it had.
+// requeue queues a request that was put aside, with its old priority.
 func (r *requests) requeue(req Request) {
 	r.queue.AddWith(workqueue.AddOptions{Priority: r.causes.priority(req)}, req)
 }
 
-// forget ends the back-off and the count of failures of a request.
+// forget resets the back-off and the failure count of a request.
 func (r *requests) forget(req Request) {
 	r.queue.Forget(req)
 	r.failures.end(req)
@@ -49,7 +49,7 @@ func (r *requests) record(req Request, e *flight.Event) {
 	r.track.Record(e)
 }
 
-// recordEnqueued records why a request is queued, and in how long it may be taken.
+// recordEnqueued records why a request was queued, and the delay until it may be taken.
 func (r *requests) recordEnqueued(req Request, typ CauseType, source fmt.Stringer, about object.Key, in time.Duration) {
 	e := flight.Event{Kind: flight.Asked, Change: typ.String(), Took: in}
 	if about != req.Key {
@@ -67,22 +67,22 @@ func (r *requests) recordTaken(req Request, number int, now time.Time) {
 	r.record(req, &flight.Event{At: now, Kind: flight.Taken, Attempt: number, Took: r.queue.Waited(req)})
 }
 
-// failures counts how often a request has failed in a row. The back-off does not
-// tell: a reconcile that asks for another one without an error lengthens it too.
+// failures counts the consecutive failures of requests. The back-off cannot serve for this, because a
+// reconcile that asks for another without an error increases it too.
 type failures struct {
 	mu   sync.Mutex // guards all below; nothing is called while it is held
 	of   map[Request]int
 	most int // the largest len(of) since of was made
 }
 
-// next is the number of the attempt that begins.
+// next returns the number of the attempt that begins.
 func (f *failures) next(req Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.of[req] + 1
 }
 
-// add says that an attempt of this number has failed and is followed by another.
+// add notes that the attempt failed and will be followed by another.
 func (f *failures) add(req Request, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,12 +93,12 @@ func (f *failures) add(req Request, number int) {
 	f.most = max(f.most, len(f.of))
 }
 
-// end says that the next attempt is a first one.
+// end makes the next attempt the first one.
 func (f *failures) end(req Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, req)
-	if len(f.of) == 0 && f.most > 1000 { // a map does not shrink
+	if len(f.of) == 0 && f.most > 1000 { // a map never shrinks
 		f.of, f.most = nil, 0
 	}
 }

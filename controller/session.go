@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/throttle"
 )
 
-// How long a controller waits for its sources before it says so, and between two
-// times at most.
+// While a controller waits for its sources it logs a warning after firstTold, and then at doubling
+// intervals up to lastTold.
 const (
 	firstTold = 10 * time.Second
 	lastTold  = 5 * time.Minute
@@ -40,11 +40,10 @@ func newSession(ctx context.Context, c *core, all *sourceList) *session {
 	return s
 }
 
-// begin runs a source in a goroutine of its own. It is called under
-// Controller.mu.
+// begin runs a source in its own goroutine. The caller holds Controller.mu.
 func (s *session) begin(sub *subscription) {
 	if s.ctx.Err() != nil {
-		return // it is about to end, and waits for what was begun
+		return // the session is ending and waits only for sources already started
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan struct{})
@@ -59,9 +58,8 @@ func (s *session) begin(sub *subscription) {
 	})
 }
 
-// awaitSources waits until every source is synced, and returns false if the
-// session ends before. If that takes long it says what it waits for, and begins without the
-// namespaces whose lists fail.
+// awaitSources waits until every source has synced, and reports false if the session ends first. If
+// the wait is long, it logs the reasons, and stops waiting for namespaces whose lists fail.
 func (s *session) awaitSources() bool {
 	patience := firstTold
 	timer := time.NewTimer(patience)

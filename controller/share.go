@@ -6,17 +6,16 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// enterShare enters the share for a request, and returns the work of its slot, nil if the controller
-// works on everything. entered is false if the request must not be reconciled now: it belongs
-// to another process, or the caches do not have all objects of its slot yet. It fails if the
-// share or its key does, which may be a user's.
+// enterShare enters the slot of a request. slot is nil if the controller handles all objects. entered
+// is false if the request must not be reconciled now, because it belongs to another process or the
+// caches lack objects of its slot. It fails if the share or its key fails; both may be user code.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
 	sources := s.sources.all()
 	share := shareOf(sources)
 	if share == nil {
 		return nil, true, nil
 	}
-	var w *slotWork // not slot, which would be on the heap for controllers without a share too
+	var w *slotWork // not slot, which would escape to the heap even without a share
 	err = failure.Apart("the share", func() (err error) {
 		w, err = s.enterSlot(req, share, sources)
 		return err
@@ -24,7 +23,6 @@ func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err err
 	return w, err == nil && w != nil, err
 }
 
-// leaveSlot ends the work of a slot.
 func (s *session) leaveSlot(slot *slotWork) {
 	if err := slot.Leave(); err != nil {
 		report(s.opts.Logger, "share", err)
@@ -33,7 +31,7 @@ func (s *session) leaveSlot(slot *slotWork) {
 
 func (s *session) enterSlot(req Request, share shard.Share, sources []*subscription) (*slotWork, error) {
 	h := s.placement(req, sources)
-	if !h.known { // it does not exist, or not here
+	if !h.known { // it does not exist, or belongs to another process
 		s.elsewhere(req)
 		return nil, nil
 	}
@@ -59,7 +57,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	w := &slotWork{Work: in, key: req.Key}
 	for _, sub := range sources {
 		if of := sub.source.sharded; of != nil && sub.source.role == roleReconciled && sub.source.cluster == req.Cluster {
-			if _, has := of.informer.Heads().Get(req.Key); has { // no key is called, whose panic would leave the slot entered
+			if _, has := of.informer.Heads().Get(req.Key); has { // calls no user code, which could panic and leave the slot entered
 				w.had = append(w.had, of.informer)
 			}
 		}
@@ -67,9 +65,9 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	return w, nil
 }
 
-// placement returns where req belongs: where the cache has what it names, and where that was if it
-// is gone. Where a write can change that, it is gone only if it was deleted. Of two kinds that
-// have one of the name, the one counts of which a cause told.
+// placement returns the placement of req: that of the cached object, or the last known one if the
+// object is gone. If a write can change placements, an object counts as gone only after a deletion. If
+// objects of two kinds have the name, the one that caused the request counts.
 func (s *session) placement(req Request, sources []*subscription) placement {
 	told, fixed := s.causes.placement(req), true
 	var cached placement
@@ -86,21 +84,21 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 	switch {
 	case cached.known:
 		return cached
-	case !fixed && told.existence != objectGone: // it may have moved away, and a reconcile would take it for gone
+	case !fixed && told.existence != objectGone: // it may have moved away, and a reconcile would treat it as deleted
 		return placement{}
 	}
 	return told
 }
 
-// elsewhere drops a request that is another process's. If it becomes ours, the informer tells of
-// all that comes with its slot.
+// elsewhere drops a request that belongs to another process. If this process gets the slot later, the
+// informer delivers all of its objects.
 func (s *session) elsewhere(req Request) {
 	s.causes.take(req)
 	s.slotLost(req)
 }
 
-// slotLost is elsewhere for a request whose slot was lost while it was reconciled. The reconcile has
-// taken its causes; those that came since are of its next one.
+// slotLost drops a request whose slot was lost during its reconcile. The reconcile has taken its
+// causes; newer ones belong to the next reconcile.
 func (s *session) slotLost(req Request) {
 	s.forget(req)
 	s.count.elsewhere.Add(1)

@@ -15,33 +15,33 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Source is where requests come from. It is made by For, Owns, Map, MapFunc, Handle,
-// Channel and SourceFunc, and is a value that may be used more than once.
+// A Source adds requests to a controller's queue. Sources are returned by For, Owns, Map, MapFunc,
+// Handle, Channel and SourceFunc. A Source is a value and may be used more than once.
 type Source struct {
 	name     func() string
 	cluster  string
 	optional bool
 	run      func(ctx context.Context, in *Inbox) error
-	unsynced func() error                // what is not synced and why, nil if there is nothing to say
+	unsynced func() error                // why it is not synced; nil if it does not say
 	syncedIn func(namespace string) bool // nil if its namespaces are not known
-	heldUp   func() bool                 // namespaces whose lists fail are all that is missing; nil as syncedIn
+	heldUp   func() bool                 // only namespaces whose lists fail are missing; nil as syncedIn
 	misuse   error                       // why it can never work
-	place    string                      // file:line of the caller; empty is that of Watch
+	place    string                      // file:line of the caller; if empty, of Watch
 	role     role
-	sharded  *shardedCache // nil where its informer, if it has one, holds everything
+	sharded  *shardedCache // nil if there is no informer, or an unsharded one
 }
 
-// role is what the objects of a source are to the reconciler.
+// role is the relation of a source's objects to the reconciled kind.
 type role uint8
 
 const (
 	roleOther      role = iota
 	roleReconciled      // the kind it is called for
-	roleOwned           // what belongs to it
+	roleOwned           // objects that belong to it
 )
 
-// Err says why the source can never work, such as one of a kind that bypasses the
-// cache. It is nil if the source may work. Controller.Run fails with it.
+// Err returns why the source can never work, for example because its kind bypasses the cache, or nil.
+// Controller.Run fails with this error.
 func (s Source) Err() error {
 	if s.run == nil {
 		return errNoSource
@@ -49,16 +49,16 @@ func (s Source) Err() error {
 	return s.misuse
 }
 
-// misused returns the source with an error of its predicates, nil for none.
+// misused returns the source with an error of its predicates, or unchanged if wrong is nil.
 func (s Source) misused(wrong error) Source {
 	s.misuse = cmp.Or(s.misuse, wrong)
 	return s
 }
 
-// errNoSource: the zero value is not a source.
+// errNoSource is the error of the zero Source.
 var errNoSource = errors.New("it is the zero Source: make one with For, Owns, Map, Handle, Channel or SourceFunc")
 
-// String returns the source's name; "source" where it was given none.
+// String returns the source's name, or "source" if it has none.
 func (s Source) String() string {
 	if s.name != nil {
 		if name := s.name(); name != "" {
@@ -74,36 +74,32 @@ func (s Source) Named(name string) Source {
 	return s
 }
 
-// At returns the source with the place, file:line, that status and messages give for
-// it. It is for who calls Watch for others; else it is the place of that call.
+// At returns the source with place, a file:line, as its origin in the status and in messages. The
+// default is the line that calls Watch; use At in functions that call Watch for their caller.
 func (s Source) At(place string) Source {
 	s.place = place
 	return s
 }
 
-// InCluster returns the source with all requests that name no cluster marked as
-// of the given one.
+// InCluster returns the source with its requests assigned to a cluster, unless they name one already.
 func (s Source) InCluster(cluster string) Source {
 	s.cluster = cluster
 	return s
 }
 
-// Optional returns the source as one that the controller does not wait for as
-// long as the server does not serve its kind, such as that of a custom resource
-// definition that is not installed. It begins when the kind appears: the informer
-// goes on asking. When the kind goes, its objects are deleted like any others.
-// Other reasons not to sync, such as missing rights, hold the controller up. So that a
-// factory and a manager do not wait either, ask for the informer with
-// factory.For.Optional.
+// Optional returns a source that the controller does not wait for while the server does not serve its
+// kind, such as a custom resource that is not installed. The source starts when the kind appears; the
+// informer keeps asking. If the kind disappears, its objects are deleted as usual. Other causes of
+// failed syncs, such as missing permissions, still block the controller. Also set factory.For.Optional
+// on the informer, or the factory and the manager wait for it.
 func (s Source) Optional() Source {
 	s.optional = true
 	return s
 }
 
-// SourceFunc returns a source made of a function, which adds requests to in
-// until ctx is done. The controller waits with the first reconcile until
-// in.Synced is called. An error or a panic is reported, and the function is
-// called again after a back-off. When it returns nil, the source has ended.
+// SourceFunc returns a source that calls run, which adds requests to in until ctx is done. The first
+// reconcile waits until run has called in.Synced. If run fails or panics, the error is reported and
+// run is called again after a back-off. If run returns nil, the source has ended.
 func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
 	if run == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -111,9 +107,9 @@ func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Sou
 	return Source{run: run}.Named(name)
 }
 
-// Channel returns a source that asks for the requests that requests makes of
-// each value from ch, until ch is closed. An error is reported with the source
-// and the value is dropped: a channel has nothing that could be read again.
+// Channel returns a source that calls requests with each value from ch and adds the result, until ch
+// is closed. If requests fails, the source reports the error and drops the value, which cannot be read
+// again.
 func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context, e E) ([]Request, error)) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -134,7 +130,7 @@ func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context,
 	})
 }
 
-// received yields what comes from ch until it is closed or ctx is done.
+// received yields the values of ch until it is closed or ctx is done.
 func received[E any](ctx context.Context, ch <-chan E) iter.Seq[E] {
 	return func(yield func(E) bool) {
 		for {
@@ -150,9 +146,8 @@ func received[E any](ctx context.Context, ch <-chan E) iter.Seq[E] {
 	}
 }
 
-// Inbox is what a source adds requests to. Its methods may be called from any
-// goroutine; after the source was removed or the controller has stopped they do
-// nothing.
+// An Inbox receives the requests of a source. Its methods may be called from any goroutine, and do
+// nothing after the source was removed or the controller has stopped.
 type Inbox struct {
 	core         *core
 	requests     *requests
@@ -160,14 +155,14 @@ type Inbox struct {
 	ctx          context.Context
 }
 
-// Add asks for reconciles because of something that happened to an object.
+// Add requests reconciles for something that happened to an object.
 func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
 	for _, req := range reqs {
 		in.add(typ, about, req, placement{})
 	}
 }
 
-// add is Add of a request that belongs somewhere.
+// add is Add for a request with a known placement.
 func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement) {
 	if in.ctx.Err() != nil {
 		return
@@ -179,8 +174,8 @@ func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement)
 	in.requests.enqueue(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
 }
 
-// Synced says that the source has added the requests for all that was there when
-// it began.
+// Synced marks the source as synced: it has added the requests for all objects that existed when it
+// started.
 func (in *Inbox) Synced() {
 	if in.ctx.Err() != nil {
 		return
@@ -189,9 +184,8 @@ func (in *Inbox) Synced() {
 	in.subscription.poke()
 }
 
-// Failed reports an error: it is counted and shown in the status. The first of a
-// series is logged, and then one now and then, with how many came in between. Failed(nil)
-// does nothing.
+// Failed counts an error and shows it in the status. It logs the first of a series, and later ones at
+// a limited rate with the number skipped. Failed(nil) does nothing.
 func (in *Inbox) Failed(err error) {
 	if in.ctx.Err() != nil || err == nil {
 		return
@@ -207,7 +201,7 @@ func (in *Inbox) Failed(err error) {
 	})
 }
 
-// note counts an error, and returns it as one whose methods do not panic.
+// note counts an error, and returns it wrapped so that its methods cannot panic.
 func (in *Inbox) note(err error) error {
 	sub := in.subscription
 	err = failure.Sound("source "+sub.source.String(), err)
@@ -216,15 +210,15 @@ func (in *Inbox) note(err error) error {
 	return err
 }
 
-// subscription is one source at one controller.
+// subscription is a source that was added to a controller.
 type subscription struct {
 	source Source
-	place  string // file:line of Watch, or the place that Source.At gave
-	poke   func() // lets a controller that waits look again whether all are synced
+	place  string // file:line of Watch, or the argument of Source.At
+	poke   func() // makes a waiting controller check its sources again
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
 	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu
-	misuse error              // why it does not go with the controller's others; set before it runs
+	misuse error              // why it conflicts with the controller's other sources; set before it runs
 
 	synced   atomic.Bool
 	finished atomic.Bool // run returned nil
@@ -232,13 +226,12 @@ type subscription struct {
 	failures atomic.Uint64
 	failure  atomic.Pointer[error]
 
-	reports throttle.Log // of its failures
+	reports throttle.Log // limits the log of its failures
 }
 
-// String names the source.
 func (s *subscription) String() string { return s.source.String() }
 
-// serve runs the source until ctx is done or it has ended by itself.
+// serve runs the source, again after each failure, until ctx is done or the source has ended.
 func (s *subscription) serve(ctx context.Context, in *Inbox) {
 	backoff := workqueue.NewExponential[*subscription](workqueue.ExponentialOptions{Base: 100 * time.Millisecond, Max: time.Minute})
 	for {
@@ -260,7 +253,7 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 	}
 }
 
-// call makes an error of a panic, and of a source that ends its goroutine.
+// call runs the source once, and turns a panic or a runtime.Goexit into an error.
 func (s *subscription) call(ctx context.Context, in *Inbox) error {
 	if s.source.run == nil {
 		return errNoSource
@@ -271,8 +264,7 @@ func (s *subscription) call(ctx context.Context, in *Inbox) error {
 	return failure.Apart("source "+s.source.String(), func() error { return s.source.run(ctx, in) })
 }
 
-// waiting names the source and says why the controller has to wait for it, nil if
-// it need not.
+// waiting returns why the controller has to wait for the source, by name, or nil if it need not.
 func (s *subscription) waiting() error {
 	if s.synced.Load() {
 		return nil
@@ -283,8 +275,7 @@ func (s *subscription) waiting() error {
 	return fmt.Errorf("%s: %w", s.source, errUnsynced)
 }
 
-// unsynced names the source and says why it is not synced, nil if it is or cannot
-// tell.
+// unsynced returns why the source is not synced, by name, or nil if it is synced or cannot tell.
 func (s *subscription) unsynced() error {
 	if s.source.unsynced != nil {
 		if err := s.source.unsynced(); err != nil {
@@ -297,7 +288,7 @@ func (s *subscription) unsynced() error {
 	return nil
 }
 
-// errUnsynced is why a source is waited for that says nothing itself.
+// errUnsynced is the reason for sources that give none.
 var errUnsynced = errors.New("it has not synced yet")
 
 func (s *subscription) status() SourceStatus {

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// sourceList has the sources of one controller.
+// sourceList holds the sources of one controller.
 type sourceList struct {
-	changed chan struct{} // a token: look again whether all are synced
+	changed chan struct{} // holds a token if the sources should be checked again
 
 	mu   sync.Mutex      // guards list; nothing is called while it is held
-	list []*subscription // what a caller of all has is not changed
+	list []*subscription // copied on write, since all returns it
 }
 
 func (l *sourceList) add(s *subscription) {
@@ -28,19 +28,19 @@ func (l *sourceList) remove(s *subscription) {
 	l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *subscription) bool { return other == s })
 }
 
-// all returns the sources that there are now. The caller must not change the slice.
+// all returns the current sources. The caller must not change the slice.
 func (l *sourceList) all() []*subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.list
 }
 
-// unsynced reports whether a source is to be waited for.
+// unsynced reports whether some source has not synced.
 func (l *sourceList) unsynced() bool {
 	return slices.ContainsFunc(l.all(), func(s *subscription) bool { return !s.synced.Load() })
 }
 
-// waiting returns why the controller has to wait, by source.
+// waiting returns the reasons to wait, one for each source.
 func (l *sourceList) waiting() (why []error) {
 	for _, s := range l.all() {
 		if err := s.waiting(); err != nil {
@@ -50,7 +50,7 @@ func (l *sourceList) waiting() (why []error) {
 	return why
 }
 
-// poke lets a controller that waits look again.
+// poke makes a waiting controller check its sources again.
 func (l *sourceList) poke() {
 	select {
 	case l.changed <- struct{}{}:
@@ -67,7 +67,7 @@ func shareOf(sources []*subscription) shard.Share {
 	return nil
 }
 
-// misuse says why a source can never work beside the others.
+// misuse returns why a source can never work next to the others, or nil.
 func (l *sourceList) misuse(s *subscription) error {
 	if err := s.source.Err(); err != nil {
 		return err
@@ -78,14 +78,14 @@ func (l *sourceList) misuse(s *subscription) error {
 		return h.scope.Err()
 	}
 	switch {
-	case (shard.Scope{Share: share}).Err() != nil: // the other source is told so
+	case (shard.Scope{Share: share}).Err() != nil: // the error goes to the other source
 		return nil
 	case s.source.role == roleOther && (h == nil || share == nil), h == nil && share == nil:
 		return nil
 	case h == nil:
-		return errors.New("its informer holds everything, and that of the kind to reconcile a share: give it the same one (sharedinformer.Options.Shard)")
+		return errors.New("its informer is unsharded but the reconciled kind's is sharded: give both the same Shard (sharedinformer.Options.Shard)")
 	case h.scope.Share != share:
-		return errors.New("its informer does not hold the same share as that of the kind to reconcile: give both the same one (sharedinformer.Options.Shard)")
+		return errors.New("its informer and the reconciled kind's have different shares: give both the same Shard (sharedinformer.Options.Shard)")
 	case s.source.role != roleOwned:
 		return nil
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// State is where a controller is in its life.
+// State is a state in the life of a controller.
 type State uint8
 
 const (
-	// Idle: Run has not been called yet.
+	// Idle means that Run has not been called.
 	Idle State = iota
-	// Waiting: for sources to sync. Nothing is reconciled.
+	// Waiting means that sources have not synced and nothing is reconciled.
 	Waiting
-	// Running: requests are reconciled.
+	// Running means that requests are reconciled.
 	Running
-	// Stopping: for reconciles to end.
+	// Stopping means that Run waits for reconciles to end.
 	Stopping
-	// Stopped: Run has returned. It may be called again.
+	// Stopped means that Run has returned. It may be called again.
 	Stopped
 )
 
-// String names the state as in its documentation.
+// String returns the name of the state, in lower case.
 func (s State) String() string {
 	switch s {
 	case Idle:
@@ -44,18 +44,18 @@ func (s State) String() string {
 	return "Unknown"
 }
 
-// MarshalText lets a Status print readably as JSON.
+// MarshalText makes the JSON of a Status readable.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Failure is a reconcile that ended with an error.
+// Failure describes a failed reconcile.
 type Failure struct {
 	Request  Request
 	Err      error
-	Attempts int // failures in a row of this request, this one included
+	Attempts int // consecutive failures of this request, including this one
 	Last     time.Time
 }
 
-// Error names the request, the reason, how often and when.
+// Error returns the request, the reason, the number of attempts and the time.
 func (f *Failure) Error() string {
 	reason, ago := failure.Reason(f.Err), time.Since(f.Last).Round(time.Second)
 	if f.Attempts == 1 {
@@ -64,55 +64,54 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s (%d attempts, last %s ago)", f.Request, reason, f.Attempts, ago)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// MarshalText lets a Status print readably as JSON.
+// MarshalText makes the JSON of a Status readable.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
-// Status is a controller seen from outside at one moment. Counters begin at 0
-// with the controller, and go on when it is run again.
+// Status is a snapshot of a controller. Counters start at 0 and continue over several runs.
 type Status struct {
 	Name    string
 	State   State
-	Since   time.Time // when it came there
+	Since   time.Time // when it entered State
 	Sources []SourceStatus
 	Queue   workqueue.Status // zero while the controller does not run
 
-	Concurrency int // reconciles that may be in progress
-	Active      int // reconciles that are
+	Concurrency int // reconciles allowed in parallel
+	Active      int // reconciles in progress
 
-	Successes     uint64 // reconciles that asked for nothing more
-	Requeues      uint64 // that asked for another with back-off
-	RequeuesAfter uint64 // that asked for another after a time
-	Errors        uint64 // that failed, the next three included
-	Terminal      uint64 // with a terminal error
-	Panics        uint64 // by panicking
-	Timeouts      uint64 // after Options.Timeout
+	Successes     uint64 // reconciles that returned no error and asked for no other
+	Requeues      uint64 // reconciles that asked for another with back-off
+	RequeuesAfter uint64 // reconciles that asked for another after a delay
+	Errors        uint64 // reconciles that failed, including the next three
+	Terminal      uint64 // failures with a terminal error
+	Panics        uint64 // failures by panic
+	Timeouts      uint64 // failures after Options.Timeout
 
-	Parked      int    // requests that wait until the cache has seen their own writes
-	ParkedTotal uint64 // how often one had to
-	Stale       uint64 // how often one was reconciled though the cache had not; growth means that the watch is behind by more than Options.Patience
+	Parked      int    // requests waiting for the cache to see their own writes
+	ParkedTotal uint64 // times that a request was parked
+	Stale       uint64 // reconciles with a cache that had not seen the request's writes; if it grows, the watch lags by more than Options.Patience
 
-	Elsewhere uint64 // requests that were dropped because they are another process's; see Controller.Share
-	Held      uint64 // how often one had to wait until the caches held what came with its slot
+	Elsewhere uint64 // requests dropped because they belong to another process; see Controller.Share
+	Held      uint64 // times that a request waited for caches to hold all objects of its slot
 
-	Failure *Failure // the last reconcile that failed, nil if there was none
+	Failure *Failure // the last failed reconcile, nil if there was none
 }
 
-// SourceStatus is one source of a controller seen from outside.
+// SourceStatus is a snapshot of one source of a controller.
 type SourceStatus struct {
 	Name     string
 	Optional bool
-	Synced   bool   // what was there when it began has been asked for, or need not be waited for
-	Ended    bool   // it will ask for nothing more
-	Added    uint64 // requests that it has asked for
-	Failures uint64 // of its function, or of its map function
-	Failure  error  // the last of them
-	Waiting  error  // why it is not synced, also where it is not waited for; nil if it is
+	Synced   bool   // requests for all initial objects were added, or the controller need not wait
+	Ended    bool   // it will add no more requests
+	Added    uint64 // requests added
+	Failures uint64 // failures of its function or map function
+	Failure  error  // the last failure
+	Waiting  error  // why it is not synced, even if the controller does not wait for it; nil if it is synced
 }
 
-// MarshalJSON writes the errors as texts, and as null where there is none.
+// MarshalJSON writes errors as strings, or null.
 func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	type fields SourceStatus
 	text := func(err error) *string {
@@ -127,7 +126,7 @@ func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	}{fields(s), text(s.Failure), text(s.Waiting)})
 }
 
-// View is a controller as those see it who look at several. Its methods may be called at
+// View gives code that looks at several controllers read access to one. Its methods may be called at
 // any time, from any goroutine.
 type View interface {
 	Name() string
@@ -135,48 +134,47 @@ type View interface {
 	Contents(n int) Contents
 }
 
-// Contents lists requests that a controller has.
+// Contents lists requests held by a controller.
 type Contents struct {
 	workqueue.Contents[Request]
 
-	// Parked requests wait until a cache has seen what was written in their name, those
-	// that are given up first at the beginning.
+	// Parked lists requests that wait for a cache to see their writes, ordered by when the wait ends.
 	Parked []Parked
 }
 
-// Parked is a request that waits for a write to be seen.
+// Parked is a request that waits for the cache to see a write.
 type Parked struct {
 	Key   Request
-	Until time.Time // when it is reconciled all the same
-	Write string    // what has not been seen
+	Until time.Time // when it is reconciled even if the cache still lags
+	Write string    // the first write that the cache has not seen
 }
 
-// MetricsProvider makes the Metrics of each controller. Package metrics has one for
+// MetricsProvider creates the Metrics of each controller. Package metrics implements it for
 // Prometheus.
 type MetricsProvider interface {
-	// Register is called once by New, which fails if it panics or calls runtime.Goexit.
-	// The view may be used until Metrics.Stopped is called. All but durations is read from
-	// the view when it is wanted.
+	// Register is called once by New, which fails if Register panics or calls runtime.Goexit. The view
+	// may be used until Metrics.Stopped is called. Read everything but durations from the view when
+	// metrics are collected.
 	Register(c View) Metrics
 }
 
-// Metrics measures one controller. The workers call it concurrently. A panic or a
-// runtime.Goexit is logged and does not harm the controller.
+// Metrics receives the measurements of one controller. The workers call it concurrently. If it panics
+// or calls runtime.Goexit, that is logged and does not affect the controller.
 type Metrics interface {
-	// Started is called when Run begins. The view is the one that Register received: a
-	// controller may run again after it has stopped.
+	// Started is called when Run begins, with the view that Register received. A controller may run
+	// again after it has stopped.
 	Started(c View)
 
-	// Stopped is called when Run ends, with the controller's last status. The controller
-	// can be freed once the view is dropped here.
+	// Stopped is called when Run ends, with the last status. To let the controller be freed, drop the
+	// view here.
 	Stopped(last Status)
 
-	// ReconcileTime receives the duration of a reconcile.
+	// ReconcileTime is called with the duration of each reconcile.
 	ReconcileTime(d time.Duration)
 }
 
-// guardedMetrics calls the Metrics of a user. It logs a panic or a runtime.Goexit, so that
-// neither ends a worker or blocks the end of Run. Nil does nothing.
+// guardedMetrics calls a user's Metrics and logs its panics and runtime.Goexits, so that they neither
+// end a worker nor block the end of Run. A nil *guardedMetrics does nothing.
 type guardedMetrics struct {
 	metrics Metrics
 	log     *slog.Logger

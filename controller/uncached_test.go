@@ -100,7 +100,7 @@ func TestAKindThatBypassesTheCache(t *testing.T) {
 		require.Equal(e, "2", string(s.Data["v"]))
 		require.Len(e, e.Factory.Status(), 1, "no informer")
 
-		require.PanicsWithValue(e, "secrets: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource",
+		require.PanicsWithValue(e, "secrets: there is no cache, because the kind bypasses it (factory.Options.DisableFor): use Read or Resource",
 			func() { secrets.Get(key) })
 	})
 }
@@ -124,7 +124,7 @@ func TestObjectsOfAKindThatBypassesTheCache(t *testing.T) {
 		c := newController(e, r, controller.Options{}, controller.For(secrets.Informer()), controller.MapFunc(secrets.Informer(), func(*corev1.Secret) []controller.Request { return nil }))
 		err := c.Run(e.Context())
 		require.ErrorContains(e, err, "controller test: source *v1.Secret (controller/controller_test.go:")
-		require.ErrorContains(e, err, "the source's informer is nil, as that of a client is whose kind bypasses the cache (factory.Options.DisableFor)")
+		require.ErrorContains(e, err, "the source's informer is nil, perhaps because the kind bypasses the cache (factory.Options.DisableFor)")
 	})
 }
 
@@ -159,7 +159,7 @@ func TestAReadOfAKindThatIsNotASource(t *testing.T) {
 		e.Start(c)
 		e.Settle(time.Minute)
 		require.Len(e, errs, 2)
-		for n, why := range []string{"secrets: the informer has only been asked for now", "secrets: list: forbidden: "} {
+		for n, why := range []string{"secrets: the informer was requested only now", "secrets: list: forbidden: "} {
 			require.ErrorIs(e, errs[n], sharedinformer.ErrNotSynced)
 			require.ErrorContains(e, errs[n], "read shop/a: not synced: "+why)
 			require.ErrorContains(e, errs[n], "; to have the controller wait for it, name the kind in Reads of manager.ControllerFor")

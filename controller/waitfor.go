@@ -19,36 +19,38 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// WaitFor waits until the cache has an object under key of which reached says yes, and
-// returns that object, which is shared and must not be changed:
+// WaitFor waits until the cache has an object under key for which reached returns true, and returns
+// that object, which is shared and must not be changed:
 //
 //	web, err := widgets.WaitFor(ctx, key, func(w *Widget) bool {
 //		return meta.IsStatusConditionTrue(w.Status.Conditions, "Ready")
 //	})
 //
-// It is for programs and tests. A reconcile that waits keeps a worker: let it return, and be
-// called again by the change.
+// It is for programs and tests. A reconciler should not wait, because it blocks a worker; it should
+// return and let the change trigger the next reconcile.
 //
-// reached is called with what the cache has, and again when that is another one, in the
-// goroutine of the caller; nothing polls. Of changes that come fast it sees the last. It must
-// be quick, and not change the object. That there is no such object yet is waited for too.
+// reached is called in the caller's goroutine, with the cached object and after each change of it;
+// there is no polling. It may miss intermediate states if changes come fast. It must be quick and must
+// not change the object. If the object does not exist yet, WaitFor waits for it.
 //
-// The error says what was waited for, at which file and line, what the cache had last, by its
-// phase and conditions, and why the wait ended:
-//   - with the cause of ctx when ctx is done;
-//   - so that apierrors.IsNotFound says so when the object was there and has gone, or another
-//     one has come under its name;
-//   - with shard.ErrMoved or shard.ErrLost where the objects are shared (factory.Scope.Shard), the
-//     object was there, and may be another process's by now: nobody can tell that from a deletion;
-//   - with sharedinformer.ErrNotSynced when the cache fails to sync for Options.SyncPatience, and
-//     with sharedinformer.ErrStopped when the informer has stopped;
-//   - with sharedinformer.ErrNotWatched where the cache has other namespaces.
+// The error names the object, the file and line of the call, the last cached state with phase and
+// conditions, and why the wait ended. It wraps
 //
-// A kind that bypasses the cache cannot be waited for.
+//   - the cause of ctx, if ctx is done;
+//   - a not-found error (apierrors.IsNotFound), if the object was there and was deleted or
+//     replaced;
+//   - shard.ErrMoved or shard.ErrLost, if objects are sharded (factory.Scope.Shard), the object
+//     was there, and another process may have taken it over, which cannot be distinguished from a
+//     deletion;
+//   - sharedinformer.ErrNotSynced, if the cache fails to sync for Options.SyncPatience;
+//   - sharedinformer.ErrStopped, if the informer has stopped;
+//   - sharedinformer.ErrNotWatched, if the cache does not include the namespace.
+//
+// It also fails if the kind bypasses the cache.
 func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T) bool) (T, error) {
 	place := failure.Place(1)
 	if reached == nil {
-		panic(fmt.Sprintf("%s: the function that WaitFor of %s is to ask is nil", place, c))
+		panic(fmt.Sprintf("%s: the function given to WaitFor of %s is nil", place, c))
 	}
 	return as[T](c.plain().waitFor(ctx, key, func(o object.Object) bool { return reached(o.(T)) }, place))
 }
@@ -67,7 +69,7 @@ func (c *client) waitFor(ctx context.Context, key object.Key, reached func(objec
 	return w.last, nil
 }
 
-var errNoCache = errors.New("the kind bypasses the cache (factory.Options.DisableFor), so that nothing tells of its changes: use Read")
+var errNoCache = errors.New("the kind bypasses the cache (factory.Options.DisableFor), so its changes are not watched: use Read")
 
 // waitFor is one call of WaitFor.
 type waitFor struct {
@@ -75,7 +77,7 @@ type waitFor struct {
 	key     object.Key
 	reached func(object.Object) bool
 
-	last object.Object // what reached was asked about last
+	last object.Object // the last object passed to reached
 	seen bool
 	uid  types.UID
 	rv   string
@@ -112,8 +114,7 @@ func (w *waitFor) look(ctx context.Context) bool {
 	return w.reached(w.last)
 }
 
-// unknown says why the object that was seen may live on though the cache has let go of it; nil if it
-// does not.
+// unknown returns why the object, which the cache has dropped, may still exist, or nil if it does not.
 func (w *waitFor) unknown(ctx context.Context) error {
 	if why := w.client.unknown(ctx, w.key); why != nil {
 		return why
@@ -125,8 +126,8 @@ func (w *waitFor) unknown(ctx context.Context) error {
 	return nil
 }
 
-// state says what was seen last. Of an object it shows no more than anybody may read who may
-// read that it exists.
+// state describes the last object seen. It includes only fields that are safe to show to anyone who
+// may know that the object exists.
 func (w *waitFor) state() string {
 	if !w.seen {
 		return "never seen"
@@ -138,11 +139,11 @@ func (w *waitFor) state() string {
 	return state + conditionsOf(w.last)
 }
 
-// mostConditions is how many conditions a message has.
+// mostConditions limits the conditions in a message.
 const mostConditions = 8
 
-// conditionsOf returns phase and conditions of an object, such as ", phase Pending, Ready=False
-// (ContainersNotReady)"; empty where it has none.
+// conditionsOf returns the phase and conditions of an object, such as ", phase Pending, Ready=False
+// (ContainersNotReady)", or "" if it has none.
 func conditionsOf(o object.Object) string {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -178,7 +179,7 @@ func conditionsOf(o object.Object) string {
 	return b.String()
 }
 
-// plain is text that steers no terminal.
+// plain returns text with control characters replaced, which could steer a terminal.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if printable.Control(r) {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// For returns a source that asks for a reconcile of each object of a client or an informer
-// when something happens to it, if every predicate lets that pass.
+// For returns a source that requests a reconcile of the object itself for each event of a client or an
+// informer that passes all predicates.
 func For[T object.Object](of Cached[T], predicates ...Predicate[T]) Source {
 	return reconciledSource(watchedBy(of, predicates))
 }
@@ -24,8 +24,8 @@ func reconciledSource(w *watched) Source {
 	return s
 }
 
-// Awaited returns a source that asks for nothing and is waited for all the same: of a
-// kind that reconciles read, and whose changes lead to none.
+// Awaited returns a source that adds no requests, but has to sync before the first reconcile. Use it
+// for kinds that a reconciler reads without reacting to their changes.
 func Awaited(of Watchable) Source { return handleSource(watchedOf(of), addNothing) }
 
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
@@ -43,10 +43,10 @@ func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox
 
 func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }
 
-// Handle returns a source that calls a function for whatever happens to an
-// object of a client or an informer and passes every predicate: one call at a time, in the
-// order of the server. An error or a panic is reported by the informer and counts as a failure of
-// the source, and the event is not told again; to retry is what Map is for.
+// Handle returns a source that calls a function for each event of a client or an informer that passes
+// all predicates, one call at a time, in the server's order. If the function fails or panics, the
+// informer reports it and it counts as a failure of the source, but the event is not delivered again;
+// for retries use [Map].
 func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -61,7 +61,7 @@ func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sh
 	})
 }
 
-// handleSource is a source that is told of heads.
+// handleSource is Handle for heads.
 func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error) Source {
 	return informerSource(w, func(ctx context.Context, in *Inbox) error {
 		return runHandler(ctx, w.informer, in, func(_ context.Context, e sharedinformer.Event[object.Head]) error {
@@ -85,10 +85,10 @@ func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.
 	})
 }
 
-// errUnreturned: the informer, which knows more, reports a panic and a runtime.Goexit of a handler.
+// errUnreturned stands for a panic or runtime.Goexit of a handler; the informer reports the details.
 var errUnreturned = errors.New("its function panicked or called runtime.Goexit: the status of the informer's handler says which")
 
-// informerSource is a source that run makes of the events of a kind.
+// informerSource returns a source whose run function handles the events of an informer.
 func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) Source {
 	i := w.informer
 	if i == nil {
@@ -99,8 +99,8 @@ func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) 
 	return s.misused(w.filter.misuse)
 }
 
-// runHandler has the informer call a handler until ctx is done. synced is called when the
-// handler has received the objects that were there.
+// runHandler adds a handler to the informer and removes it when ctx is done. It calls synced when the
+// handler has received the objects that existed before.
 func runHandler(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox, handler sharedinformer.HandlerFunc[object.Head], synced func()) error {
 	registration := i.AddHeadHandler(handler, sharedinformer.HandlerOptions{
 		Name:   fmt.Sprintf("controller %s: %s", in.core.name, in.subscription.source),
@@ -115,14 +115,14 @@ func runHandler(ctx context.Context, i *sharedinformer.Informer[object.Object], 
 	return registration.CloseAndWait(context.WithoutCancel(ctx))
 }
 
-// errUncached: an informer is needed, and the client of the kind has none.
-var errUncached = errors.New("the source's informer is nil, as that of a client is whose kind bypasses the cache (factory.Options.DisableFor): ask factory.Informer for one")
+// errUncached means that the kind has no informer because it bypasses the cache.
+var errUncached = errors.New("the source's informer is nil, perhaps because the kind bypasses the cache (factory.Options.DisableFor): get one from factory.Informer")
 
 // servedAgain is how often awaitServed looks at an informer that does not run.
 const servedAgain = time.Second
 
-// awaitServed waits until i is synced, or until it is known that the server does
-// not serve its kind, and then says that the source need not be waited for.
+// awaitServed waits until i has synced, or until it turns out that the server does not serve the kind;
+// then it marks the source as synced.
 func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox) {
 	for ctx.Err() == nil {
 		err := i.WaitUntil(ctx, func() bool { return i.HasSynced() || notServed(i) })
@@ -139,12 +139,12 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 	}
 }
 
-// notServed reports whether the last that i heard is that its kind is not served.
+// notServed reports whether the server, as far as i knows, does not serve the kind.
 func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 
-// causeOf names an event as a cause.
+// causeOf returns the cause that an event is.
 func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	switch e.Type {
 	case sharedinformer.Add:

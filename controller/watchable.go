@@ -11,10 +11,10 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Watchable is a kind of objects in a cache, of any type: a *Client, a *sharedinformer.Informer, or
-// the result of [Where].
+// Watchable is a kind with a cache, of any object type: a *Client, a *sharedinformer.Informer, or the
+// result of [Where].
 type Watchable interface {
-	// View returns the informer. It is nil if the kind bypasses the cache.
+	// View returns the informer, or nil if the kind bypasses the cache.
 	View() sharedinformer.View
 }
 
@@ -22,21 +22,21 @@ type Watchable interface {
 type Cached[T object.Object] interface {
 	Watchable
 
-	// Informer returns the informer. It is nil if the kind bypasses the cache.
+	// Informer returns the informer, or nil if the kind bypasses the cache.
 	Informer() *sharedinformer.Informer[T]
 }
 
-// Where returns a kind with predicates: a source made of it drops the events that do not pass all of
-// them. It is for Owns of a builder, which takes kinds of any type:
+// Where attaches predicates to a kind: sources made of it drop the events that fail one of them. It is
+// for the Owns method of a builder, which takes kinds of any type:
 //
 //	Owns(controller.Where(deployments, controller.GenerationChanged[*appsv1.Deployment]()))
 //
-// If a predicate is nil or the kind bypasses the cache, the source says so; see Source.Err.
+// If a predicate is nil or the kind bypasses the cache, [Source.Err] of the source returns an error.
 func Where[T object.Object](of Cached[T], predicates ...Predicate[T]) Watchable {
 	return &filtered{of, func() *watched { return watchedBy(of, predicates) }}
 }
 
-// filtered is what Where returns.
+// filtered is the result of [Where].
 type filtered struct {
 	of      Watchable
 	watched func() *watched
@@ -58,14 +58,14 @@ func (f *filtered) Shard(scope shard.Scope) error {
 	return nil
 }
 
-// watched is a kind that a source is made of.
+// watched is a kind with its predicates, from which a source is made.
 type watched struct {
 	informer *sharedinformer.Informer[object.Object] // nil if there is none
 	declared string                                  // the type of its objects, as the program writes it
 	filter   filter
 }
 
-// watchedBy returns a kind of a known type, with predicates.
+// watchedBy returns a kind of a static type, with predicates.
 func watchedBy[T object.Object](of Cached[T], predicates []Predicate[T]) *watched {
 	i := informerOf(of)
 	return &watched{sharedinformer.Objects(i), reflect.TypeFor[T]().String(), newFilter(i, predicates)}
@@ -87,7 +87,7 @@ func watchedOf(k Watchable) *watched {
 	return w
 }
 
-// informerOf returns the informer of a kind, nil if there is none.
+// informerOf returns the informer of a kind, or nil if there is none.
 func informerOf[T object.Object](of Cached[T]) *sharedinformer.Informer[T] {
 	if absent(of) {
 		return nil
@@ -95,22 +95,22 @@ func informerOf[T object.Object](of Cached[T]) *sharedinformer.Informer[T] {
 	return of.Informer()
 }
 
-// Index finds cached objects by the values that a function draws from them; see [AddIndex].
+// Index finds cached objects by values computed from them; see [AddIndex].
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
-// AddIndex adds an index to the cache of a client or an informer, as sharedinformer.AddIndex does:
+// AddIndex adds an index to the cache of a client or an informer, like sharedinformer.AddIndex:
 //
 //	bySecret := controller.AddIndex(sites, "secret", func(s *Site) []string { return []string{s.Spec.Secret} })
 //	for site := range bySecret.Get("tls") { ... } // shared, not to be changed
 //
-// It panics if the kind bypasses the cache, and if values is nil.
+// It panics if the kind bypasses the cache or values is nil.
 func AddIndex[T object.Object, V comparable](of Cached[T], name string, values func(T) []V) *Index[T, V] {
 	i := informerOf(of)
 	mustIndex(i == nil, values == nil, name)
 	return sharedinformer.AddIndex(i, name, values)
 }
 
-// mustIndex panics if an index lacks what it needs, and names the line that called the exported function.
+// mustIndex panics, naming the line that called the exported function, if something is missing.
 func mustIndex(noInformer, noFunction bool, name string) {
 	switch {
 	case noInformer:

@@ -16,17 +16,16 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// ErrTimeout is the cause of the end of a context whose reconcile took longer
-// than Options.Timeout.
+// ErrTimeout is the context cause of a reconcile that took longer than Options.Timeout.
 var ErrTimeout = errors.New("the reconcile took longer than the controller's timeout")
 
-// runWorker reconciles the requests that the queue hands out until it is shut down. Profiles of
-// goroutines name the controller.
+// runWorker reconciles requests until the queue is shut down. Goroutine profiles show the controller's
+// name.
 func (s *session) runWorker() {
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, pprof.Labels("controller", s.name)))
 	exited := true
 	defer func() {
-		if exited { // by the reconciler; the queue's own deferred Done has been called
+		if exited { // the reconciler called runtime.Goexit; the queue's deferred Done has run
 			s.tasks.Go(s.runWorker)
 		}
 	}()
@@ -36,14 +35,14 @@ func (s *session) runWorker() {
 	exited = false
 }
 
-// process handles one request that the queue handed out:
+// process handles one request from the queue:
 //
-//  1. If a source does not have its namespace yet, or the cache has not seen what the last
-//     reconcile wrote, put it aside.
-//  2. If it is not in our share, let go of it. If the share cannot say, try again later.
+//  1. If a source lacks its namespace, or the cache has not seen the writes of the last reconcile,
+//     put the request aside.
+//  2. If it is not in our share, drop it. If the share cannot tell yet, try again later.
 //  3. Call the reconciler.
-//  4. Note what it wrote.
-//  5. Add the request again, if that was asked for.
+//  4. Note its writes.
+//  5. Add the request again if asked to.
 func (s *session) process(req Request) {
 	if s.namespaces.hold(req) {
 		return
@@ -76,8 +75,8 @@ func (s *session) process(req Request) {
 	s.settle(a, result, err, time.Since(began))
 }
 
-// reconcile calls the reconciler and turns its panic into an error. Where the
-// reconciler ends the goroutine, exited is called with the reason.
+// reconcile calls the reconciler and turns a panic into an error. If the reconciler calls
+// runtime.Goexit, exited is called with an error.
 func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err error) {
 	ctx := context.Context(a)
 	if c.opts.Timeout > 0 {
@@ -92,8 +91,7 @@ func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err err
 	return result, err
 }
 
-// settle counts what a reconcile came to and adds the request again, if that was
-// asked for.
+// settle counts the outcome of a reconcile and adds the request again if asked to.
 func (s *session) settle(a *attempt, result Result, err error, took time.Duration) {
 	req := a.request
 	s.count.active.Add(-1)
@@ -105,9 +103,9 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	var again workqueue.AddOptions
 	switch {
 	case err != nil && s.ended(err):
-		return // it is nothing of the request's
+		return // not the request's fault
 	case err != nil && sharding.Over(a.Context):
-		s.slotLost(req) // the process that has it now begins anew
+		s.slotLost(req) // the new owner of the slot starts from scratch
 	case IsTerminal(err):
 		s.failed(a, err)
 		s.forget(req)
@@ -132,7 +130,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	}
 }
 
-// noteSlow lets the log name a reconcile that has not returned after SlowReconcile.
+// noteSlow logs the reconcile if it is still running after SlowReconcile.
 func (s *session) noteSlow(a *attempt) *time.Timer {
 	s.tasks.Add(1) // for the timer
 	return time.AfterFunc(SlowReconcile, func() {
@@ -144,7 +142,7 @@ func (s *session) noteSlow(a *attempt) *time.Timer {
 	})
 }
 
-// noteReturned is called when the reconcile has returned. If the log has named it, it does so again.
+// noteReturned stops noteSlow's timer, or logs that a slow reconcile has returned.
 func (s *session) noteReturned(a *attempt, timer *time.Timer, began time.Time) {
 	if timer.Stop() {
 		s.tasks.Done()
@@ -153,20 +151,20 @@ func (s *session) noteReturned(a *attempt, timer *time.Timer, began time.Time) {
 	}
 }
 
-// ended reports whether err is the end of the run.
+// ended reports whether err only says that the run is over.
 func (s *session) ended(err error) bool {
 	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
 }
 
-// fewConflicts is how many attempts in a row may end in a conflict before that is an error in the
-// log. Conflicts are expected if others write the same objects, and the retry waits for the cache.
+// fewConflicts is how many conflicts in a row are logged at debug level before they count as errors.
+// Conflicts are normal if others write the same objects, and the retry waits for the cache.
 const fewConflicts = 3
 
 // failed counts and reports the error of a reconcile.
 func (c *core) failed(a *attempt, err error) {
 	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
 		c.count.timeouts.Add(1)
-		if !errors.Is(err, ErrTimeout) { // a call that was cut short knows only of a deadline
+		if !errors.Is(err, ErrTimeout) { // an interrupted call only mentions a deadline
 			err = fmt.Errorf("%w (%s): %w", ErrTimeout, c.opts.Timeout, err)
 		}
 	}
@@ -193,7 +191,7 @@ func (c *core) failed(a *attempt, err error) {
 	}
 }
 
-// recordDone records how a reconcile ended.
+// recordDone records the outcome of a reconcile.
 func (s *session) recordDone(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
 	switch {

@@ -35,9 +35,9 @@ func (c *client) create(ctx context.Context, o object.Object, opts metav1.Create
 	return c.wrote(ctx, object.KeyOf(o), "", opts.DryRun)(c.resource.Create(ctx, o, opts))
 }
 
-// Update replaces an object; see rest.Resource.Update. It is refused where the cache
-// has parts of objects (factory.For.Keep) or what a transform made of them: to send
-// that would erase the rest. Use Patch or Apply there.
+// Update replaces an object; see rest.Resource.Update. It fails if the cache holds only parts of the
+// objects (factory.For.Keep) or transformed ones, because sending such an object would erase the rest.
+// Use [Client.Patch] or [Client.Apply] instead.
 func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 	return c.UpdateWith(ctx, o, metav1.UpdateOptions{})
 }
@@ -58,8 +58,8 @@ func (c *client) update(ctx context.Context, o object.Object, opts metav1.Update
 	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
-// UpdateStatus replaces the status of an object. It is refused where Update is: an
-// update of the status sends labels and annotations too.
+// UpdateStatus replaces the status of an object. It fails when [Client.Update] does, because the
+// request includes labels and annotations.
 func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	return c.UpdateStatusWith(ctx, o, metav1.UpdateOptions{})
 }
@@ -76,8 +76,8 @@ func (c *client) updateStatus(ctx context.Context, o object.Object, opts metav1.
 	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
 }
 
-// Patch changes an object by a patch; see rest.Resource.Patch. The function Patch makes
-// one of what a function changes.
+// Patch sends a patch; see rest.Resource.Patch. The function [Patch] computes the patch from changes
+// to a copy of the object.
 func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte) (T, error) {
 	return c.PatchWith(ctx, key, pt, patch, metav1.PatchOptions{})
 }
@@ -91,18 +91,17 @@ func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, 
 	return c.wrote(ctx, key, "", opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
 }
 
-// Apply sends o as a server-side apply in the name of a field manager: the fields
-// that o has are set and owned by it, and those that it had owned and o lacks are
-// removed. See rest.Resource.Apply. Conflicts with other managers are resolved in
-// favour of o, as is right for a controller that has its fields to itself; to be
-// told of them instead, use ApplyWith. Make o of the fields to be owned; one that was
-// read is refused where the cache has parts of it, as in Update.
+// Apply sends o as a server-side apply by a field manager: the manager sets and owns the fields that o
+// has, and fields that it owned before and o lacks are removed. See rest.Resource.Apply. Conflicts
+// with other managers are resolved in favour of o, which is right for a controller that does not share
+// its fields; use [Client.ApplyWith] to get an error instead. Build o from the fields to own. If the
+// cache holds only parts of the objects, Apply refuses an object that was read, as Update does.
 func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 	return c.ApplyWith(ctx, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
 
-// ApplyWith is Apply with options, which name the field manager. Without Force, a
-// conflict with another manager is an error (apierrors.IsConflict).
+// ApplyWith is Apply with options, which must name the field manager. Without Force, a conflict with
+// another manager is an error (apierrors.IsConflict).
 func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
 	return as[T](c.plain().apply(ctx, o, opts))
 }
@@ -124,9 +123,9 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 	return applied, c.disowned(ctx, o, err)
 }
 
-// Delete deletes the object of o's key; see rest.Resource.Delete. The cache has seen the
-// deletion when it has no such object, or one with another UID, or one that is being
-// deleted. If o has no UID, the one in the server's answer counts.
+// Delete deletes the object with o's key; see rest.Resource.Delete. The cache has seen the deletion
+// once it lacks the object, has one with another UID, or has it marked as being deleted. If o has no
+// UID, the one in the server's answer counts.
 func (c *Client[T]) Delete(ctx context.Context, o T) error {
 	return c.DeleteWith(ctx, o, metav1.DeleteOptions{})
 }
@@ -153,17 +152,17 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 		}
 		return err
 	}
-	if deleted.Object != nil { // a cache that is behind the object lacks it, too
+	if deleted.Object != nil { // if the cache has not caught up with its creation, it lacks the object too
 		c.note(a, deleted.Object)
 	}
 	a.writes.Add(c.cache().Deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
 	return nil
 }
 
-// wrote returns a function that passes on the answer to a write of the object under key, and
-// notes what the cache has to see before the request that ctx belongs to is reconciled again.
-// It is called before the write. If the write is of an object of version sent and fails with a
-// conflict, the cache has to see another version.
+// wrote is called before a write of the object under key. It returns a function that takes the
+// server's answer, notes what the cache has to see before the next reconcile of the request, and
+// returns the answer. If the write sends version sent and fails with a conflict, the cache has to see
+// another version.
 func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun []string) func(object.Object, error) (object.Object, error) {
 	a := attemptOf(ctx)
 	if a == nil || len(dryRun) > 0 {
@@ -190,21 +189,21 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	}
 }
 
-// note notes a write that the server answered with o.
+// note notes a write to which the server answered o.
 func (c *client) note(a *attempt, o object.Object) {
 	if w, ok := c.cache().Answer(o, c.resource.Kind()); ok {
 		a.writes.Add(w)
 	}
 }
 
-// conflicts reports whether err is a conflict about the object under key. One about something
-// else, such as a quota, says nothing about the version of the object.
+// conflicts reports whether err is a conflict about the object under key. A conflict about something
+// else, such as a quota, says nothing about the object's version.
 func conflicts(err error, key object.Key) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsConflict(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == key.Name
 }
 
-// given fails where there is no object.
+// given returns an error if o is nil.
 func (c *client) given(verb string, o object.Object) error {
 	if absent(o) {
 		return fmt.Errorf("%s %s: the object is nil", verb, c)
@@ -212,8 +211,8 @@ func (c *client) given(verb string, o object.Object) error {
 	return nil
 }
 
-// whole fails where there is no object, and where one from the cache is not what the
-// server has: to send it back would erase the rest.
+// whole returns an error if o is nil, or if it comes from a cache that does not hold whole objects:
+// sending it back would erase the rest.
 func (c *client) whole(verb string, o object.Object) error {
 	if err := c.given(verb, o); err != nil || c.informer == nil {
 		return err
@@ -230,10 +229,10 @@ func (c *client) whole(verb string, o object.Object) error {
 	return fmt.Errorf("%s %s %s: the cache has %s, which would replace the whole: use Patch or Apply", verb, c, object.FormatKey(object.KeyOf(o)), has)
 }
 
-// adopt returns o with the client's owner, in a copy where that changes it.
+// adopt returns o with the client's owner as its controller, copied if it has to change.
 func (c *client) adopt(o object.Object) (object.Object, error) {
 	if !c.owned || absent(o) || !absent(c.owner) && Controls(c.owner, o) {
-		return o, nil // to write nothing is refused elsewhere
+		return o, nil // the write itself refuses a nil object
 	}
 	adopted := copyOf(o)
 	if err := SetControllerReference(c.owner, adopted, c.resource.Client().Scheme()); err != nil {
@@ -242,8 +241,8 @@ func (c *client) adopt(o object.Object) (object.Object, error) {
 	return adopted, nil
 }
 
-// disowned is the error of an apply of o. Where the server refuses a second controller, it says
-// which is the first: o was made by the caller, and does not tell.
+// disowned returns the error of an apply of o. If the server refused a second controller, it looks up
+// the first: o was built by the caller and does not have it.
 func (c *client) disowned(ctx context.Context, o object.Object, err error) error {
 	if !c.owned || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
 		return err

@@ -91,7 +91,7 @@ func TestShardedControllers(t *testing.T) {
 		"an index of what is owned": {options, func(m *manager.Manager) error {
 			maps(m).Cache()
 			return begin(m).Sharded().Owns(maps(m)).Complete(nothing)
-		}, nil, "the cache of configmaps is in use, and holds everything: call Sharded before any index, source or read of it"},
+		}, nil, "the cache of configmaps is in use and unsharded: call Sharded before the first index, source or read"},
 		"an index after": {options, func(m *manager.Manager) error {
 			b := begin(m).Sharded()
 			controller.AddIndex(b.Client(), "name", index)
@@ -105,7 +105,7 @@ func TestShardedControllers(t *testing.T) {
 				return err
 			}
 			return manager.ControllerFor[*corev1.ConfigMap](m).Sharded().Owns(manager.Client[*appsv1.Deployment](m)).Complete(func(context.Context, *corev1.ConfigMap) (result, error) { return result{}, nil })
-		}, nil, "the cache of deployments.apps is shared by uid, and cannot be shared by controller owner too"},
+		}, nil, "the cache of deployments.apps is sharded by uid and cannot be sharded by controller owner too"},
 		"two controllers": {options, func(m *manager.Manager) error {
 			if err := begin(m).Sharded().Owns(maps(m)).Complete(nothing); err != nil {
 				return err
@@ -139,7 +139,7 @@ func TestAShardedControllerWithAWholeInformer(t *testing.T) {
 			Complete(func(context.Context, *appsv1.Deployment) (result, error) { return result{}, nil }))
 		run := r.start(m)
 		settle(time.Second)
-		require.ErrorContains(r, run.end(), "its informer holds everything, and that of the kind to reconcile a share")
+		require.ErrorContains(r, run.end(), "its informer is unsharded but the reconciled kind's is sharded")
 	})
 }
 

@@ -340,7 +340,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 			results factory.For[*corev1.ConfigMap]
 		}{
 			"what is owned is shared by uid and the owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
-			"its informer holds everything":                        {byUID, factory.For[*corev1.ConfigMap]{}},
+			"its informer is unsharded":                        {byUID, factory.For[*corev1.ConfigMap]{}},
 			"does not hold the same share":                         {factory.For[*appsv1.Deployment]{}, byOwner},
 		} {
 			c, err := build(of.work, of.results, manager.Others)

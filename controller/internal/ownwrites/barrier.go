@@ -16,13 +16,13 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Request is a controller.Request, which converts to it and back.
+// Request mirrors controller.Request, so that each converts to the other.
 type Request struct {
 	object.Key
 	Cluster string
 }
 
-// String writes the key as users do, after the cluster if there is one.
+// String returns the key as users write it, prefixed with the cluster if there is one.
 func (r Request) String() string {
 	if r.Cluster == "" {
 		return object.FormatKey(r.Key)
@@ -30,46 +30,44 @@ func (r Request) String() string {
 	return r.Cluster + ":" + object.FormatKey(r.Key)
 }
 
-// Barrier keeps requests that must not be reconciled yet, because a cache has not
-// seen the writes of their last reconcile.
+// Barrier holds requests back until the caches have seen the writes of their last reconcile.
 //
-// The writes of a reconcile are noted under its request. If the caches have all of them
-// when the queue hands the request out again, as they nearly always do, the note is
-// dropped. Otherwise the request is parked: the worker takes another, and
-// the note waits in the list of the first cache that lags. When that cache has
-// caught up, the note moves to the next one that lags, and after the last the
-// request is added again. A parked request that is handed out stays parked.
+// Wrote notes the writes of a reconcile. When the queue hands the request out again, the caches nearly
+// always have all of them, and the note is dropped. Otherwise the request is parked: the worker takes
+// another one, and the note waits in the list of the first lagging cache. When that cache has caught
+// up, the note moves to the next lagging one, and after the last the request is queued again. A parked
+// request that is handed out stays parked.
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
 	tasks sync.WaitGroup // the timers of parked requests and the goroutines of waitlists
 
-	mu        sync.Mutex // guards all below; caches may be read under it, and requests added again
+	mu        sync.Mutex // guards the fields below; held while caches are read and requests are queued
 	notes     map[Request]*note
-	order     []*note // by when they are to be looked at, the earliest first; some are no longer in notes
-	count     int     // notes that are parked
+	order     []*note // ordered by when to check them; some are no longer in notes
+	count     int     // parked notes
 	waitlists map[cache]*waitlist
-	closed    bool // nothing is parked any more
+	closed    bool // no more parking
 
-	unanswered throttle.Log // requests that waited in vain
+	unanswered throttle.Log // logs requests whose wait was given up
 }
 
 // Options configure a Barrier.
 type Options struct {
-	// Controller is its name, for messages.
+	// Controller is the controller's name, for messages.
 	Controller string
-	// Patience is how long a cache is waited for.
+	// Patience is how long to wait for a cache.
 	Patience time.Duration
-	// Again adds a request that need not wait any more to the queue.
+	// Again queues a request that need not wait any more.
 	Again  func(Request)
 	Counts *Counts
 	Logger *slog.Logger
 }
 
-// Counts are what a controller counts over all its runs.
+// Counts are cumulative over all runs of a controller.
 type Counts struct {
-	Parked atomic.Uint64 // how often a request was parked
-	Stale  atomic.Uint64 // how often one was let go though a cache lagged
+	Parked atomic.Uint64 // times that a request was parked
+	Stale  atomic.Uint64 // times that a request was released with a lagging cache
 }
 
 // New returns a Barrier that parks requests until ctx is done.
@@ -77,29 +75,28 @@ func New(ctx context.Context, opts Options) *Barrier {
 	return &Barrier{ctx: ctx, opts: opts, notes: make(map[Request]*note), waitlists: make(map[cache]*waitlist)}
 }
 
-// MostNotes is how many notes there may be before those are dropped whose patience is
-// over. A note takes a few hundred bytes.
+// MostNotes is the number of notes above which those whose patience is over are dropped. A note takes
+// a few hundred bytes.
 const MostNotes = 1000
 
-// errImpatient: Options.Patience is over.
+// errImpatient means that Options.Patience is over.
 var errImpatient = errors.New("the controller's patience is over")
 
-// note has the writes of the last reconcile of one request. The fields from writes on are
-// guarded by Barrier.mu.
+// note holds the writes of the last reconcile of one request. Barrier.mu guards the fields from writes
+// on.
 type note struct {
 	req    Request
 	writes []Write
-	until  time.Time // after which it is not worth waiting for
-	look   time.Time // when to see whether it is still needed
+	until  time.Time // end of the patience
+	look   time.Time // when to check whether it is still needed
 
 	parked bool
-	timer  *time.Timer // while parked: ends at until
-	in     *waitlist   // where it waits; nil while it moves
-	index  int         // there
+	timer  *time.Timer // set while parked; fires at until
+	in     *waitlist   // the waitlist it is in; nil while it moves
+	index  int         // its index there
 }
 
-// lagging returns the first of the writes that its cache has not seen, nil if
-// there is none. Those before it are forgotten.
+// lagging returns the first write that its cache has not seen, or nil, and drops the writes before it.
 func (n *note) lagging() *Write {
 	for len(n.writes) > 0 {
 		if !n.writes[0].seen() {
@@ -110,15 +107,14 @@ func (n *note) lagging() *Write {
 	return nil
 }
 
-// Wrote notes the writes of a reconcile of req. It also drops the notes whose requests did
-// not come again in time, if the caches have their writes by now. Other such notes are kept,
-// because their requests would be reconciled too early, and are checked again after the same
-// time.
+// Wrote notes the writes of a reconcile of req. It also checks notes whose requests did not come again
+// within the patience: it drops those that the caches have caught up with, and keeps the rest, whose
+// requests would be reconciled too early, for another such period.
 //
-// A cache may lag for ever, such as one of a forbidden kind, and there may always be new
-// names. So there are at most MostNotes notes beside those of one patience; of more, the
-// oldest whose patience is over are dropped. No promise is broken: their requests would be
-// reconciled at once anyway. They are only not counted as stale any more.
+// A cache may lag forever, for example if its kind is forbidden, while requests with new names keep
+// coming. So there are at most MostNotes notes besides those of the last period; beyond that, the
+// oldest with expired patience are dropped. This breaks no guarantee, since their requests would be
+// reconciled at once anyway; they are only no longer counted as stale.
 func (b *Barrier) Wrote(req Request, all *Writes) {
 	writes := all.list()
 	if len(writes) == 0 {
@@ -133,12 +129,12 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	defer b.mu.Unlock()
 	b.notes[req] = n
 	b.order = append(b.order, n)
-	if len(b.order) > 2*len(b.notes) { // most were dropped since, as their requests came again
+	if len(b.order) > 2*len(b.notes) { // most were dropped when their requests came again
 		b.order = slices.DeleteFunc(b.order, func(n *note) bool { return b.notes[n.req] != n })
 	}
 	now := time.Now()
 	if until.Before(now) {
-		until = now // of a patience that was over before it began
+		until = now // the patience was over before it began
 	}
 	for left := len(b.order); left > 0 && b.order[0].look.Before(now); left-- {
 		old := b.order[0]
@@ -155,22 +151,22 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	}
 }
 
-// Notes returns how many requests have a note of a write, for tests of its bound.
+// Notes returns the number of notes, for tests of its bound.
 func (b *Barrier) Notes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return max(len(b.notes), len(b.order))
 }
 
-// Parked returns how many requests are parked.
+// Parked returns the number of parked requests.
 func (b *Barrier) Parked() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.count
 }
 
-// Park reports whether req was handed out too early. If so, it is parked, and added again
-// when the caches have caught up or the patience is over.
+// Park reports whether req was handed out too early. If so, it parks req and queues it again when the
+// caches have caught up or the patience is over.
 func (b *Barrier) Park(req Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,8 +198,8 @@ func (b *Barrier) Park(req Request) bool {
 	return true
 }
 
-// await lets a note wait for the first cache that lags, or adds its request again
-// if none does. It is called under mu.
+// await puts a note into the list of the first lagging cache, or queues its request if no cache lags.
+// The caller holds mu.
 func (b *Barrier) await(n *note) {
 	for {
 		w := n.lagging()
@@ -219,7 +215,7 @@ func (b *Barrier) await(n *note) {
 		l.add(n)
 		if !l.watched {
 			l.watched = true
-			b.tasks.Go(l.watch) // which looks before it waits
+			b.tasks.Go(l.watch) // it checks before it waits
 			return
 		}
 		if !w.seen() {
@@ -229,7 +225,7 @@ func (b *Barrier) await(n *note) {
 	}
 }
 
-// unpark adds a parked request. It is called under mu.
+// unpark queues a parked request. The caller holds mu.
 func (b *Barrier) unpark(n *note) {
 	if n.timer.Stop() {
 		b.tasks.Done()
@@ -242,7 +238,7 @@ func (b *Barrier) unpark(n *note) {
 	b.opts.Again(n.req)
 }
 
-// giveUp adds a parked request although a cache still lags.
+// giveUp queues a parked request although a cache still lags.
 func (b *Barrier) giveUp(n *note, why error) {
 	b.mu.Lock()
 	if !n.parked || b.ctx.Err() != nil {
@@ -261,17 +257,17 @@ func (b *Barrier) giveUp(n *note, why error) {
 	b.mu.Unlock()
 	name, patience := b.opts.Controller, b.opts.Patience
 	if w != nil && w.due() && errors.Is(why, errImpatient) {
-		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: %s, for which the controller %s has waited %s", reflector.ErrDeaf, w, name, patience))
+		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s, and the controller %s has waited %s", reflector.ErrDeaf, w, name, patience))
 	}
 	b.opts.Counts.Stale.Add(1)
 	b.unanswered.Do(func(more int) {
-		b.opts.Logger.Warn("the cache has not seen a write in time; reconciling all the same",
+		b.opts.Logger.Warn("the cache has not seen a write in time; reconciling anyway",
 			"controller", name, "request", n.req.String(), "write", behind, "err", why, "more", more)
 	})
 }
 
-// Close stops the timers of parked requests and waits for the goroutines. Call it when the
-// context given to New is done.
+// Close stops the timers of parked requests and waits for the goroutines. Call it after the context
+// given to New is done.
 func (b *Barrier) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -284,14 +280,14 @@ func (b *Barrier) Close() {
 	b.tasks.Wait()
 }
 
-// Parked is a request that waits for a write to be seen.
+// Parked is a request that waits for the caches to see its writes.
 type Parked struct {
 	Request Request
-	Until   time.Time // when it is reconciled all the same
+	Until   time.Time // when it is reconciled even if the cache still lags
 	Write   string    // the first write that its cache has not seen
 }
 
-// Contents returns at most n parked requests, ordered by when they are given up.
+// Contents returns at most n parked requests, ordered by when their wait ends.
 func (b *Barrier) Contents(n int) (all []Parked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

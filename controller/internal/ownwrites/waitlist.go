@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// waitlist is the parked notes that wait for one cache. However many there are, a
-// change of the cache wakes one goroutine, which looks at the first of each
-// namespace: they are ordered by the resource version that they wait for. Deletions
-// have none, and are looked at in turn, some at each change.
+// waitlist holds the parked notes that wait for one cache. A change of the cache wakes one goroutine,
+// however many notes there are. Notes are ordered by resource version, so the goroutine looks at the
+// first one of each namespace. Deletions have no version; it checks some of them, in turn, at each
+// change.
 type waitlist struct {
 	barrier *Barrier
 	cache   cache
@@ -20,21 +20,21 @@ type waitlist struct {
 	// guarded by Barrier.mu
 	byRV      map[string]*byRV // by namespace
 	deletions []*note
-	turn      int  // the deletion to be looked at next
-	watched   bool // by a goroutine
+	turn      int  // the next deletion to check
+	watched   bool // a goroutine runs watch
 }
 
-// How many deletions are looked at after one change, and how long it takes at most
-// until the next are where there are more.
+// One change of the cache checks up to someDeletions deletions. If there are more, the next ones are
+// checked after nextDeletions at the latest.
 const (
 	someDeletions = 64
 	nextDeletions = 10 * time.Millisecond
 )
 
-// errNextDeletions ends a wait.
+// errNextDeletions ends a wait to check more deletions.
 var errNextDeletions = errors.New("time for the next deletions")
 
-// add lets a note wait that lags. It is called under Barrier.mu.
+// add adds a lagging note. The caller holds Barrier.mu.
 func (l *waitlist) add(n *note) {
 	n.in = l
 	w := &n.writes[0]
@@ -54,7 +54,7 @@ func (l *waitlist) add(n *note) {
 	heap.Push(h, n)
 }
 
-// remove takes a note out. It is called under Barrier.mu.
+// remove removes a note. The caller holds Barrier.mu.
 func (l *waitlist) remove(n *note) {
 	n.in = nil
 	w := &n.writes[0]
@@ -73,7 +73,7 @@ func (l *waitlist) remove(n *note) {
 	}
 }
 
-// watch waits for the cache as long as any note does.
+// watch waits for the cache while the list has notes.
 func (l *waitlist) watch() {
 	for {
 		done, err := l.wait()
@@ -87,8 +87,7 @@ func (l *waitlist) watch() {
 	}
 }
 
-// wait returns when no note is left, which it reports, or when it is to be called
-// again.
+// wait returns true when no note is left, and false when it has to be called again.
 func (l *waitlist) wait() (done bool, err error) {
 	ctx, timed := l.barrier.ctx, l.many()
 	if timed {
@@ -103,15 +102,14 @@ func (l *waitlist) wait() (done bool, err error) {
 	return done, err
 }
 
-// many reports whether one look does not see all deletions.
+// many reports whether there are more deletions than one look checks.
 func (l *waitlist) many() bool {
 	l.barrier.mu.Lock()
 	defer l.barrier.mu.Unlock()
 	return len(l.deletions) > someDeletions
 }
 
-// look lets go of the notes that need not wait any longer, and reports whether none
-// is left.
+// look moves on the notes whose write the cache has seen, and reports whether the list is empty.
 func (l *waitlist) look() bool {
 	b := l.barrier
 	b.mu.Lock()
@@ -141,7 +139,7 @@ func (l *waitlist) look() bool {
 	return !l.watched
 }
 
-// giveUp lets go of all notes, because the cache will not catch up soon.
+// giveUp releases all notes, because the cache will not catch up soon.
 func (l *waitlist) giveUp(err error) {
 	b := l.barrier
 	b.mu.Lock()
@@ -156,7 +154,7 @@ func (l *waitlist) giveUp(err error) {
 	}
 }
 
-// byRV is a heap of notes by the resource version that their first write waits for.
+// byRV is a heap of notes ordered by the resource version of their first write.
 type byRV []*note
 
 func (h byRV) Len() int { return len(h) }

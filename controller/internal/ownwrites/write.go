@@ -10,16 +10,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Write is something that a reconcile wrote, and how to tell that a cache has it.
+// Write is a write of a reconcile that a cache has to see.
 type Write struct {
 	cache cache
 	about object.Key  // the object
-	rv    string      // up to which the cache has to come in the object's namespace
+	rv    string      // the version that the cache has to reach in the object's namespace
 	alive bool        // the object is not being deleted
-	uid   types.UID   // of a deletion: that of the deleted object, empty if it is not known
-	gone  func() bool // of a deletion or a conflict, which have no resource version
-	sent  string      // of a conflict: the version that was sent
-	heard uint64      // what the cache had heard of the namespace when the reconcile ended
+	uid   types.UID   // for a deletion: the UID of the object, if known
+	gone  func() bool // for a deletion or a conflict, which have no resource version: whether the cache has seen it
+	sent  string      // for a conflict: the version that was sent
+	heard uint64      // messages of the namespace's watch when the reconcile ended
 }
 
 func (w *Write) seen() bool {
@@ -29,11 +29,11 @@ func (w *Write) seen() bool {
 	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
-// due reports whether a watch that lives shows the write. If the UID of a deleted object is not known,
-// the cache may have the next one of its name.
+// due reports whether a working watch would show the write. If the UID of a deleted object is not
+// known, the cache may already have the next object with its name.
 func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
 
-// String is for messages.
+// String describes the write for messages.
 func (w *Write) String() string {
 	if w.sent != "" {
 		return fmt.Sprintf("%s: another version of %s than %s, which met a conflict", w.cache.name(), object.FormatKey(w.about), w.sent)
@@ -44,19 +44,18 @@ func (w *Write) String() string {
 	return fmt.Sprintf("%s: resource version %s of %s", w.cache.name(), w.rv, object.FormatKey(w.about))
 }
 
-// Writes collects what one reconcile writes. The zero value is empty. It is safe for
-// concurrent use.
+// Writes collects the writes of one reconcile. The zero value is empty. It is safe for concurrent use.
 type Writes struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
-	versions  []Write    // that a resource version tells of: one for each cache and namespace
+	versions  []Write    // writes with a resource version, one for each cache and namespace
 	deletions []Write
 }
 
-// Add notes a write that the cache has to see before the next reconcile. Of those
-// that one resource version tells of, the latest is enough. An object that is not being deleted
-// was made after any deletion under its key, so a cache that has it has seen those. That counts for
-// deletions of an unknown UID alone: the others need no help, and of writes at the same time the
-// answer to one from before the deletion may come after it.
+// Add adds a write that the cache has to see before the next reconcile. Of several writes with
+// versions of one cache and namespace, the latest suffices. A live object was created after any
+// deletion under its key, so a cache that has it has seen those deletions. This is applied only to
+// deletions with an unknown UID: the others do not need it, and with concurrent writes, the answer to
+// a write from before a deletion may arrive after the deletion's.
 func (all *Writes) Add(w Write) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -83,8 +82,7 @@ func (all *Writes) Add(w Write) {
 	all.versions = append(all.versions, w)
 }
 
-// list returns what was noted so far, in memory of its own: a goroutine that outlives the reconcile
-// may note more.
+// list returns a copy of the writes so far: a goroutine that outlives the reconcile may add more.
 func (all *Writes) list() []Write {
 	all.mu.Lock()
 	defer all.mu.Unlock()
