@@ -15,14 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Add lets r run as a part of the program: where r itself says
-// (LeaderElectionRunnable), clusters in Caches, servers in Servers, recorders of
-// events before all that may record some, what has a share of the work
-// (controller.Controller.Share) in Others, and all others in LeaderElected. If the
-// group has started, r starts at once.
+// Add adds r to the program. The default group of a runnable is LeaderElected; a
+// LeaderElectionRunnable may choose Others. Clusters belong to Caches, servers to Servers or Webhooks,
+// and controllers with a share of the work (controller.Controller.Share) to Others. Event recorders
+// start before everything that may record events. If the group has started, r starts at once.
 //
-// It fails where r was added before or another runnable has its name, and with
-// ErrStopped when the group stops, or when Run has failed.
+// Add fails if r was added before or another runnable has its name. It fails with ErrStopped when the
+// group is stopping or Run has failed.
 func (m *Manager) Add(r Runnable) error {
 	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
@@ -30,14 +29,13 @@ func (m *Manager) Add(r Runnable) error {
 	return m.add(groupOf(r), r)
 }
 
-// absent reports whether there is nothing to run, also where a nil pointer or function
-// is a Runnable by its type.
+// absent reports whether r is nil, or a nil pointer or function.
 func absent(r Runnable) bool {
 	v := reflect.ValueOf(r)
 	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }
 
-// AddTo is Add to a group of the caller's choice.
+// AddTo is [Manager.Add] with an explicit group.
 func (m *Manager) AddTo(group Group, r Runnable) error {
 	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
@@ -54,7 +52,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		return fmt.Errorf("add %s: there is no %v", name, group)
 	}
 	if s, ok := r.(sharer); ok && group == LeaderElected && s.Share() != nil {
-		return fmt.Errorf("add %s: it has a share of the work, and would leave it undone where another process leads: add it to Others", name)
+		return fmt.Errorf("add %s: it has a share of the work, which would not be done while another process leads: add it to Others", name)
 	}
 	if err := m.once(r); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
@@ -66,7 +64,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		}
 	} else if hooks, ok := r.(*webhook.Server); ok {
 		var err error
-		if name, err = m.addWebhooks(hooks); err != nil { // the API server must not send us anything before
+		if name, err = m.addWebhooks(hooks); err != nil { // first of all: the API server must not send requests before /readyz checks it
 			return fmt.Errorf("add %s: %w", name, err)
 		}
 	} else if unique {
@@ -127,8 +125,8 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	return nil
 }
 
-// addWebhooks lets /readyz ask a webhook server, and returns the name for it: a
-// second server of one name gets a number.
+// addWebhooks adds a check of a webhook server to /readyz, and returns the server's name, with a
+// number if the name is taken.
 func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 	name, check := hooks.Name(), "webhooks"
 	m.mu.Lock()
@@ -150,8 +148,8 @@ func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
 }
 
-// once makes sure that a runnable which has no name is not run twice at a time. Where
-// there is a name, claim says more. Only pointers can be told apart.
+// once prevents a runnable without a name from being added twice; claim does so for names. Only
+// pointers can be compared.
 func (m *Manager) once(r Runnable) error {
 	_, unique := nameOf(r)
 	if t := reflect.TypeOf(r); unique || t.Kind() != reflect.Pointer || t.Elem().Size() == 0 {
@@ -166,7 +164,7 @@ func (m *Manager) once(r Runnable) error {
 	return nil
 }
 
-// claim makes sure that a name occurs once.
+// claim fails if the name is taken.
 func (m *Manager) claim(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,7 +175,7 @@ func (m *Manager) claim(name string) error {
 	return nil
 }
 
-// named is a Run of a runnable that has its name for as long as it runs.
+// named returns a run that releases the name when it ends.
 func (m *Manager) named(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		defer m.release(name)
@@ -185,14 +183,14 @@ func (m *Manager) named(name string, run func(context.Context) error) func(conte
 	}
 }
 
-// release gives a name back.
+// release frees a name.
 func (m *Manager) release(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.names, name)
 }
 
-// addCluster makes a cluster's informers visible. Add runs them.
+// addCluster shows a cluster's informers. Add runs them.
 func (m *Manager) addCluster(c *Cluster) error {
 	if c.name == "" && c != m.Cluster {
 		return errors.New("the manager's own cluster has no name, so that others need one: set ClusterOptions.Name")
@@ -203,9 +201,8 @@ func (m *Manager) addCluster(c *Cluster) error {
 	return m.show(c.name, c, c.factory.Unsynced)
 }
 
-// AddInformers shows informers that the manager does not run, such as client-go's, like
-// those of a cluster of that name: in /metrics, in /debug/status, and in /readyz while
-// one has not synced or is stale.
+// AddInformers shows informers that the manager does not run, such as client-go's, as those of a
+// cluster called name: in /metrics, in /debug/status, and in /readyz while one is unsynced or stale.
 func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
 	if name == "" {
 		return errors.New("add informers: the manager's own have no name, so that others need one")
@@ -219,8 +216,7 @@ func (m *Manager) AddInformers(name string, source metrics.InformerSource) error
 	return m.show(name, source, source.Status)
 }
 
-// show makes the informers of a cluster visible. /readyz waits for those that
-// unsynced returns.
+// show shows the informers of a cluster. /readyz waits for those that unsynced returns.
 func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
 	if err := m.metrics.AddInformers(cluster, source); err != nil {
 		return err
@@ -238,10 +234,9 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 	return nil
 }
 
-// Events returns the recorder of events in the name of a controller, such as
-// "example.com/memcached". Each call with one name returns the same recorder. The manager
-// runs it: it starts before everything that may record events, and ends after. If the API
-// does not accept the name, the manager ends with an error that says so.
+// Events returns the event recorder of a controller name, such as "example.com/memcached". It returns
+// the same recorder for the same name. The manager runs it, from before anything can record events
+// until afterwards. If the API server rejects the name, Run fails with an error that says so.
 func (m *Manager) Events(name string) *events.Recorder {
 	m.mu.Lock()
 	recorder, known := m.events[name]

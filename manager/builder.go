@@ -15,76 +15,75 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Builder makes a controller of a manager: with its informers, metrics, logger and
-// resync. Begin with ControllerFor, end with Complete or Build. Its methods change the
-// builder and return it; what is wrong is kept, and the last one says it all, each with
-// the file:line of the call. It is for one goroutine.
+// Builder configures a controller of a manager, with the manager's informers, metrics, logger and
+// resync. Begin with [ControllerFor], end with Complete or Build. Its methods change the builder and
+// return it. They collect mistakes, and the final call returns them all, each with the file:line of
+// its call. A Builder must not be used concurrently.
 type Builder[T object.Object] struct {
 	of     *builder
 	client *controller.Client[T]
 }
 
-// ControllerFor begins a controller that reconciles the objects of a type when something
-// happens to them, if every predicate lets that pass. Where nobody names it, its name is
-// the kind in lower case.
+// ControllerFor begins a controller that reconciles an object of type T after each of its events that
+// passes all predicates. The default name of the controller is the kind in lower case.
 func ControllerFor[T object.Object](m *Manager, predicates ...controller.Predicate[T]) *Builder[T] {
 	mustHave(m)
 	return begin(m, Client[T](m), predicates)
 }
 
-// ControllerWith is ControllerFor for one of several informers of a type, or for a kind
-// that the type does not tell.
+// ControllerWith is like [ControllerFor]; of selects one of several informers of a type, or names the
+// kind if the type does not determine it.
 func ControllerWith[T object.Object](m *Manager, of factory.For[T], predicates ...controller.Predicate[T]) *Builder[T] {
 	mustHave(m)
 	return begin(m, controller.LateClient(m.Factory(), of), predicates)
 }
 
-// mustHave panics if there is no manager, and names the line that called the exported function.
+// mustHave panics if m is nil, naming the line that called the exported function.
 func mustHave(m *Manager) {
 	if m == nil {
 		panic(failure.Place(2) + ": the manager is nil")
 	}
 }
 
-// begin makes a builder. The functions that users call call it, since it takes the place of their caller.
+// begin creates a builder. Exported functions call it directly, because it records their caller's
+// line.
 func begin[T object.Object](m *Manager, client *controller.Client[T], predicates []controller.Predicate[T]) *Builder[T] {
 	b := newBuilder(m, client, reflect.TypeFor[T](), failure.Place(2))
 	b.add(failure.Place(2), nil, func() controller.Source { return controller.For(client, predicates...) })
 	return &Builder[T]{b, client}
 }
 
-// Client returns the client of the kind that is reconciled.
+// Client returns the client of the reconciled kind.
 func (b *Builder[T]) Client() *controller.Client[T] { return b.client }
 
-// Owns lets a change of an object lead to a reconcile of the object that controls it;
-// see controller.Owns. Each kind is a client or an informer; controller.Where chooses among
-// its changes.
+// Owns reconciles the object that controls a changed object; see [controller.Owns]. Each kind is a
+// client or an informer, optionally with predicates added by [controller.Where].
 func (b *Builder[T]) Owns(kinds ...controller.Watchable) *Builder[T] {
 	b.of.owns(failure.Place(1), kinds)
 	return b
 }
 
-// Reads makes the controller wait for the caches of kinds, each a client or an informer, that its
-// reconciles read, and whose changes lead to none.
+// Reads makes the controller wait for the caches of kinds that it reads without reacting to their
+// changes. Each kind is a client or an informer.
 func (b *Builder[T]) Reads(kinds ...controller.Watchable) *Builder[T] {
 	b.of.reads(failure.Place(1), kinds)
 	return b
 }
 
-// Watches adds sources of every other kind; see controller.Map for what happens to other
-// objects, and controller.Channel for what happens elsewhere.
+// Watches adds other sources, for example [controller.Map] for events of other kinds and
+// [controller.Channel] for events outside the cluster.
 func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 	b.of.watches(failure.Place(1), sources)
 	return b
 }
 
-// Sharded spreads the objects over the processes of Options.Sharding: each process caches and
-// reconciles its share of the objects, by their UIDs, and of the objects of Owns those of its owners. Without
-// Options.Sharding it does nothing. Everything else is left whole: the objects of Reads and Watches.
+// Sharded divides the objects among the processes of Options.Sharding: each process caches and
+// reconciles its share of them, by UID, together with the Owns objects that they own. Objects of Reads
+// and Watches are not divided. Without Options.Sharding, Sharded does nothing.
 //
-// The share is that of [Client] of the kind, for all that use it. Complete fails if the cache of a
-// client is in use by then, such as by an index: call Sharded first. For other keys than the UID, give
-// ControllerWith and controller.ClientWith scopes with [Manager.Shard].
+// The share applies to the [Client] of the kind, and so to everything that uses it. Complete fails if
+// the cache of a client is already in use, for example by an index: call Sharded first. For keys other
+// than the UID, pass scopes from [Manager.Shard] to ControllerWith and controller.ClientWith.
 //
 // Sharding is experimental.
 func (b *Builder[T]) Sharded() *Builder[T] {
@@ -92,42 +91,40 @@ func (b *Builder[T]) Sharded() *Builder[T] {
 	return b
 }
 
-// Named sets the controller's name, which is in metrics, messages and the log, and must
-// be unique in the manager.
+// Named sets the controller's name, which appears in metrics, messages and the log. It must be unique
+// in the manager.
 func (b *Builder[T]) Named(name string) *Builder[T] {
 	b.of.set(func(b *builder) { b.name = name })
 	return b
 }
 
-// With sets the controller's options. What they leave out is as in
-// Manager.ControllerOptions; a negative Resync is never.
+// With sets the controller's options. Zero fields are taken from Manager.ControllerOptions; a negative
+// Resync disables resyncs.
 func (b *Builder[T]) With(opts controller.Options) *Builder[T] {
 	b.of.set(func(b *builder) { b.opts = opts })
 	return b
 }
 
-// In lets the controller run in a group, such as Others: on every replica. The default
-// is LeaderElected.
+// In sets the controller's group: with Others it runs on every replica. The default is LeaderElected.
 func (b *Builder[T]) In(group Group) *Builder[T] {
 	b.of.set(func(b *builder) { b.group = &group })
 	return b
 }
 
-// Complete makes the controller of a function that is given a copy of the object to
-// reconcile, as controller.Objects does, and adds it to the manager, which runs it.
+// Complete builds a controller that calls reconcile with a copy of the object, as [controller.Objects]
+// does, and adds it to the manager, which runs it.
 func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controller.Result, error)) error {
 	_, err := b.plain().complete(reconcile == nil, func() controller.Reconciler { return controller.Objects(b.client, reconcile) })
 	return err
 }
 
-// Build makes the controller of a Reconciler, which is given the name of what to
-// reconcile, also when that is gone. It adds the controller to the manager, which runs
-// it, and returns it for those who add sources later.
+// Build builds a controller that calls r with the name of the object, also after a deletion. It adds
+// the controller to the manager, which runs it, and returns it, so that sources can be added later.
 func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, error) {
 	return b.plain().build(r, nil)
 }
 
-// plain returns the builder of any type, nil if nobody has begun this one.
+// plain returns the untyped builder, or nil for the zero Builder.
 func (b *Builder[T]) plain() *builder {
 	if b == nil {
 		return nil
@@ -135,7 +132,7 @@ func (b *Builder[T]) plain() *builder {
 	return b.of
 }
 
-// reconciled is the client of the kind to reconcile.
+// reconciled is the client of the reconciled kind.
 type reconciled interface {
 	controller.Watchable
 	controller.Kind
@@ -143,33 +140,34 @@ type reconciled interface {
 	Shard(shard.Scope) error
 }
 
-// builder is a Builder of objects of any type. Nil is one that nobody has begun.
+// builder is an untyped Builder. It is nil in the zero Builder.
 type builder struct {
 	manager *Manager
 	client  reconciled
 	name    string
-	group   *Group // nil is that of Manager.Add
+	group   *Group // nil means the default of Manager.Add
 	opts    controller.Options
 	sharded bool
 	sources []sourceMaker
 	errs    []error
 }
 
-// sourceMaker makes a source when the controller is built, so that Sharded may come after it.
+// sourceMaker makes a source when the controller is built, so that Sharded may be called after it was
+// added.
 type sourceMaker struct {
 	place string               // of the call
-	owned controller.Watchable // the kind, if it is to have the share of its owners; nil if not
+	owned controller.Watchable // the kind, if it is to be sharded by owner; otherwise nil
 	make  func() controller.Source
 }
 
-// errZeroBuilder: nobody has begun it.
+// errZeroBuilder is the error of the zero Builder.
 var errZeroBuilder = errors.New("the zero Builder builds no controller: begin with manager.ControllerFor or manager.ControllerWith")
 
 func newBuilder(m *Manager, client reconciled, t reflect.Type, place string) *builder {
 	b := &builder{manager: m, client: client, name: strings.ToLower(client.Kind().Kind)}
 	if client.Kind().Empty() {
 		b.name = t.String()
-		_, err := client.Mapping(context.Background()) // which asks nobody where there is no kind
+		_, err := client.Mapping(context.Background()) // makes no request if the kind is unknown
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", place, err))
 	}
 	return b
@@ -224,8 +222,8 @@ func (b *builder) shard(place string) {
 	b.narrow(place, b.client, shard.ByUID())
 }
 
-// narrow gives the cache of a kind the share of a key. An informer has the share that it was made
-// with, which the controller checks.
+// narrow sets the share of a kind's cache. An informer's share cannot be changed; the controller
+// checks it.
 func (b *builder) narrow(place string, k controller.Watchable, key shard.Key) {
 	scope := b.manager.Shard(key)
 	if s, ok := k.(interface{ Shard(shard.Scope) error }); ok && !scope.Everything() {
@@ -235,7 +233,7 @@ func (b *builder) narrow(place string, k controller.Watchable, key shard.Key) {
 	}
 }
 
-// made makes the sources, and keeps what is wrong with them.
+// made makes the sources and collects their errors.
 func (b *builder) made() (all []controller.Source) {
 	for _, s := range b.sources {
 		if b.sharded && s.owned != nil {
@@ -255,7 +253,7 @@ func (b *builder) made() (all []controller.Source) {
 // nothing is a reconciler that is never called.
 var nothing = controller.Func(func(context.Context, controller.Request) (controller.Result, error) { return controller.Result{}, nil })
 
-// complete builds the controller of a function, unless that is missing.
+// complete builds the controller unless its function is missing.
 func (b *builder) complete(missing bool, reconciler func() controller.Reconciler) (*controller.Controller, error) {
 	if missing {
 		return b.build(nothing, errors.New("the reconcile function is nil"))
@@ -266,7 +264,7 @@ func (b *builder) complete(missing bool, reconciler func() controller.Reconciler
 	return b.build(reconciler(), nil)
 }
 
-// build builds the controller, if nothing else is wrong with it.
+// build builds the controller unless there were mistakes.
 func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Controller, error) {
 	if b == nil {
 		return nil, errZeroBuilder
@@ -277,7 +275,7 @@ func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Contr
 	}
 	c, err := controller.New(b.name, r, b.options())
 	if err != nil {
-		return nil, err // which names the controller
+		return nil, err // it names the controller
 	}
 	for _, s := range sources {
 		c.Watch(s)
@@ -294,7 +292,7 @@ func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Contr
 	return c, nil
 }
 
-// options are the manager's where the builder's say nothing.
+// options returns the builder's options, completed by the manager's.
 func (b *builder) options() controller.Options {
 	opts, defaults := b.opts, b.manager.ControllerOptions()
 	if opts.Metrics == nil {
@@ -318,17 +316,17 @@ func (b *builder) options() controller.Options {
 	return opts
 }
 
-// refusal returns why controller.New refuses a controller, which is not kept, nil if it does not.
+// refusal returns the error of controller.New for these options, without registering the controller.
 func refusal(name string, r controller.Reconciler, opts controller.Options) error {
 	opts.Metrics, opts.Flight = nil, flight.New(1)
 	_, err := controller.New(name, r, opts)
 	if inner := errors.Unwrap(err); inner != nil {
-		return inner // without the name of the controller
+		return inner // without the controller's name
 	}
 	return err
 }
 
-// wrong is all that is wrong, with err at the end.
+// wrong joins all mistakes and err.
 func (b *builder) wrong(err error) error {
 	return fmt.Errorf("controller %s: %w", b.name, errors.Join(append(b.errs, err)...))
 }

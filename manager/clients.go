@@ -9,27 +9,27 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Client returns the manager's client of the kind of T: the same one each time. It reads from the
-// manager's cache of the kind and writes to the server; see controller.Client.
+// Client returns the manager's client for the kind of T, always the same one. It reads from the
+// manager's cache and writes to the server; see [controller.Client].
 //
 //	sites := manager.Client[*Site](m)
 //
-// Its cache is made when it is first used, at the latest when Run begins; Sharded of a builder narrows
-// it before. For one of several caches of a type, or a kind that the type does not tell, use
-// controller.ClientWith with the manager's Factory. Client panics if m is nil.
+// Its cache is created on first use, or when Run begins; until then [Builder.Sharded] can narrow it.
+// If a type has several caches, or does not determine the kind, use controller.ClientWith with the
+// manager's Factory. Client panics if m is nil.
 func Client[T object.Object](m *Manager) *controller.Client[T] {
 	mustHave(m)
 	return m.shared.client(reflect.TypeFor[T](), func() any { return controller.LateClient(m.Factory(), factory.For[T]{}) }).(*controller.Client[T])
 }
 
-// shared are the clients of Client.
+// shared holds the clients returned by Client.
 type shared struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	clients map[reflect.Type]any
 	running bool
 }
 
-// client returns the client for a type, which create makes if it is the first call.
+// client returns the client for a type, which the first call creates.
 func (s *shared) client(t reflect.Type, create func() any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *shared) client(t reflect.Type, create func() any) any {
 	return c
 }
 
-// use lets all clients have their caches, and those that are made from now on.
+// use makes all clients request their caches, including clients created later.
 func (s *shared) use() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,5 +57,5 @@ func (s *shared) use() {
 	}
 }
 
-// use lets a client ask for its informer.
+// use makes a client request its informer.
 func use(client any) { client.(controller.Watchable).View() }

@@ -19,42 +19,40 @@ import (
 
 // ClusterOptions configure a Cluster. The zero value works.
 type ClusterOptions struct {
-	// Name tells clusters apart in messages, metrics and checks. The manager's
-	// own has none; each other needs one.
+	// Name identifies the cluster in messages, metrics and checks. The manager's own cluster has none;
+	// all others need one.
 	Name string
 
-	// Scheme has the Go types. Nil is a scheme with the kinds of k8s.io/api.
+	// Scheme maps kinds to Go types. The default has the kinds of k8s.io/api.
 	Scheme *runtime.Scheme
 
-	// Factory holds for all informers: their scope, errors, patience.
+	// Factory holds options for all informers, such as scope, error handling and patience.
 	Factory factory.Options
 
-	// Namespaces, if not nil, are those of informers that name none themselves;
-	// Cluster.SetNamespaces changes them. Empty means none so far,
-	// metav1.NamespaceAll all. Kinds without namespaces are not affected.
+	// Namespaces, if not nil, is the default for informers requested without namespaces. An empty
+	// slice means none yet; metav1.NamespaceAll means all. [Cluster.SetNamespaces] changes them.
+	// Cluster-scoped kinds are not affected.
 	Namespaces []string
 
-	// SyncPeriod is how often a controller made with ControllerOptions reconciles
-	// every object of its sources again, and what Cluster.SyncPeriod is drawn from.
-	// Nothing is read from the server for that. Default 10 h.
+	// SyncPeriod is the resync interval of controllers made with ControllerOptions, and the base of
+	// [Cluster.SyncPeriod]. Resyncs make no request to the server. Default 10 h.
 	SyncPeriod time.Duration
 
-	// NewClient makes the client. Nil means rest.NewClient. A function that wraps it
-	// may change the configuration, which is a copy, and put a RoundTripper of its
-	// own in the way with WrapTransport.
+	// NewClient creates the client. The default is rest.NewClient. A function that wraps it may change
+	// the configuration, which is a copy, and insert its own RoundTripper with WrapTransport.
 	NewClient func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error)
 
-	// NewCache makes the informers. Nil means factory.New; another one may give
-	// each cluster other options, or hand out a factory that has informers already.
+	// NewCache creates the factory of informers. The default is factory.New. A custom function may
+	// change options for each cluster, or return a factory that already has informers.
 	NewCache func(client *rest.Client, opts factory.Options) (*factory.Factory, error)
 
-	// Logger hears of trouble. Nil is silent. The client and the informers use it
-	// too, if they have none of their own.
+	// Logger receives failures. Nil discards them. The client and the informers use it too, unless
+	// they have their own.
 	Logger *slog.Logger
 }
 
-// Cluster is one API server as a program sees it: a client, a mapper, and one
-// informer per type and scope. A manager has its own; add others to it with Add.
+// Cluster is the client side of one API server: a client, a mapper, and one informer per type and
+// scope. A manager has its own; add others with [Manager.Add].
 type Cluster struct {
 	name       string
 	client     *rest.Client
@@ -62,7 +60,7 @@ type Cluster struct {
 	syncPeriod time.Duration
 }
 
-// NewCluster returns a cluster whose informers do not run. It sends nothing.
+// NewCluster returns a cluster whose informers do not run yet. It makes no requests.
 func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{name: opts.Name, syncPeriod: opts.SyncPeriod}
 	switch {
@@ -97,7 +95,7 @@ func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-// make makes client and factory, by the hooks where there are any.
+// make creates the client and the factory, with the hooks if they are set.
 func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 	if opts.NewClient == nil {
 		opts.NewClient = rest.NewClient
@@ -122,10 +120,9 @@ func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 	return nil
 }
 
-// SetNamespaces changes ClusterOptions.Namespaces for all informers that follow
-// them, while they run; see sharedinformer.Informer.SetNamespaces for what handlers
-// hear. /readyz fails until it has taken effect. It fails where no Namespaces were
-// set at first.
+// SetNamespaces changes ClusterOptions.Namespaces for all informers that use them, while they run; see
+// sharedinformer.Informer.SetNamespaces for the events that handlers receive. /readyz fails until the
+// change has taken effect. SetNamespaces fails if ClusterOptions.Namespaces was nil.
 func (c *Cluster) SetNamespaces(namespaces []string) error {
 	if err := c.factory.SetNamespaces(namespaces); err != nil {
 		return fmt.Errorf("%s: %w", c, err)
@@ -133,22 +130,21 @@ func (c *Cluster) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// Client reads and writes.
+// Client returns the cluster's client.
 func (c *Cluster) Client() *rest.Client { return c.client }
 
-// Factory has the informers.
+// Factory returns the factory of the cluster's informers.
 func (c *Cluster) Factory() *factory.Factory { return c.factory }
 
-// Mapper knows where kinds are served.
+// Mapper returns the client's mapper, which finds where kinds are served.
 func (c *Cluster) Mapper() *discovery.Mapper { return c.client.Mapper() }
 
-// Scheme has the Go types.
+// Scheme returns the client's scheme.
 func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 
-// SyncPeriod is how often a handler that wants to hear of every object now and
-// then should ask for it (sharedinformer.HandlerOptions.Resync). Each call draws it
-// anew, up to a tenth longer or shorter than the option, so that not all handlers are
-// called at one time. Controllers have it already.
+// SyncPeriod returns the interval for handlers that want periodic resyncs
+// (sharedinformer.HandlerOptions.Resync). Each call returns a random value within a tenth of the
+// option, so that handlers do not all resync at once. Controllers use it already.
 func (c *Cluster) SyncPeriod() time.Duration {
 	return jitter.Around(c.syncPeriod)
 }
@@ -162,19 +158,19 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// WaitForSync waits as factory.Factory.WaitForSync does.
+// WaitForSync waits as [factory.Factory.WaitForSync] does.
 func (c *Cluster) WaitForSync(ctx context.Context) error { return c.factory.WaitForSync(ctx) }
 
-// Status returns the status of every informer, by name.
+// Status returns the status of every informer, ordered by name.
 func (c *Cluster) Status() []sharedinformer.Status { return c.factory.Status() }
 
-// Unsynced returns the informers for which WaitForSync would wait.
+// Unsynced returns the status of the informers that WaitForSync would wait for.
 func (c *Cluster) Unsynced() []sharedinformer.Status { return c.factory.Unsynced() }
 
-// Views returns every informer, by name, for those who look at all of them.
+// Views returns a view of every informer, ordered by name.
 func (c *Cluster) Views() []sharedinformer.View { return c.factory.Views() }
 
-// Name is "cluster" and the name given, if any.
+// Name returns "cluster", followed by the configured name if there is one.
 func (c *Cluster) Name() string {
 	if c.name == "" {
 		return "cluster"
@@ -182,5 +178,5 @@ func (c *Cluster) Name() string {
 	return "cluster " + c.name
 }
 
-// String is Name.
+// String returns c.Name().
 func (c *Cluster) String() string { return c.Name() }

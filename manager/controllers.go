@@ -7,23 +7,22 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// controllers are those that were made with the manager's options and have not
-// ended. Each makes itself known to its metrics when it is made.
+// controllers tracks the controllers that were created with the manager's options and have not ended.
+// Each registers itself through its metrics.
 type controllers struct {
 	controller.MetricsProvider
 
-	mu    sync.Mutex // guards known and what is in it
+	mu    sync.Mutex // guards known and its elements
 	known []*reported
 }
 
-// reported is one of them. It implements controller.Metrics.
+// reported is a tracked controller. It implements controller.Metrics.
 type reported struct {
 	controller.Metrics
 	owner *controllers
 	view  controller.View
 }
 
-// Register implements controller.MetricsProvider.
 func (c *controllers) Register(view controller.View) controller.Metrics {
 	r := &reported{Metrics: c.MetricsProvider.Register(view), owner: c}
 	r.note(view)
@@ -39,13 +38,11 @@ func (r *reported) note(view controller.View) {
 	}
 }
 
-// Started implements controller.Metrics.
 func (r *reported) Started(view controller.View) {
 	r.note(view)
 	r.Metrics.Started(view)
 }
 
-// Stopped implements controller.Metrics.
 func (r *reported) Stopped(last controller.Status) {
 	r.owner.mu.Lock()
 	r.owner.known = slices.DeleteFunc(r.owner.known, func(other *reported) bool { return other == r })
@@ -69,7 +66,7 @@ func (c *controllers) forget(view controller.View) {
 	})
 }
 
-// views are those that have not ended, the oldest first.
+// views returns the controllers that have not ended, oldest first.
 func (c *controllers) views() []controller.View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +77,7 @@ func (c *controllers) views() []controller.View {
 	return all
 }
 
-// report returns how each of them is doing.
+// report returns the status of each controller.
 func (c *controllers) report() []controller.Status {
 	var all []controller.Status
 	for _, view := range c.views() {

@@ -29,39 +29,38 @@
 //	               warm-ups, see Warmer
 //	LeaderElected  what only the leader runs: the default
 //
-// All ports are opened before anything runs, so a taken one is known at once. A plain
-// runnable of the last two groups does not run before the caches are synced. A
-// Readier, such as a controller, and a Warmer wait for their own sources instead, so a
-// kind that cannot be listed holds up only what needs it. The election begins when
-// caches are synced and warm-ups done, or after Options.WarmupTimeout.
+// All ports are opened before anything runs, so a port already in use fails at once. Plain runnables
+// of the last two groups start after the caches are synced. A Readier, such as a controller, and a
+// Warmer wait for their own sources instead, so a kind that cannot be listed blocks only the runnables
+// that need it. The manager joins the election when the caches are synced and the warm-ups done, or
+// after Options.WarmupTimeout.
 //
 // # Guarantees
 //
-//   - The manager ends when its context is done, when a runnable fails or panics,
-//     or when the lease is lost; Run returns every error, with the runnable's
-//     name, after everything has stopped.
-//   - The lease outlives the work: it is released when all of LeaderElected has
-//     stopped. Work that does not stop in time keeps it until the process ends.
-//   - Ready is true: /readyz fails while an informer is not synced or a running
-//     controller waits for a source, and names it with the reason. A kind that is
-//     optional (factory.For) and not installed is not waited for.
-//   - Bad configuration fails in New, Add, or at the beginning of Run.
+//   - The manager stops when its context is done, when a runnable fails or panics, or when the
+//     lease is lost. Run waits until everything has stopped and returns all errors, each with its
+//     runnable's name.
+//   - The lease outlives the work: it is released after all of LeaderElected has stopped. If work
+//     does not stop in time, the lease is kept until the process ends.
+//   - /readyz fails while an informer is not synced or a running controller waits for a source,
+//     and names it with the reason. Optional kinds (factory.For) that are not installed are not
+//     waited for.
+//   - Invalid configuration fails in New, in Add, or at the beginning of Run.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, also while Run runs: what is
-// added then starts at once, if its group has started. Run may be called once.
+// All methods may be called from any goroutine, also during Run: a runnable added then starts at once
+// if its group has started. Run may be called once.
 //
 // # Failure
 //
-// Run's error wraps ErrNotStopped when something did not stop within
-// Options.GracefulShutdownTimeout, and names it.
+// If something does not stop within Options.GracefulShutdownTimeout, Run's error wraps ErrNotStopped
+// and names it.
 //
 // # Debugging
 //
-// Options.PprofBindAddress serves /debug/status, which shows every informer, every
-// controller with its queue, its sources and the last reconcile that failed, the
-// election and what runs, beside /debug/pprof/: as a page in a browser, as JSON
-// otherwise. /readyz?verbose lists all checks.
-// Manager.AddInformers adds informers there that are not the manager's.
+// Options.PprofBindAddress serves /debug/pprof/ and /debug/status, as a page for browsers and as JSON
+// otherwise. The status shows every informer, every controller with its queue, sources and last
+// failure, the election, and the running runnables. Manager.AddInformers adds other informers to it.
+// /readyz?verbose lists all checks.
 package manager

@@ -13,15 +13,14 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// task is something that a group runs, and the name by which an error tells of
-// it.
+// task is a function that a group runs, with a name for errors.
 type task struct {
 	name       string
 	run        func(context.Context) error
-	unfinished func() []string // what keeps run from returning; nil if it cannot tell
+	unfinished func() []string // what keeps run from returning; nil if unknown
 }
 
-// String returns the name, and the requests or runnables that the task waits for.
+// String returns the name, followed by the unfinished work if any.
 func (t *task) String() string {
 	if t.unfinished == nil {
 		return t.name
@@ -36,25 +35,25 @@ func withUnfinished(name string, left []string) string {
 	return fmt.Sprintf("%s (%s)", name, strings.Join(left, ", "))
 }
 
-// group runs tasks from when it is opened until it is closed. What is added
-// before waits; what is added afterwards is refused.
+// group runs tasks from open until close. Tasks added before open wait for it; tasks added after close
+// are refused.
 type group struct {
-	failed func(error) // hears of each task that failed
+	failed func(error) // called for each task that failed
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	ctx     context.Context
-	cancel  context.CancelFunc // nil before it is opened
+	cancel  context.CancelFunc // nil until it is opened
 	closed  bool
 	waiting []task
 	running map[*task]struct{}
-	ended   chan struct{} // closed and made anew when a task ends
+	ended   chan struct{} // closed and replaced when a task ends
 }
 
 func newGroup(failed func(error)) *group {
 	return &group{failed: failed, running: map[*task]struct{}{}, ended: make(chan struct{})}
 }
 
-// add runs t, now or when the group is opened.
+// add runs t, now or when the group opens.
 func (g *group) add(t task) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +68,7 @@ func (g *group) add(t task) error {
 	return nil
 }
 
-// open runs what was added so far, and what will be.
+// open starts the tasks added so far; later ones start at once.
 func (g *group) open(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +82,7 @@ func (g *group) open(ctx context.Context) {
 	g.waiting = nil
 }
 
-// start runs a task. It is called under mu.
+// start starts a task. The caller holds mu.
 func (g *group) start(t task) {
 	running, ctx := &t, g.ctx
 	g.running[running] = struct{}{}
@@ -96,8 +95,7 @@ func (g *group) start(t task) {
 	}()
 }
 
-// call runs the task and makes an error of a panic. Where it ends the goroutine,
-// exited is called.
+// call runs the task and turns a panic into an error. If run calls runtime.Goexit, exited is called.
 func (t task) call(ctx context.Context, exited func(error)) (err error) {
 	guard := failure.Guard{In: "Run"}
 	defer guard.End(&err, exited)
@@ -114,7 +112,7 @@ func (g *group) end(t *task) {
 	g.ended = make(chan struct{})
 }
 
-// close asks all tasks to end.
+// close cancels the context of all tasks.
 func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,8 +122,7 @@ func (g *group) close() {
 	}
 }
 
-// wait returns the tasks that still run when all have ended, which
-// are none, or when ctx is done.
+// wait waits until all tasks have ended or ctx is done, and returns the tasks still running.
 func (g *group) wait(ctx context.Context) []*task {
 	for {
 		g.mu.Lock()
@@ -142,12 +139,12 @@ func (g *group) wait(ctx context.Context) []*task {
 	}
 }
 
-// tasks returns those that run, by name. It is called under mu.
+// tasks returns the running tasks, ordered by name. The caller holds mu.
 func (g *group) tasks() []*task {
 	return slices.SortedFunc(maps.Keys(g.running), func(a, b *task) int { return cmp.Compare(a.name, b.name) })
 }
 
-// status is what runs and what waits to.
+// status returns the names of the running and the waiting tasks.
 func (g *group) status() (running, waiting []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,27 +14,25 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// Check is one question of a health or readiness probe. It returns nil, or why
-// not. A request has it called, and all that come until it has returned share what it
-// says: it must not depend on whose the request is. It must honour the request's
-// context, which ends after 5 seconds, and not where the caller hangs up. One that
-// panics has failed, and so has one that does not answer in that time.
+// A Check is one check of a health or readiness probe. It returns nil if healthy. Concurrent requests
+// share one call, so its result must not depend on the request. It must honour the request's context,
+// which ends after 5 seconds but not when the client disconnects. A check that panics or does not
+// return in time has failed.
 type Check func(*http.Request) error
 
-// Ping is a Check that always succeeds: the process answers.
+// Ping is a Check that always succeeds, which shows that the process responds.
 func Ping(*http.Request) error { return nil }
 
 const (
-	// checkPatience is how long a check may take.
+	// checkPatience limits a call of a check.
 	checkPatience = 5 * time.Second
 
-	// checkExcuse is for one that honours its context, and has a reason of its own.
+	// checkExcuse is extra time for a check that honours its context to return its own reason.
 	checkExcuse = 100 * time.Millisecond
 )
 
-// checks answers a probe. Its paths are those of the API server: the prefix for
-// all checks, prefix/name for one of them, ?exclude=name to leave some out, and
-// ?verbose to list them also when all is well.
+// checks serves a probe. Its paths follow the API server: the prefix runs all checks, prefix/name one
+// of them, ?exclude=name skips some, and ?verbose lists all of them even if they succeed.
 type checks struct {
 	prefix string
 	logger *slog.Logger
@@ -47,21 +45,21 @@ func newChecks(prefix string, logger *slog.Logger) *checks {
 	return &checks{prefix: prefix, logger: logger, named: map[string]*question{}}
 }
 
-// question is a check and what came of it.
+// question is a check with its state.
 type question struct {
 	check Check
-	slow  func() string // what takes long although the check succeeds; nil or empty for nothing
+	slow  func() string // names slow parts of a healthy program; nil or empty for none
 
-	mu      sync.Mutex // guards all below; nothing is called while it is held
-	call    *call      // the one that has not returned; nil if there is none
-	failing bool       // whether it failed the last time
+	mu      sync.Mutex // guards the fields below; nothing is called while it is held
+	call    *call      // the call in progress, nil if there is none
+	failing bool       // the last call failed
 }
 
-// call is one call of a check, for everybody who asks while it lasts.
+// call is one call of a check, shared by all requests that arrive during it.
 type call struct {
 	began time.Time
 	ended chan struct{}
-	err   error // what came of it, once it has ended
+	err   error // the result, once it has ended
 }
 
 func (c *checks) add(name string, check Check) error {
@@ -77,11 +75,11 @@ func (c *checks) add(name string, check Check) error {
 	return nil
 }
 
-// ServeHTTP answers with reasons.
+// ServeHTTP serves the probe, with reasons.
 func (c *checks) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.answer(w, r, true) }
 
-// answer answers a probe. Reasons name objects and quote the API server: without
-// them, the answer says which check failed.
+// answer serves the probe. Reasons name objects and quote the API server; without them the response
+// only names the failed checks.
 func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	c.mu.Lock()
 	named := maps.Clone(c.named)
@@ -120,11 +118,11 @@ func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	// The client may have gone.
+	// The client may have disconnected.
 	_, _ = w.Write([]byte(all.String()))
 }
 
-// ask asks all at once, and tells the logger what has begun to fail.
+// ask runs all checks concurrently, and logs those that have begun to fail.
 func (c *checks) ask(r *http.Request, named map[string]*question) map[string]error {
 	var mu sync.Mutex // guards answers
 	var asked sync.WaitGroup
@@ -144,8 +142,7 @@ func (c *checks) ask(r *http.Request, named map[string]*question) map[string]err
 	return answers
 }
 
-// ask waits for a call of the check, as long as a check may take, also where the caller has
-// hung up.
+// ask waits for a call of the check, up to checkPatience, even if the client disconnects.
 func (q *question) ask(r *http.Request) error {
 	c := q.calling(r)
 	late := time.NewTimer(time.Until(c.began.Add(checkPatience + checkExcuse)))
@@ -158,7 +155,7 @@ func (q *question) ask(r *http.Request) error {
 	}
 }
 
-// calling returns the call that has not returned, or a new one in a goroutine of its own.
+// calling returns the call in progress, or starts one.
 func (q *question) calling(r *http.Request) *call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,7 +165,7 @@ func (q *question) calling(r *http.Request) *call {
 	c := &call{began: time.Now(), ended: make(chan struct{})}
 	q.call = c
 	go func() {
-		// Others wait for it, too.
+		// The call is shared, so it must not end with the request.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), checkPatience)
 		defer cancel()
 		c.err = failure.Apart("check", func() error { return q.check(r.WithContext(ctx)) })
@@ -180,7 +177,7 @@ func (q *question) calling(r *http.Request) *call {
 	return c
 }
 
-// said is what follows the ok of a check.
+// said returns the text after a check's ok.
 func (q *question) said(reasons bool) string {
 	if !reasons || q.slow == nil {
 		return ""
@@ -191,7 +188,7 @@ func (q *question) said(reasons bool) string {
 	return ""
 }
 
-// changed reports whether the check has begun to fail.
+// changed notes the result and reports whether the check has begun to fail.
 func (q *question) changed(err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,17 +23,17 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Errors of the life of a manager.
+// Errors returned by a Manager.
 var (
-	// ErrStopped: the manager is stopping, or has stopped.
+	// ErrStopped means that the manager is stopping or has stopped.
 	ErrStopped = errors.New("the manager has stopped")
-	// ErrRunning: Run was called before.
-	ErrRunning = errors.New("the manager has run: make another one")
-	// ErrNotStopped: something did not stop in time.
+	// ErrRunning means that Run was called before.
+	ErrRunning = errors.New("the manager has already run: create another one")
+	// ErrNotStopped means that something did not stop within Options.GracefulShutdownTimeout.
 	ErrNotStopped = errors.New("not stopped in time")
 )
 
-// Manager runs the parts of a program together. Make it with New.
+// Manager runs the parts of a program together. Create it with [New].
 type Manager struct {
 	*Cluster
 
@@ -42,7 +42,7 @@ type Manager struct {
 	logger  *slog.Logger
 	elector *leaderelection.Elector // nil without election
 	group   *membership.Group       // nil without sharding
-	clients []*rest.Client          // that New has made, beside the cluster's
+	clients []*rest.Client          // clients created by New, besides the cluster's
 	metrics *metrics.Registry
 	health  *checks
 	ready   *checks
@@ -52,25 +52,25 @@ type Manager struct {
 	shared      shared
 
 	groups   [groups]*group
-	election *group        // of the one task that takes part in it
-	elected  chan struct{} // closed when LeaderElected is opened
-	failing  chan struct{} // a token: something has failed
+	election *group        // has one task, which takes part in the election
+	elected  chan struct{} // closed when LeaderElected starts
+	failing  chan struct{} // holds a token if something has failed
 
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	state     state
 	names     map[string]bool
-	added     map[Runnable]bool                 // those that can be told apart
-	informers map[string]metrics.InformerSource // by the name of their cluster
+	added     map[Runnable]bool                 // only runnables that can be map keys
+	informers map[string]metrics.InformerSource // by the cluster's name
 	caches    []cache
 	listeners []*listener // to be opened by Run
-	ports     []*listener // that are open, and whose Run has not been called
+	ports     []*listener // open ports whose Run has not been called
 	hooks     []*webhook.Server
-	events    map[string]*events.Recorder // by the name of their controller
-	readiers  []*Readier                  // those whose Run has been called and has not returned
+	events    map[string]*events.Recorder // by the controller's name
+	readiers  []*Readier                  // those that are running
 	errs      []error
 }
 
-// state is where a manager is in its life.
+// state is a state in the life of a manager.
 type state string
 
 const (
@@ -79,8 +79,8 @@ const (
 	stopping state = "stopping"
 )
 
-// New returns a manager that does not run. It sends nothing. A bad
-// configuration is an error that says what to change.
+// New returns a manager that does not run yet. It makes no requests. It fails if the configuration is
+// invalid, with an error that says what to change.
 func New(cfg *config.Config, opts Options) (*Manager, error) {
 	registry := metrics.NewRegistry()
 	cfg = own(cfg, registry, opts.Logger)
@@ -133,8 +133,8 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// own is cfg for clients of the manager's own: their requests are in the metrics, and
-// they log where it does.
+// own returns cfg for the manager's own clients, with metrics of their requests and the manager's
+// logger.
 func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *config.Config {
 	if cfg == nil {
 		return nil
@@ -149,15 +149,15 @@ func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *c
 			next = wrap(next)
 		}
 		if next == nil {
-			return nil // which the client complains of
+			return nil // rest.NewClient rejects it
 		}
 		return registry.Requests(next)
 	}
 	return cfg
 }
 
-// addElection makes the elector. It has a client of its own, so that a renewal
-// never waits behind other requests.
+// addElection creates the elector. It has its own client, so that renewals never wait behind other
+// requests.
 func (m *Manager) addElection() error {
 	if m.opts.LeaderElection == nil {
 		return nil
@@ -180,21 +180,20 @@ func (m *Manager) addElection() error {
 	return m.metrics.Register(metrics.NewElections(m.elector))
 }
 
-// AddHealthzCheck adds a question to /healthz: should the process go on living?
+// AddHealthzCheck adds a check to /healthz. If it fails, the process should be restarted.
 func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.health.add(name, check) }
 
-// AddReadyzCheck adds a question to /readyz: may others rely on us?
+// AddReadyzCheck adds a check to /readyz. If it fails, the process should get no traffic.
 func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
 
-// Metrics is what /metrics shows, the requests of the manager's own clients included.
-// Register collectors of your own with it, and give its WorkQueues to the queues that
-// are made and its Requests to the configurations of other clients.
+// Metrics returns the registry served at /metrics. It includes the requests of the manager's own
+// clients. Use it to register your own collectors, and pass its WorkQueues to your own queues and its
+// Requests to the configurations of other clients.
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
-// ControllerOptions are options for a controller of this manager: its metrics and
-// those of its queue are in Metrics, its status in Report, its failures go to Logger,
-// its events to the flight recorder of Options.Factory, and it reconciles every object
-// again each SyncPeriod; set Resync to 0 for never.
+// ControllerOptions returns the options for a controller of this manager: its metrics and those of its
+// queue are in Metrics, its status is in Report, it logs to Logger, records to the flight recorder of
+// Options.Factory, and resyncs every SyncPeriod. To disable resyncs, set Resync to 0.
 func (m *Manager) ControllerOptions() controller.Options {
 	return controller.Options{
 		Metrics: m.controllers, QueueMetrics: m.metrics.WorkQueues(),
@@ -202,21 +201,20 @@ func (m *Manager) ControllerOptions() controller.Options {
 	}
 }
 
-// WebhookOptions are options for a webhook server of this manager: its metrics are in
-// Metrics, and its panics and refusals go to Logger. Only its certificate is left to
-// say.
+// WebhookOptions returns the options for a webhook server of this manager: its metrics are in Metrics,
+// and it logs panics and refusals to Logger. The caller adds the certificate.
 func (m *Manager) WebhookOptions() webhook.Options {
 	return webhook.Options{Metrics: m.metrics.Webhooks(), Logger: m.logger}
 }
 
-// Logger is that of the options; never nil.
+// Logger returns the logger of the options, or one that discards everything. It is never nil.
 func (m *Manager) Logger() *slog.Logger { return m.logger }
 
-// Elected returns a channel that is closed when LeaderElected starts: as soon as we
-// lead, or at the start if there is no election.
+// Elected returns a channel that is closed when LeaderElected starts: when this process becomes the
+// leader, or at the start if there is no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
-// fail notes an error and ends the program.
+// fail notes an error and makes the manager stop.
 func (m *Manager) fail(err error) {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		m.logger.Error("a runnable panicked", "err", err, "stack", string(p.Stack))
@@ -226,11 +224,11 @@ func (m *Manager) fail(err error) {
 	m.mu.Unlock()
 	select {
 	case m.failing <- struct{}{}:
-	default: // it is ending already
+	default: // already stopping
 	}
 }
 
-// failures returns all errors so far.
+// failures returns all errors noted so far.
 func (m *Manager) failures() []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

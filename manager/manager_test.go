@@ -442,7 +442,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 			"LeaderElectionConfig without":   {LeaderElectionConfig: r.cfg},
 			"set MetricsBindAddress":         {MetricsTLS: &serving.TLS{}},
 			"tokens would be sent in the":    {MetricsBindAddress: ":1", MetricsAccess: true},
-			"give each a port of its own":    {MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8080"},
+			"give each its own port":         {MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8080"},
 			"is not of the form host:port":   {HealthProbeBindAddress: "8081"},
 			"SyncPeriod is -1s":              {SyncPeriod: -time.Second},
 			"leave one of them out":          {Namespaces: []string{"shop"}, Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{"shop"}}}},

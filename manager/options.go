@@ -20,11 +20,10 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Options configure a Manager. The zero value works: it serves nothing and
-// takes part in no election.
+// Options configure a Manager. The zero value serves nothing and takes part in no election.
 type Options struct {
-	// Scheme, Factory, Namespaces, SyncPeriod, NewClient and NewCache are those of
-	// the manager's own cluster; see ClusterOptions.
+	// Scheme, Factory, Namespaces, SyncPeriod, NewClient and NewCache configure the manager's own
+	// cluster; see [ClusterOptions].
 	Scheme     *runtime.Scheme
 	Factory    factory.Options
 	Namespaces []string
@@ -32,71 +31,69 @@ type Options struct {
 	NewClient  func(*config.Config, *runtime.Scheme) (*rest.Client, error)
 	NewCache   func(*rest.Client, factory.Options) (*factory.Factory, error)
 
-	// Logger hears of everything. Nil is silent.
+	// Logger receives all log messages. Nil discards them.
 	Logger *slog.Logger
 
-	// LeaderElection, if not nil, lets what belongs to LeaderElected run in one
-	// process at a time. An empty Namespace means that of the configuration.
+	// LeaderElection, if not nil, limits LeaderElected to one process at a time. An empty Namespace
+	// means the configuration's.
 	LeaderElection *leaderelection.Options
 
-	// LeaderElectionConfig is where the Lease is, if not in the manager's own
-	// cluster.
+	// LeaderElectionConfig is the configuration of the cluster that holds the Lease, if it is not the
+	// manager's own.
 	LeaderElectionConfig *config.Config
 
-	// Sharding, if not nil, lets the processes of a group share the work, by Leases: Sharded of a
-	// builder, or Shard, gives each of them its part of a kind. It is experimental. Controllers of what is shared run in every
-	// process, whether it leads or not. An empty Namespace means that of the configuration.
+	// Sharding, if not nil, divides the work among the processes of a group by Leases: with
+	// [Builder.Sharded] or [Manager.Shard], each process gets its part of a kind. Controllers of
+	// sharded kinds run in every process, leader or not. An empty Namespace means the
+	// configuration's. Sharding is experimental.
 	Sharding *membership.Options
 
-	// Webhooks configure the server of WebhookFor, mostly its certificate. Nil Metrics and a nil Logger
-	// are those of the manager. Nothing is served before WebhookFor or WebhookServer is called.
+	// Webhooks configures the server used by [WebhookFor], in particular its certificate. Nil Metrics
+	// and Logger are replaced by the manager's. The server starts only if WebhookFor or WebhookServer
+	// is called.
 	Webhooks webhook.Options
 
-	// MetricsBindAddress is where /metrics is served, such as ":8080". Empty or
-	// "0" means nowhere. At the loopback interface serving.Local keeps web pages out.
+	// MetricsBindAddress is the address of /metrics, such as ":8080". If empty or "0", metrics are not
+	// served. On the loopback interface, serving.Local rejects requests from web pages.
 	MetricsBindAddress string
 
-	// MetricsTLS makes that HTTPS.
+	// MetricsTLS enables HTTPS for metrics.
 	MetricsTLS *serving.TLS
 
-	// MetricsAccess lets the API server decide who may read them, by bearer
-	// token; see serving.Access. It needs MetricsTLS.
+	// MetricsAccess makes the API server decide, by bearer token, who may read metrics; see
+	// serving.Access. It needs MetricsTLS.
 	MetricsAccess bool
 
-	// HealthProbeBindAddress is where /healthz and /readyz are served, such as
-	// ":8081". Empty or "0" means nowhere. Anybody may ask, so the answers name the
-	// checks that fail and not the reasons: those are in the log, and in the same
-	// paths at PprofBindAddress.
+	// HealthProbeBindAddress is the address of /healthz and /readyz, such as ":8081". If empty or "0",
+	// probes are not served. The port is open to anyone, so responses name failing checks without
+	// their reasons; these are in the log, and in the responses at PprofBindAddress.
 	HealthProbeBindAddress string
 
-	// PprofBindAddress is where /debug/pprof/, /debug/status and debug.Path are
-	// served, and the probes with their reasons.
-	// Without a host, such as in ":6060", it means the loopback interface, where
-	// serving.Local keeps web pages out. At any other interface it is protected as the
-	// metrics are, by MetricsTLS and MetricsAccess. A web page of another origin may lead
-	// to the page at debug.Path alone. Empty or "0" means nowhere.
+	// PprofBindAddress is the address of /debug/pprof/, /debug/status, debug.Path, and the probes with
+	// reasons. If empty or "0", they are not served. Without a host, as in ":6060", it is on the
+	// loopback interface, where serving.Local rejects requests from web pages. On other interfaces it
+	// is protected by MetricsTLS and MetricsAccess, like metrics. Pages of other origins may link only
+	// to debug.Path.
 	PprofBindAddress string
 
-	// DebugContents shows whole cached objects at PprofBindAddress, but for Secrets, and
-	// not their heads alone; see debug.Options. At an interface that is not loopback it
-	// needs MetricsAccess.
+	// DebugContents shows whole cached objects at PprofBindAddress, except Secrets, instead of only
+	// their heads; see debug.Options. On interfaces other than loopback it needs MetricsAccess.
 	DebugContents bool
 
-	// GracefulShutdownTimeout is how long everything together may take to stop.
-	// Default 30 s; negative means without end.
+	// GracefulShutdownTimeout is the time within which everything has to stop. Default 30 s; negative
+	// means no limit.
 	GracefulShutdownTimeout time.Duration
 
-	// WarmupTimeout is how long a process that is not warm, since its caches
-	// are not synced or a warm-up has not returned, stays away from the
-	// election: others may be. Default 30 s.
+	// WarmupTimeout is how long a process with unsynced caches or unfinished warm-ups stays out of the
+	// election, since another process may be ready. Default 30 s.
 	WarmupTimeout time.Duration
 }
 
-// served reports whether an address means somewhere.
+// served reports whether an address is set.
 func served(address string) bool { return address != "" && address != "0" }
 
-// outside reports whether others than programs of this machine can come to an address.
-// ":6060" of PprofBindAddress is made one of the loopback interface.
+// outside reports whether an address is reachable from other machines. PprofBindAddress without a host
+// has been set to loopback before.
 func outside(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "" || strings.EqualFold(host, "localhost") {
@@ -106,8 +103,7 @@ func outside(address string) bool {
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// withDefaults fills in what was left zero, and reports every contradiction
-// with what to change.
+// withDefaults returns o with defaults, or all of its contradictions.
 func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 	var errs []error
 	if o.Logger == nil {
@@ -132,7 +128,7 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 		errs = append(errs, errors.New("MetricsAccess without MetricsTLS: tokens would be sent in the clear; set MetricsTLS, &serving.TLS{} will do"))
 	}
 	if o.DebugContents && outside(o.PprofBindAddress) && !o.MetricsAccess {
-		errs = append(errs, fmt.Errorf("DebugContents at %s, where anybody could read all that is cached: set MetricsAccess and MetricsTLS, or give PprofBindAddress no host", o.PprofBindAddress))
+		errs = append(errs, fmt.Errorf("DebugContents at %s, where anyone could read the whole cache: set MetricsAccess and MetricsTLS, or remove the host from PprofBindAddress", o.PprofBindAddress))
 	}
 	if served(o.PprofBindAddress) {
 		if host, port, err := net.SplitHostPort(o.PprofBindAddress); err == nil && host == "" {
@@ -150,7 +146,7 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 			continue
 		}
 		if other, taken := seen[a.address]; taken {
-			errs = append(errs, fmt.Errorf("%s and %s are both %q: give each a port of its own", other, a.name, a.address))
+			errs = append(errs, fmt.Errorf("%s and %s are both %q: give each its own port", other, a.name, a.address))
 		}
 		seen[a.address] = a.name
 	}

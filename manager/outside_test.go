@@ -30,7 +30,7 @@ func TestWhichAddressesOthersReach(t *testing.T) {
 func TestContentsOutsideNeedAccess(t *testing.T) {
 	open := Options{PprofBindAddress: "10.1.2.3:6060", DebugContents: true}
 	_, err := open.withDefaults(&config.Config{})
-	require.ErrorContains(t, err, "DebugContents at 10.1.2.3:6060, where anybody could read")
+	require.ErrorContains(t, err, "DebugContents at 10.1.2.3:6060, where anyone could read")
 	open.MetricsAccess, open.MetricsTLS = true, &serving.TLS{}
 	_, err = open.withDefaults(&config.Config{})
 	require.NoError(t, err)

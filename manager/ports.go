@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// addListener lets Run open the port, or opens it now if Run has begun. It refuses where
-// the manager stops.
+// addListener opens the port if Run has begun; otherwise Run does. It fails while the manager stops.
 func (m *Manager) addListener(l *listener) error {
 	m.mu.Lock()
 	state := m.state
@@ -23,7 +22,7 @@ func (m *Manager) addListener(l *listener) error {
 	return m.listen(l)
 }
 
-// dropListener takes back what addListener did.
+// dropListener undoes addListener.
 func (m *Manager) dropListener(l *listener) error {
 	m.mu.Lock()
 	m.listeners = slices.DeleteFunc(m.listeners, func(other *listener) bool { return other == l })
@@ -31,7 +30,7 @@ func (m *Manager) dropListener(l *listener) error {
 	return m.closePort(l)
 }
 
-// listen opens a port, which the manager closes unless somebody takes it.
+// listen opens a port. The manager closes it unless take is called first.
 func (m *Manager) listen(l *listener) error {
 	if err := (*l).Listen(); err != nil {
 		return err
@@ -42,8 +41,8 @@ func (m *Manager) listen(l *listener) error {
 	return nil
 }
 
-// take leaves a port to whoever closes it, as its Run does. It reports whether it was still
-// open.
+// take removes a port from those that the manager closes, because its Run does. It reports whether the
+// port was still open.
 func (m *Manager) take(l *listener) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,8 +59,8 @@ func (m *Manager) closePort(l *listener) error {
 	return (*l).Close()
 }
 
-// closePorts closes the ports of all whose Run was not called, for example because another
-// process led.
+// closePorts closes the ports of runnables that were never run, for example because another process
+// led.
 func (m *Manager) closePorts() (err error) {
 	m.mu.Lock()
 	ports := slices.Clone(m.ports)

@@ -14,11 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// longStale is how old a cache may be. Lists keep it younger if watches fail (reflector.Status.Polling).
+// longStale is the age from which a cache is stale. If watches fail, repeated lists keep it younger
+// (reflector.Status.Polling).
 const longStale = 15 * time.Minute
 
-// synced fails while an informer is not synced that unsynced returns, or one of all is stale, and
-// names each with the reason.
+// synced returns a check that fails while unsynced returns an informer or one of all is stale. The
+// error names each with the reason.
 func synced(unsynced, all func() []sharedinformer.Status) Check {
 	return func(*http.Request) error {
 		var missing, stale []string
@@ -47,8 +48,8 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 	}
 }
 
-// reason says why a reflector of the informer does not follow its server. An index function may have broken
-// the cache, and stopped the reflector so.
+// reason returns why a reflector does not follow its server. A panicking index function may have
+// broken the cache, which stops the reflector.
 func reason(s sharedinformer.Status, r reflector.Status) string {
 	if r.Attempts > 0 {
 		return r.Failure.Error()
@@ -59,7 +60,7 @@ func reason(s sharedinformer.Status, r reflector.Status) string {
 	return fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
 }
 
-// checkState fails before everything was started and as soon as it is stopped.
+// checkState fails until everything is started, and again once the manager stops.
 func (m *Manager) checkState(*http.Request) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +79,7 @@ func (m *Manager) checkWarm(*http.Request) error {
 	return nil
 }
 
-// checkRunnables fails while something that runs is not ready.
+// checkRunnables fails while a running Readier is not ready.
 func (m *Manager) checkRunnables(*http.Request) error {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)
@@ -90,7 +91,7 @@ func (m *Manager) checkRunnables(*http.Request) error {
 	return errors.Join(errs...)
 }
 
-// ready is r.Ready. It names r where Ready, or a method of the error that it returned, panics.
+// ready returns r.Ready(). If Ready or a method of its error panics, the error names r.
 func ready(r Readier) (err error) {
 	broken := failure.Apart("Ready", func() error {
 		if err = r.Ready(); err != nil {
@@ -105,7 +106,7 @@ func ready(r Readier) (err error) {
 	return fmt.Errorf("%s: %w", name, broken)
 }
 
-// slow names what takes long in runnables that are ready; empty if nothing does.
+// slow names what takes long in runnables that are ready, or returns "".
 func (m *Manager) slow() string {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)
@@ -120,5 +121,5 @@ func (m *Manager) slow() string {
 	return strings.Join(all, ", ")
 }
 
-// checkElection fails when we work without a lease.
+// checkElection fails if this process leads without a valid lease.
 func (m *Manager) checkElection(*http.Request) error { return m.elector.Check() }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// readable is a value as people read it, to be written as JSON or HTML: nil, a text, a
-// json.Number or bool, a list, or members. It is the value's JSON, but for durations,
-// which have a unit, and times that are zero, which are left out.
+// readable is a value for people, ready to be written as JSON or HTML: nil, string, json.Number, bool,
+// a list, or members. It follows the value's JSON, but durations have a unit and zero times are left
+// out.
 type readable = any
 
-// members is what an object has, in order.
+// members are the members of an object, in order.
 type members []member
 
 type member struct {
@@ -25,7 +25,6 @@ type member struct {
 	value readable
 }
 
-// MarshalJSON implements json.Marshaler.
 func (m members) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -81,7 +80,7 @@ func read(v reflect.Value) (readable, error) {
 	return reread(v.Interface())
 }
 
-// reread takes what a value is as JSON.
+// reread converts a value through JSON.
 func reread(value any) (readable, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

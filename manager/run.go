@@ -16,28 +16,26 @@ import (
 )
 
 const (
-	// askAgain is how long to wait before a caller that waits for caches is told
-	// again why.
+	// askAgain is the interval at which a wait for caches logs its reasons.
 	askAgain = 10 * time.Second
 
-	// stopsSlowly is how long a group may take to stop without a word.
+	// stopsSlowly is how long a group may take to stop before that is logged.
 	stopsSlowly = 10 * time.Second
 
-	// lastMoment is for what could not be asked to stop before the time was up.
+	// lastMoment is how long groups may take to stop if they could only be asked after the timeout.
 	lastMoment = time.Second
 )
 
-// Run opens the ports, starts the groups one after the other, and stops them in
-// the reverse order when ctx is done or something has failed. It returns when
-// everything has stopped, or GracefulShutdownTimeout later: nil, or every error
-// that there was, each with the name of whose it is.
+// Run opens the ports, starts the groups one after the other, and stops them in reverse order when ctx
+// is done or something fails. It returns when everything has stopped or after GracefulShutdownTimeout.
+// The error joins all failures, each with the name of its runnable.
 func (m *Manager) Run(ctx context.Context) error {
 	ports, err := m.begin()
 	if err != nil {
 		return err
 	}
 	m.shared.use()
-	// The groups end one after the other, and therefore not with ctx.
+	// The groups stop one after the other, so they must not end with ctx.
 	life := context.WithoutCancel(ctx)
 	for _, l := range ports {
 		if err := m.listen(l); err != nil {
@@ -62,13 +60,13 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.closePorts(); err != nil {
 		m.fail(err)
 	}
-	for _, c := range append(m.clients, m.Client()) { // others than the cluster use its client, too
+	for _, c := range append(m.clients, m.Client()) { // the cluster's client may have other users
 		c.CloseIdleConnections()
 	}
 	return errors.Join(m.failures()...)
 }
 
-// begin claims the manager for the one run that it has.
+// begin claims the manager for its only run.
 func (m *Manager) begin() ([]*listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +83,7 @@ func (m *Manager) setState(s state) {
 	m.state = s
 }
 
-// stop stops the groups, the last one first.
+// stop stops the groups, last one first.
 func (m *Manager) stop(ctx context.Context) {
 	m.setState(stopping)
 	if patience := m.opts.GracefulShutdownTimeout; patience > 0 {
@@ -93,12 +91,12 @@ func (m *Manager) stop(ctx context.Context) {
 		defer cancel()
 		ctx = limited
 	}
-	m.groups[LeaderElected].close() // in case that it was never opened
+	m.groups[LeaderElected].close() // it may never have been opened
 	order := append(slices.Clone(m.groups[:LeaderElected]), m.election)
 	slices.Reverse(order)
 	for _, g := range order {
 		if g.close(); !m.stopped(ctx, g) {
-			break // the time is up
+			break // time is up
 		}
 	}
 	if ctx.Err() != nil {
@@ -106,9 +104,8 @@ func (m *Manager) stop(ctx context.Context) {
 	}
 }
 
-// stopped waits until a group that was closed has ended, and reports whether it has.
-// Where that takes long it says for what: whoever kills the process when its time is
-// up does not let it say so then.
+// stopped waits until a closed group has ended, and reports whether it has. If that takes long, it
+// logs what it waits for, because the process may be killed at the timeout without a chance to say so.
 func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	soon, cancel := context.WithTimeout(ctx, stopsSlowly)
 	defer cancel()
@@ -120,8 +117,8 @@ func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	return len(g.wait(ctx)) == 0
 }
 
-// unfinished waits for groups until ctx is done, and says what still runs then. The election
-// ends after the work of the leader, so it is named only if that has ended.
+// unfinished waits for groups until ctx is done, and returns what still runs. The election ends after
+// the leader's work, so it is listed only if that has ended.
 func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	var left []*task
 	for _, g := range groups {
@@ -140,7 +137,7 @@ func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	return names
 }
 
-// abandon asks what is left to stop, all at once, and names what does not.
+// abandon asks all remaining groups to stop at once, and notes what does not stop.
 func (m *Manager) abandon(order []*group) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastMoment)
 	defer cancel()
@@ -152,7 +149,7 @@ func (m *Manager) abandon(order []*group) {
 	}
 }
 
-// elect takes part in the election and runs what only the leader may run.
+// elect takes part in the election and runs LeaderElected while it leads.
 func (m *Manager) elect(ctx context.Context) error {
 	if m.elector == nil {
 		return m.lead(ctx)
@@ -160,13 +157,13 @@ func (m *Manager) elect(ctx context.Context) error {
 	m.getWarm(ctx)
 	err := m.elector.Run(ctx, m.lead)
 	if errors.Is(err, leaderelection.ErrLost) {
-		return nil // lead has said it
+		return nil // lead has reported it
 	}
 	return err
 }
 
-// lead runs LeaderElected until ctx is done, and returns when all of it has
-// ended: the lease outlives it.
+// lead runs LeaderElected until ctx is done, and returns when all of it has ended, because the lease
+// has to outlive it.
 func (m *Manager) lead(ctx context.Context) error {
 	leader := m.groups[LeaderElected]
 	leader.open(ctx)
@@ -180,9 +177,8 @@ func (m *Manager) lead(ctx context.Context) error {
 	return nil
 }
 
-// getWarm waits until we could do the work at once if we were elected, for as
-// long as the options say: longer would mean that a kind that cannot be listed
-// keeps us from all work.
+// getWarm waits until this process could start work at once if elected, but only for WarmupTimeout: a
+// kind that cannot be listed must not prevent all work.
 func (m *Manager) getWarm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.WarmupTimeout)
 	defer cancel()
@@ -193,7 +189,7 @@ func (m *Manager) getWarm(ctx context.Context) {
 	}
 }
 
-// warmUp is the task that calls Warmup, and closes warm when that has returned.
+// warmUp returns a task that calls Warmup and closes warm when it has returned.
 func warmUp(name string, w Warmer, warm chan struct{}) task {
 	return task{name: name + " (warm-up)", run: func(ctx context.Context) error {
 		if err := w.Warmup(ctx); err != nil || ctx.Err() != nil {
@@ -204,7 +200,7 @@ func warmUp(name string, w Warmer, warm chan struct{}) task {
 	}}
 }
 
-// watched is the Run of a Readier, during which it is asked whether it is ready.
+// watched runs a Readier and lets /readyz ask it meanwhile.
 func (m *Manager) watched(r Readier, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		m.mu.Lock()
@@ -219,7 +215,7 @@ func (m *Manager) watched(r Readier, run func(context.Context) error) func(conte
 	}
 }
 
-// afterWarmUp is a Warmer's Run.
+// afterWarmUp returns a run that starts after the warm-up.
 func afterWarmUp(run func(context.Context) error, warm <-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -231,7 +227,7 @@ func afterWarmUp(run func(context.Context) error, warm <-chan struct{}) func(con
 	}
 }
 
-// afterCaches is the Run of a runnable that relies on caches being synced.
+// afterCaches returns a run that starts when the caches are synced.
 func (m *Manager) afterCaches(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := m.awaitCaches(ctx, func(err error) {
@@ -247,9 +243,8 @@ func (m *Manager) afterCaches(name string, run func(context.Context) error) func
 	}
 }
 
-// awaitCaches waits until all caches that there are now are synced. It tells
-// now and then what they wait for. It fails at once where the factory was
-// misused, and when ctx is done.
+// awaitCaches waits until all present caches are synced, and calls tell with the reasons now and then.
+// It fails if the factory was misused, and when ctx is done.
 func (m *Manager) awaitCaches(ctx context.Context, tell func(error)) error {
 	m.mu.Lock()
 	caches := slices.Clone(m.caches)
@@ -272,7 +267,7 @@ func (m *Manager) awaitCaches(ctx context.Context, tell func(error)) error {
 	return nil
 }
 
-// pause waits for d, or for the end of ctx, whose cause it returns then.
+// pause waits for d. It returns the cause of ctx if ctx is done first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -284,9 +279,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// SignalContext returns a context that ends with the first SIGINT or SIGTERM; its cause
-// says which. The second signal ends the process at once, with exit code 1. Call it
-// once, in main: the goroutine that waits lives as long as the process.
+// SignalContext returns a context that ends with the first SIGINT or SIGTERM; its cause names the
+// signal. A second signal exits the process at once, with code 1. Call it once, in main: its goroutine
+// lives as long as the process.
 func SignalContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -11,57 +11,54 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Runnable is a part of the program. Run returns soon after ctx is done, when everything
-// that it started has ended. If it returns an error other than that of ctx, the
-// manager stops. Messages call it by its Name method, whose result must be unique; else
-// by its String method, or by its type.
+// A Runnable is a part of the program. Run must return soon after ctx is done, when everything that it
+// started has ended. If it returns an error other than that of ctx, the manager stops. Messages use
+// the result of its Name method, which must be unique, or else its String method or its type.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
 
-// RunnableFunc makes a Runnable of a function.
+// RunnableFunc is a function that implements [Runnable].
 type RunnableFunc func(context.Context) error
 
 // Run calls the function.
 func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// Readier is a Runnable that itself waits for the sources it needs, as a controller
-// does. Its Run is called whether all caches are synced or not, and from then on
-// /readyz fails while Ready does.
+// A Readier is a Runnable that waits for the sources it needs, as a controller does. The manager calls
+// Run whether or not all caches are synced, and from then on /readyz fails while Ready does.
 type Readier interface {
 	Runnable
 	Ready() error
 }
 
-// Warmer is a Runnable that itself waits for the sources it needs, even while another
-// process leads. Its Warmup is called at the start and returns when Run could begin at
-// once. Run follows when we lead and Warmup has returned, whether other caches are
-// synced or not. An error stops the manager.
+// A Warmer is a Runnable that prepares for its work even while another process leads. The manager
+// calls Warmup at the start; it waits for the sources it needs and returns when Run could begin at
+// once. Run is called when this process leads and Warmup has returned, whether or not other caches are
+// synced. If Warmup fails, the manager stops.
 type Warmer interface {
 	Runnable
 	Warmup(ctx context.Context) error
 }
 
-// LeaderElectionRunnable is a Runnable that says by itself whether only a leader
-// may run it.
+// A LeaderElectionRunnable chooses whether it runs only on the leader.
 type LeaderElectionRunnable interface {
 	Runnable
 	NeedLeaderElection() bool
 }
 
-// sharer is a runnable that may have a share of the work, as controllers do, and so is to run
-// in every process; nil is none.
+// sharer is a runnable that may have a share of the work, as controllers do. If Share is not nil, it
+// must run in every process.
 type sharer interface {
 	Share() shard.Share
 }
 
-// unfinisher is a runnable that names what it works on for long or, once it was asked to stop,
-// what keeps its Run from returning. Controllers do.
+// unfinisher is a runnable that names its long-running work and, once asked to stop, the work that
+// keeps Run from returning. Controllers implement it.
 type unfinisher interface {
 	Unfinished() []string
 }
 
-// unfinished is what r says as an unfinisher; nil if it is none.
+// unfinished returns r.Unfinished(), or nil if r has no such method.
 func unfinished(r Runnable) (left []string) {
 	if u, ok := r.(unfinisher); ok {
 		if err := failure.Apart("Unfinished", func() error { left = u.Unfinished(); return nil }); err != nil {
@@ -71,22 +68,21 @@ func unfinished(r Runnable) (left []string) {
 	return left
 }
 
-// listener is a runnable that opens a port. It does so before anything runs.
+// listener is a runnable whose port is opened before anything runs.
 type listener interface {
 	Listen() error
 	Close() error
 }
 
-// cache is a runnable of the group Caches that others wait for. Clusters and
-// informers are.
+// cache is a runnable of the group Caches that others wait for, such as a cluster or an informer.
 type cache interface {
 	WaitForSync(context.Context) error
 }
 
-// Group says when a runnable starts and stops; see the package's doc.
+// A Group determines when a runnable starts and stops; see the package documentation.
 type Group int
 
-// The groups in the order in which they start.
+// Groups, in start order.
 const (
 	Servers Group = iota
 	Webhooks
@@ -98,7 +94,7 @@ const (
 	groups int = iota
 )
 
-// String names the group as its constant.
+// String returns the name of the group's constant.
 func (g Group) String() string {
 	switch g {
 	case Servers:
@@ -119,10 +115,10 @@ func (g Group) String() string {
 	return fmt.Sprintf("Group(%d)", int(g))
 }
 
-// groupOf is where a runnable belongs if nobody says it.
+// groupOf returns the default group of a runnable.
 func groupOf(r Runnable) Group {
 	if s, ok := r.(sharer); ok && s.Share() != nil {
-		return Others // each process has its part
+		return Others // each process has its share
 	}
 	switch r := r.(type) {
 	case *serving.Server:
@@ -141,7 +137,7 @@ func groupOf(r Runnable) Group {
 	return LeaderElected
 }
 
-// nameOf is what messages call a runnable. unique says that it may occur once.
+// nameOf returns the name of a runnable for messages. unique means that it came from a Name method.
 func nameOf(r Runnable) (name string, unique bool) {
 	if named, ok := r.(interface{ Name() string }); ok {
 		if name := named.Name(); name != "" {
@@ -149,7 +145,7 @@ func nameOf(r Runnable) (name string, unique bool) {
 		}
 	}
 	if described, ok := r.(fmt.Stringer); ok {
-		return fmt.Sprint(described), false // which survives a String method that panics
+		return fmt.Sprint(described), false // fmt.Sprint survives a String method that panics
 	}
 	return fmt.Sprintf("%T", r), false
 }

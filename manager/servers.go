@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// addServers adds those that the options ask for.
+// addServers adds the servers that the options enable.
 func (m *Manager) addServers() error {
 	if served(m.opts.MetricsBindAddress) {
 		handler, err := m.protected(m.metrics.Handler())
@@ -47,8 +47,7 @@ func (m *Manager) addServers() error {
 	return nil
 }
 
-// addDebugServer adds what shows the inside, protected as the metrics are where others than
-// this machine's programs can ask.
+// addDebugServer adds the debug server, protected like metrics if it is reachable from other machines.
 func (m *Manager) addDebugServer() error {
 	if !outside(m.opts.PprofBindAddress) {
 		return m.serve("pprof", m.opts.PprofBindAddress, serving.Local(m.debugHandler()), nil)
@@ -68,7 +67,7 @@ func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) 
 	return m.Add(server)
 }
 
-// protected lets those have what a handler shows who may, by MetricsAccess.
+// protected guards a handler by MetricsAccess.
 func (m *Manager) protected(next http.Handler) (http.Handler, error) {
 	if !m.opts.MetricsAccess {
 		return next, nil
@@ -87,9 +86,8 @@ func (m *Manager) protected(next http.Handler) (http.Handler, error) {
 	return serving.Access(client, m.logger, next), nil
 }
 
-// Probes answers /healthz and /readyz, for programs with a server of their own. Its
-// answers give reasons, which name objects and quote the API server: mind who may
-// ask.
+// Probes returns a handler of /healthz and /readyz, for programs with their own server. Its responses
+// contain reasons, which name objects and quote the API server, so restrict access to it.
 func (m *Manager) Probes() http.Handler { return m.probes(true) }
 
 func (m *Manager) probes(reasons bool) http.Handler {
@@ -102,11 +100,10 @@ func (m *Manager) probes(reasons bool) http.Handler {
 	return mux
 }
 
-// maxAsked is how much of a request's body a debug page may read: net/http/pprof keeps what it
-// reads, and more.
+// maxAsked limits the request bodies of debug pages: net/http/pprof keeps what it reads in memory.
 const maxAsked = 64 << 10
 
-// debugHandler shows what goes on inside.
+// debugHandler serves all debug pages.
 func (m *Manager) debugHandler() http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/healthz/", "/readyz", "/readyz/"} {
@@ -120,13 +117,13 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/status", m.serveStatus)
 	all := http.NewServeMux()
 	all.Handle("/", ownPages(mux))
-	all.Handle(debug.Path, m.Debug()) // which refuses foreign pages itself, and may be led to
+	all.Handle(debug.Path, m.Debug()) // rejects foreign pages itself, and may be linked to
 	return http.MaxBytesHandler(all, maxAsked)
 }
 
-// ownPages refuses what a browser asks for a page of another origin: that cannot read the
-// answer, and could keep the process busy. Browsers tell where they trust the address: with
-// https, and at the loopback interface.
+// ownPages rejects a browser's requests from pages of other origins. They could not read the response,
+// but they could keep the process busy. Browsers send the origin if they trust the address: with
+// https, and on the loopback interface.
 func ownPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Sec-Fetch-Site") {
@@ -139,8 +136,8 @@ func ownPages(next http.Handler) http.Handler {
 	})
 }
 
-// Debug shows the inside of the process at debug.Path, for programs with a server of their
-// own: mind who may ask. The manager's own server at PprofBindAddress has it.
+// Debug returns the handler of debug.Path, for programs with their own server; restrict access to it.
+// The manager's own server at PprofBindAddress includes it.
 func (m *Manager) Debug() *debug.Process {
 	return debug.New(debug.Options{
 		Contents: m.opts.DebugContents, Informers: m.clusters, Controllers: m.controllers.views,
@@ -160,7 +157,7 @@ func (m *Manager) Debug() *debug.Process {
 	})
 }
 
-// clusters are the informers of all clusters, the own one's first.
+// clusters returns the informers of all clusters, the manager's own first.
 func (m *Manager) clusters() (all []debug.Cluster) {
 	m.mu.Lock()
 	informers := maps.Clone(m.informers)
@@ -171,18 +168,18 @@ func (m *Manager) clusters() (all []debug.Cluster) {
 	return all
 }
 
-// Report is a manager seen from outside at one moment. It prints as JSON.
+// Report is a snapshot of a manager. It prints as JSON.
 type Report struct {
 	State       string // "not started", "running" or "stopping"
 	Groups      []GroupReport
 	Election    *leaderelection.Status             // nil without election
 	Sharding    *membership.Status                 // nil without sharding
-	Controllers []controller.Status                // of those made with ControllerOptions that have not ended, the oldest first
-	Clusters    map[string][]sharedinformer.Status // informers by the cluster's name; the own one's is empty; those of AddInformers are here too
+	Controllers []controller.Status                // controllers made with ControllerOptions that have not ended, oldest first
+	Clusters    map[string][]sharedinformer.Status // informers by cluster name, including those of AddInformers; the manager's own cluster is ""
 }
 
-// statusOf is the status of informers, or of one that says why there is none: those of
-// AddInformers are somebody else's.
+// statusOf returns the status of informers. If source, which may come from the user, panics, it
+// returns a status with the error.
 func statusOf(cluster string, source metrics.InformerSource) (all []sharedinformer.Status) {
 	err := failure.Apart("the status of the informers", func() error {
 		all = source.Status()
@@ -196,14 +193,14 @@ func statusOf(cluster string, source metrics.InformerSource) (all []sharedinform
 	return all
 }
 
-// GroupReport is one group.
+// GroupReport is the part of a Report about one group.
 type GroupReport struct {
 	Group   string
-	Running []string // what was called and has not returned; it may wait for caches
-	Waiting []string // what is called when the group starts
+	Running []string // runnables that were started and have not ended; they may wait for caches
+	Waiting []string // runnables that start with the group
 }
 
-// Report returns the manager as it is now.
+// Report returns a snapshot of the manager.
 func (m *Manager) Report() Report {
 	m.mu.Lock()
 	report := Report{State: string(m.state), Clusters: map[string][]sharedinformer.Status{}}

@@ -12,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Shard is what a key puts into this process's share of the work; without Options.Sharding,
-// everything. It is for the scope of each informer whose kind is shared (factory.Scope.Shard):
-// that of what is reconciled, by shard.ByUID, and those of what belongs to it, by
-// shard.ByOwner. What every process needs, such as configuration, is left whole. Builder.Sharded
-// does that for a controller and its owned objects. Sharding is experimental.
+// Shard returns the scope of this process's share according to key. Without Options.Sharding it covers
+// everything. Use it for the informers of sharded kinds (factory.Scope.Shard): with
+// shard.ByUID for the reconciled kind, and shard.ByOwner for the objects that it owns. Leave kinds
+// that every process needs, such as configuration, unsharded. [Builder.Sharded] does this for a
+// controller and its owned objects. Sharding is experimental.
 func (m *Manager) Shard(key shard.Key) shard.Scope {
 	if m.group == nil {
 		return shard.Scope{}
@@ -24,9 +24,9 @@ func (m *Manager) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: m.group}
 }
 
-// addSharding makes the group. It has a client of its own, so that a renewal never waits
-// behind other requests. It runs with the caches, which follow it: it begins before the
-// controllers and ends when they have, so that their slots are free at once.
+// addSharding creates the group. It has its own client, so that renewals never wait behind other
+// requests. It runs in Caches, so it starts before the controllers and ends after them; their slots
+// are then free at once.
 func (m *Manager) addSharding() error {
 	if m.opts.Sharding == nil {
 		return nil
@@ -56,5 +56,6 @@ func (m *Manager) addSharding() error {
 	return m.metrics.Register(metrics.NewMemberships(m.group))
 }
 
-// checkSharding fails where we take no part in the work, such as without the right to Leases.
+// checkSharding fails if this process takes no part in the work, for example without permission for
+// Leases.
 func (m *Manager) checkSharding(*http.Request) error { return m.group.Status().Refusal }

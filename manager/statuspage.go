@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// serveStatus shows the Report: as a page to a browser, as JSON to everybody else and
-// with ?format=json.
+// serveStatus serves the Report: as a page to browsers, and as JSON to other clients or with
+// ?format=json.
 func (m *Manager) serveStatus(w http.ResponseWriter, r *http.Request) {
 	status, err := read(reflect.ValueOf(m.Report()))
 	if err != nil {
@@ -22,7 +22,7 @@ func (m *Manager) serveStatus(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("format") != "json" && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		// The client may have gone.
+		// The client may have disconnected.
 		_, _ = w.Write([]byte(statusPage(status)))
 		return
 	}
@@ -46,7 +46,7 @@ th { background: #f4f4f4; font-weight: normal; }
 <a href="/healthz?verbose">healthz</a> &middot; <a href="/debug/pprof/">pprof</a></p>
 `
 
-// statusPage is a status as HTML.
+// statusPage renders a status as HTML.
 func statusPage(status readable) string {
 	var b strings.Builder
 	b.WriteString(statusHead)
@@ -55,7 +55,7 @@ func statusPage(status readable) string {
 	return b.String()
 }
 
-// writeHTML writes members as a table, and a list as one below the other.
+// writeHTML writes members as a table, and lists one entry below the other.
 func writeHTML(b *strings.Builder, value readable) {
 	switch v := value.(type) {
 	case nil:

@@ -19,40 +19,40 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// WebhookBuilder makes the admission webhooks of a kind. Begin with [WebhookFor], end with Complete. Its
-// methods change the builder and return it; mistakes are kept, and Complete returns them all, each with
-// the file:line of the call. It is for one goroutine.
+// WebhookBuilder configures the admission webhooks of a kind. Begin with [WebhookFor], end with
+// Complete. Its methods change the builder and return it. They collect mistakes, and Complete returns
+// them all, each with the file:line of its call. A WebhookBuilder must not be used concurrently.
 type WebhookBuilder[T object.Object] struct{ of *webhookBuilder }
 
-// WebhookFor begins the admission webhooks of the kind that the manager's scheme has for T, at the paths
-// that users of kubebuilder know, which are in webhook.ValidatePath and webhook.MutatePath:
+// WebhookFor begins the admission webhooks of the kind that the manager's scheme has for T. They are
+// served at the paths that kubebuilder uses, webhook.ValidatePath and webhook.MutatePath:
 //
 //	err := manager.WebhookFor[*Site](m).Validate(validate).Default(setDefaults).Complete()
 //
-// The server is [Manager.WebhookServer]. Requests about other kinds are refused; see package webhook. If T
-// is of several kinds, such as of two versions, each kind has its own paths. Name the kinds for
-// *unstructured.Unstructured and *metav1.PartialObjectMetadata, or to choose among several.
+// The server is [Manager.WebhookServer]. It refuses requests about other kinds; see package webhook.
+// If T has several kinds, for example in two versions, each kind has its own paths. Name the kinds to
+// select some of them, and for *unstructured.Unstructured and *metav1.PartialObjectMetadata.
 func WebhookFor[T object.Object](m *Manager, kinds ...object.GVK) *WebhookBuilder[T] {
 	return &WebhookBuilder[T]{beginWebhook(m, reflect.TypeFor[T](), kinds)}
 }
 
-// Validate lets check decide whether an object may be written: Request.Object is nil for a deletion,
-// Request.OldObject for a creation. It is asked about the operations that the rules of the
-// webhook configuration name. See webhook.Validate.
+// Validate calls check to decide whether an object may be written. Request.Object is nil for a
+// deletion, Request.OldObject for a creation. The rules of the webhook configuration select the
+// operations. See [webhook.Validate].
 func (b *WebhookBuilder[T]) Validate(check func(context.Context, *webhook.Request[T]) error) *WebhookBuilder[T] {
 	b.of.add("Validate", check == nil, webhook.ValidatePath, func(k object.GVK) http.Handler { return webhook.Validate(check, k) })
 	return b
 }
 
-// Default lets set change Request.Object before it is written. It is not called for deletions. See
-// webhook.Mutate.
+// Default calls set to change Request.Object before it is written. It is not called for deletions. See
+// [webhook.Mutate].
 func (b *WebhookBuilder[T]) Default(set func(context.Context, *webhook.Request[T]) error) *WebhookBuilder[T] {
 	b.of.add("Default", set == nil, webhook.MutatePath, func(k object.GVK) http.Handler { return webhook.Mutate(set, k) })
 	return b
 }
 
-// Complete serves the webhooks. It fails if there is no function, if a path is taken, and where
-// [Manager.WebhookServer] fails; then it serves none of them.
+// Complete adds the webhooks to the server. If there is no function, a path is taken or
+// [Manager.WebhookServer] fails, it returns an error and adds none of them.
 func (b *WebhookBuilder[T]) Complete() error {
 	if b == nil {
 		return errZeroWebhook
@@ -60,26 +60,27 @@ func (b *WebhookBuilder[T]) Complete() error {
 	return b.of.complete()
 }
 
-// errZeroWebhook: the builder has no manager.
+// errZeroWebhook is the error of the zero WebhookBuilder.
 var errZeroWebhook = errors.New("the zero WebhookBuilder builds no webhook: begin with manager.WebhookFor")
 
-// webhookBuilder is a WebhookBuilder of any type.
+// webhookBuilder is an untyped WebhookBuilder.
 type webhookBuilder struct {
 	manager *Manager
-	name    string // of the kind, or else of the type
+	name    string // the kind, or else the type
 	kinds   []object.GVK
 	hooks   []hook
 	errs    []error
 }
 
-// hook is one webhook of each kind.
+// hook is a webhook that is served once for each kind.
 type hook struct {
 	place   string
 	path    func(object.GVK) string
 	handler func(object.GVK) http.Handler
 }
 
-// beginWebhook makes a builder. It is called by the function that the user calls.
+// beginWebhook creates a builder. Exported functions call it directly, because it records their
+// caller's line.
 func beginWebhook(m *Manager, t reflect.Type, named []object.GVK) *webhookBuilder {
 	place := failure.Place(2)
 	if m == nil {
@@ -100,7 +101,7 @@ func kindsOf(t reflect.Type, named []object.GVK, known *runtime.Scheme) ([]objec
 	untyped := t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 	for _, kind := range named {
 		if kind.Version == "" || kind.Kind == "" || slices.Contains([]string{kind.Group, kind.Version, kind.Kind}, "*") {
-			return nil, fmt.Errorf("a path needs one version and one kind, and not %q: name each kind, or use webhook.Validate with Manager.WebhookServer", kind)
+			return nil, fmt.Errorf("a path needs one version and one kind, not %q: name each kind, or use webhook.Validate with Manager.WebhookServer", kind)
 		}
 	}
 	switch {
@@ -120,7 +121,7 @@ func kindsOf(t reflect.Type, named []object.GVK, known *runtime.Scheme) ([]objec
 
 func (b *webhookBuilder) add(method string, missing bool, path func(object.GVK) string, handler func(object.GVK) http.Handler) {
 	if b == nil {
-		return // which Complete says
+		return // Complete reports it
 	}
 	place := failure.Place(2)
 	if missing {
@@ -150,17 +151,17 @@ func (b *webhookBuilder) complete() error {
 	return nil
 }
 
-// webhooks is the server of a manager's webhooks.
+// webhooks is the state of a manager's webhook server.
 type webhooks struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	server *webhook.Server
-	taken  map[string]string // by path: who has it
+	taken  map[string]string // the place of the webhook at each path
 }
 
-// WebhookServer returns the server of [WebhookFor], configured by Options.Webhooks. The first call makes it and adds it to
-// the manager, which runs it. Use it for webhooks of other forms, such as conversions, and for the
-// certificate that it makes (SelfSigned). It fails if Options.Webhooks lacks a certificate, and if the
-// manager has stopped.
+// WebhookServer returns the server used by [WebhookFor], configured by Options.Webhooks. The first
+// call creates it and adds it to the manager, which runs it. Use it for other webhooks, such as
+// conversions, and for the certificate that it creates (SelfSigned). It fails if Options.Webhooks
+// lacks a certificate or the manager has stopped.
 func (m *Manager) WebhookServer() (*webhook.Server, error) {
 	w := &m.webhooks
 	w.mu.Lock()
@@ -189,7 +190,7 @@ func (m *Manager) WebhookServer() (*webhook.Server, error) {
 	return server, nil
 }
 
-// serve serves the webhooks of a builder, all or none.
+// serve adds the webhooks of a builder to the server, or none if a path is taken.
 func (w *webhooks) serve(server *webhook.Server, b *webhookBuilder) (errs []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
