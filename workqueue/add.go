@@ -2,11 +2,10 @@ package workqueue
 
 import "time"
 
-// Add asks for the key to be handed out as soon as its turn comes. If the key
-// waits already nothing changes; if it is running, it waits again from its Done
-// on, behind what waits by then; if it is delayed, it waits from now on and the delay is forgotten. After
-// ShutDown or Drain has been called, Add drops the key and counts it in
-// Status.Dropped.
+// Add queues the key to be handed out as soon as its turn comes. If the key already waits, nothing
+// changes. If it is running, it waits again after its Done, behind the keys waiting then. If it is
+// delayed, it waits from now on and the delay is dropped. After ShutDown or Drain, Add drops the key
+// and counts it in Status.Dropped.
 func (q *Queue[K]) Add(key K) {
 	hash, now := q.items.hash(key), q.stamp()
 	q.mu.Lock()
@@ -14,20 +13,19 @@ func (q *Queue[K]) Add(key K) {
 	q.mu.Unlock()
 }
 
-// AddAfter is Add after a wait, unless the key is handed out sooner for another
-// reason: see Queue. A wait of zero or less is Add.
+// AddAfter adds the key after a delay; see [Queue] for keys that are added again sooner. If after is
+// zero or less, it is Add.
 func (q *Queue[K]) AddAfter(key K, after time.Duration) {
 	q.AddWith(AddOptions{After: after}, key)
 }
 
-// AddRateLimited counts a failure of the key with the rate limiter and adds it
-// after the time that the limiter says. Forget ends the back-off.
+// AddRateLimited counts a failure of the key with the rate limiter and adds the key after the delay
+// that the limiter returns. Forget resets the back-off.
 func (q *Queue[K]) AddRateLimited(key K) {
 	q.AddWith(AddOptions{RateLimited: true}, key)
 }
 
-// AddWith adds keys with options. Keys added at once join under one lock, in
-// their order.
+// AddWith adds keys with options. It adds them in order, under a single lock.
 func (q *Queue[K]) AddWith(opts AddOptions, keys ...K) {
 	if opts.RateLimited {
 		opts.RateLimited = false
@@ -53,8 +51,8 @@ func (q *Queue[K]) AddWith(opts AddOptions, keys ...K) {
 	}
 }
 
-// countRetry counts a rate-limited add. It reports false where the queue is
-// shut down and would drop the key, which then has no business in the limiter.
+// countRetry counts a rate-limited add. It reports false if the queue is shut down: the key would be
+// dropped, so the limiter must not count it.
 func (q *Queue[K]) countRetry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,8 +63,7 @@ func (q *Queue[K]) countRetry() bool {
 	return true
 }
 
-// add records that the key is to be handed out at the given time or sooner; at
-// zero means now.
+// add requests a hand-out of the key at the given time or sooner; at zero means now.
 func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int64) {
 	if q.state != Open {
 		q.counts.dropped++
@@ -93,9 +90,8 @@ func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int6
 	}
 }
 
-// merge adds a key that is owed an immediate hand-out already. Its place among
-// the longest waiting stays; with a higher priority it joins the end of that
-// priority's line.
+// merge adds a key that is already due. It keeps its place among the longest waiting; if its priority
+// rises, it joins the end of that priority's line.
 func (q *Queue[K]) merge(it *item[K], priority int) {
 	q.counts.merged++
 	raised := priority > it.priority
@@ -123,8 +119,8 @@ func (q *Queue[K]) owe(it *item[K], priority int, now int64) {
 	q.enqueue(it)
 }
 
-// enqueue puts an item that is not running among the waiting, and wakes a
-// worker for it if one sleeps.
+// enqueue adds an item that is not running to the waiting ones, and wakes a sleeping worker if there
+// is one.
 func (q *Queue[K]) enqueue(it *item[K]) {
 	q.waiting.pushBack(it)
 	if q.order != nil {
@@ -135,7 +131,7 @@ func (q *Queue[K]) enqueue(it *item[K]) {
 	q.sleep.wakeOne()
 }
 
-// admit gives a key that was idle an item.
+// admit creates the item of an idle key.
 func (q *Queue[K]) admit(key K, hash uint64) *item[K] {
 	it := q.free.take()
 	it.key, it.hash = key, hash
@@ -143,8 +139,8 @@ func (q *Queue[K]) admit(key K, hash uint64) *item[K] {
 	return it
 }
 
-// retire takes the item of a key that has become idle: it is in no list, owed
-// nothing and not running.
+// retire frees the item of a key that has become idle: it is in no list, has no pending hand-out and
+// is not running.
 func (q *Queue[K]) retire(it *item[K]) {
 	q.items.remove(it)
 	q.free.give(it)

@@ -8,37 +8,35 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// DefaultMaxDelay is the longest wait that a Bucket hands out by default.
+// DefaultMaxDelay is the default of BucketOptions.MaxDelay.
 const DefaultMaxDelay = 30 * time.Second
 
 // BucketOptions configure a Bucket.
 type BucketOptions struct {
-	// Limit is how many retries a second there may be, over all keys. Zero is
-	// 10.
+	// Limit is the number of retries per second over all keys. Default 10.
 	Limit rate.Limit
-	// Burst is how many may come at once. Zero is 100.
+	// Burst is the number of retries allowed at once. Default 100.
 	Burst int
-	// MaxDelay is the longest wait. A bucket owes each caller a place in one
-	// line, so without a bound the line grows to minutes when thousands of keys
-	// fail at once. A key that would have to wait longer takes no place and waits
-	// between half of MaxDelay and all of it: the rate gives way, not the wait.
-	// Zero is DefaultMaxDelay, negative is no bound.
+	// MaxDelay is the longest wait. All keys share one line, so without a bound it grows to minutes
+	// when thousands of keys fail at once. A key that would wait longer takes no place in the line and
+	// waits a random time between half of MaxDelay and all of it: the rate is exceeded, not the wait.
+	// Zero means DefaultMaxDelay, negative means no bound.
 	MaxDelay time.Duration
 }
 
-// Bucket is a token bucket shared by all keys. A key has one place in its line at a time: the
-// adds of a key that waits merge, and take no further place. It counts no failures: combine it
-// with a limiter that does, see MaxOf.
+// Bucket is a token bucket shared by all keys. A key has at most one place in its line: further adds
+// of a waiting key merge and take no other place. It counts no failures; to combine it with a limiter
+// that does, see [MaxOf].
 type Bucket[K comparable] struct {
 	bucket   *rate.Limiter
 	maxDelay time.Duration
 
-	mu     sync.Mutex // makes one step of looking at a place and leaving it, and guards all below
+	mu     sync.Mutex // guards the fields below, and makes looking up and leaving a place one step
 	places map[K]time.Time
-	line   []place[K] // the places, the earliest first
+	line   []place[K] // the places, earliest first
 }
 
-// place is when the turn of a key comes.
+// place is the time at which a key's turn comes.
 type place[K comparable] struct {
 	key K
 	at  time.Time
@@ -75,11 +73,11 @@ func (b *Bucket[K]) When(key K) time.Duration {
 		}
 		return wait
 	}
-	r.CancelAt(now) // gives back the whole place only while nobody has taken one behind it
+	r.CancelAt(now) // returns the whole place only if no later one was taken
 	return less(b.maxDelay, 0.5)
 }
 
-// take notes the place of a key. It is called under mu.
+// take notes the place of a key. The caller holds mu.
 func (b *Bucket[K]) take(key K, at time.Time) {
 	if b.places == nil {
 		b.places = make(map[K]time.Time)
@@ -88,31 +86,31 @@ func (b *Bucket[K]) take(key K, at time.Time) {
 	b.line = append(b.line, place[K]{key, at})
 }
 
-// advance drops the places whose turn has come. It is called under mu.
+// advance drops the places whose turn has come. The caller holds mu.
 func (b *Bucket[K]) advance(now time.Time) {
 	for len(b.line) > 0 && !b.line[0].at.After(now) {
 		delete(b.places, b.line[0].key)
 		b.line[0] = place[K]{}
 		b.line = b.line[1:]
 	}
-	if len(b.line) == 0 { // neither a slice nor a map shrinks
+	if len(b.line) == 0 { // slices and maps never shrink
 		b.line, b.places = nil, nil
 	}
 }
 
-// Forget implements RateLimiter. It does nothing: the place was taken.
+// Forget implements RateLimiter. It does nothing: the key keeps its place.
 func (b *Bucket[K]) Forget(K) {}
 
 // NumRequeues implements RateLimiter. It returns zero.
 func (b *Bucket[K]) NumRequeues(K) int { return 0 }
 
-// MaxOf waits for the longest time that any of several limiters asks for.
+// MaxOf combines several limiters: each key waits for the longest of their delays.
 type MaxOf[K comparable] struct {
 	limiters []RateLimiter[K]
 }
 
-// NewMaxOf creates a limiter that waits for the longest time that any of the given
-// ones asks for. Without any it does not wait.
+// NewMaxOf returns a limiter whose delay is the longest of the given limiters' delays, or zero without
+// limiters.
 func NewMaxOf[K comparable](limiters ...RateLimiter[K]) *MaxOf[K] {
 	return &MaxOf[K]{limiters: slices.Clone(limiters)}
 }
@@ -142,14 +140,13 @@ func (m *MaxOf[K]) NumRequeues(key K) int {
 	return n
 }
 
-// MaxWait cuts the waits of another limiter short.
+// MaxWait bounds the delays of another limiter.
 type MaxWait[K comparable] struct {
 	RateLimiter[K]
 	max time.Duration
 }
 
-// NewMaxWait creates a limiter that waits as the given one says, but no longer
-// than max.
+// NewMaxWait returns a limiter with the delays of the given one, but at most max.
 func NewMaxWait[K comparable](limiter RateLimiter[K], max time.Duration) *MaxWait[K] {
 	return &MaxWait[K]{RateLimiter: limiter, max: max}
 }

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// delays is the heap of delayed adds, earliest first. Those due at one moment come
-// out in the order in which they were asked for.
+// delays is a heap of delayed adds, earliest first. Adds due at the same time keep their order.
 type delays[K comparable] struct {
 	slots []delaySlot[K]
-	asked uint64 // how many there have been
+	asked uint64 // number of adds so far
 }
 
-// delaySlot repeats the item's time, so that sifting compares neighbours in
-// the slice and does not chase pointers.
+// delaySlot repeats the item's time, so that the heap compares slice elements without chasing
+// pointers.
 type delaySlot[K comparable] struct {
 	at    int64
 	asked uint64
@@ -26,7 +25,7 @@ func (s delaySlot[K]) before(t delaySlot[K]) bool {
 	return s.at < t.at || s.at == t.at && s.asked < t.asked
 }
 
-// slot makes the slot of an item that is asked for now.
+// slot returns the slot of an item added now.
 func (d *delays[K]) slot(it *item[K]) delaySlot[K] {
 	d.asked++
 	return delaySlot[K]{it.at, d.asked, it}
@@ -50,7 +49,7 @@ func (d *delays[K]) remove(it *item[K]) {
 	}
 }
 
-// move puts an item whose time has changed where it belongs.
+// move restores the heap after an item's time has changed.
 func (d *delays[K]) move(it *item[K]) {
 	d.place(it.slot, d.slot(it))
 }
@@ -98,13 +97,12 @@ func (d *delays[K]) set(at int, s delaySlot[K]) {
 	s.it.slot = at
 }
 
-// alarm is the one timer of a queue. It is set for the earliest delayed add,
-// or earlier: an add that is cancelled or superseded leaves it alone, and it
-// then rings for nothing once. Its fields are guarded by the queue's mutex.
+// alarm is the single timer of a queue. It is set for the earliest delayed add or earlier: an add that
+// is cancelled or superseded does not reset it, so it may fire once for nothing. The queue's mutex
+// guards its fields.
 //
-// The timer's function runs in a goroutine of its own that needs nothing but
-// the queue's mutex. flights counts the rings that are set or under way, so
-// that a shutdown can wait for the last.
+// The timer's function runs in its own goroutine, which needs only the queue's mutex. flights counts
+// the timers that are set or firing, so that a shutdown can wait for the last.
 type alarm struct {
 	ring    func()
 	timer   *time.Timer // created when it is first set
@@ -113,7 +111,7 @@ type alarm struct {
 	flights sync.WaitGroup
 }
 
-// set makes the alarm ring at the given time or earlier.
+// set makes the alarm fire at the given time or earlier.
 func (a *alarm) set(at, now int64) {
 	if a.armed && a.at <= at {
 		return
@@ -129,7 +127,7 @@ func (a *alarm) set(at, now int64) {
 	}
 }
 
-// stop makes sure that no ring begins any more; one may be under way.
+// stop prevents further firing; one may be under way.
 func (a *alarm) stop() {
 	if a.timer != nil && a.timer.Stop() {
 		a.flights.Done()
@@ -137,7 +135,7 @@ func (a *alarm) stop() {
 	a.armed = false
 }
 
-// due returns the time, on the queue's clock, that lies after from now.
+// due returns now+after on the queue's clock, without overflow.
 func due(now int64, after time.Duration) int64 {
 	if at := now + int64(after); at > now {
 		return at
@@ -145,7 +143,7 @@ func due(now int64, after time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// schedule records a delayed add of an item that is owed nothing sooner.
+// schedule records a delayed add, unless the item is due sooner.
 func (q *Queue[K]) schedule(it *item[K], priority int, at, now int64) {
 	if it.want == wantLater {
 		q.counts.merged++
@@ -162,7 +160,7 @@ func (q *Queue[K]) schedule(it *item[K], priority int, at, now int64) {
 	q.alarm.set(q.delays.slots[0].at, now)
 }
 
-// ring is the alarm's function: keys whose time has come wait from now on.
+// ring is the alarm's function: it makes keys whose time has come wait.
 func (q *Queue[K]) ring() {
 	defer q.alarm.flights.Done()
 	q.mu.Lock()
@@ -183,8 +181,8 @@ func (q *Queue[K]) ring() {
 	}
 }
 
-// Cancel takes back the delayed add of a key and reports whether there was
-// one. A key that waits already, or that is running, is not affected.
+// Cancel cancels the delayed add of a key and reports whether there was one. It does not affect a key
+// that is waiting or running.
 func (q *Queue[K]) Cancel(key K) bool {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -202,10 +200,9 @@ func (q *Queue[K]) Cancel(key K) bool {
 	return true
 }
 
-// Reschedule moves the delayed add of a key to after from now, later or
-// earlier than it was, and reports whether there was one. It is how a delayed
-// add is postponed, since of two delayed adds the earlier wins. A wait of zero
-// or less hands the key out at once.
+// Reschedule moves the delayed add of a key to after from now, earlier or later, and reports whether
+// there was one. Adding the key again cannot postpone it, since the earlier of two delayed adds wins.
+// If after is zero or less, the key becomes due at once.
 func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -227,8 +224,8 @@ func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	return true
 }
 
-// unschedule takes an item out of the heap, and lets the alarm go with the
-// last: an hour's delay that was cancelled must not hold the queue for an hour.
+// unschedule removes an item from the heap. It stops the alarm after the last one, so that a cancelled
+// delay of an hour does not keep the queue in memory for an hour.
 func (q *Queue[K]) unschedule(it *item[K]) {
 	q.delays.remove(it)
 	if len(q.delays.slots) == 0 {

@@ -1,6 +1,5 @@
-// Package workqueue is the queue of work between the event handlers of a
-// controller and its workers: a set of keys in order, each handed to one worker
-// at a time.
+// Package workqueue implements the queue between the event handlers of a controller and its workers:
+// an ordered set of keys, each handed to one worker at a time.
 //
 // # Usage
 //
@@ -19,50 +18,47 @@
 //	q.Drain(ctx)                   // or q.ShutDown()
 //
 // One type does it all: Add, AddAfter, AddRateLimited and AddWith put keys in;
-// Get and Done, or Work, take them out; Cancel and Reschedule change a delayed
-// add. Parallelize runs pieces of one job side by side.
-//
+// Queue is the only type of queue: Add, AddAfter, AddRateLimited and AddWith add keys; Get and Done,
+// or Work, take them out; Cancel and Reschedule change a delayed add. Parallelize runs the pieces of a
+// job in parallel.
 // # Guarantees
 //
 //   - L26: a key is never in the hands of two workers. If it is added while a
-//     worker has it, it is handed out again afterwards.
-//   - L27: each add is followed by a Get of its key; adds of a key that waits
-//     merge. The exceptions are those asked for: Cancel, ForgetAndCancel, and
-//     the adds that ShutDown and Drain say they drop. Each is counted in Status.
-//   - L28: Drain returns when the queued and the running work is done, ShutDown
-//     returns at once. After either, no goroutine or timer of the queue is left.
-//   - L29: the soonest time asked for wins: the earlier of two delayed adds, and
-//     an immediate add over a delayed one, whichever came first. Nothing is handed
-//     out before its delay unless another add asked for it sooner.
-//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key
-//     with n older ones before it is handed out within FairEvery*(n+1) Gets,
-//     whatever priorities, Order and later adds say.
+//   - L26: two workers never hold the same key. A key added while a worker holds it is handed out
+//     again afterwards.
+//   - L27: each add is followed by a Get of its key; adds of a waiting key merge. The only
+//     exceptions are requested ones: Cancel, ForgetAndCancel, and the adds that ShutDown and Drain
+//     drop. Status counts each of them.
+//   - L28: Drain returns when the queued and the running work is done, ShutDown returns at once.
+//     Afterwards, no goroutine or timer of the queue is left.
+//   - L29: the soonest requested time wins: the earlier of two delayed adds, and an immediate add
+//     over a delayed one, in any order. A key is never handed out before its delay is over, unless
+//     another add requested it sooner.
+//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key with n older
+//     keys before it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
+//     and later adds.
 //
-// Note that a delayed add of a waiting key merges with it: one hand-out follows, and
-// soon. Work that must be done after a certain time must look at the clock and add
+// A delayed add of a waiting key merges with it, so the key is handed out once, and soon. Work that
+// must happen after a certain time has to check the clock and add its key again.
 // itself again.
 //
 // # Concurrency
-//
-// All methods may be called from any goroutine. A queue has one mutex, under
-// which it calls no code but the Order. Add, Get and Done hold it for some 10 ns
-// each. A goroutine that finds it taken spins for at most some 60 µs, in pauses that
-// get longer, before it sleeps. The queue starts no goroutine but for each call of an
-// Order, a MetricsProvider or a RateLimiter of the user, which it waits for: that call takes
-// a microsecond or two. Delayed adds share one timer, which is set only while there are
-// some. Workers that wait in Get are woken
-// one per key.
+// All methods may be called from any goroutine. A queue has one mutex, and calls no code under it
+// except the Order. Add, Get and Done hold it for some 10 ns each. A goroutine that finds it locked
+// spins for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only to
+// call an Order, a MetricsProvider or a RateLimiter supplied by the user, and waits for it; each such
+// call costs a microsecond or two. All delayed adds share one timer. Each key wakes one of the workers
+// waiting in Get.
 //
 // # Failure
 //
-// Get ends with ErrShutDown or with the cause of its context. A Drain that is cut
-// short says what is left. Done of a key that is not running panics, for the same
-// reason as unlocking an unlocked mutex.
+// Get returns ErrShutDown or the cause of its context. If its context ends, Drain returns an error
+// that says what is left. Done panics for a key that is not running, for the same reason that
+// unlocking an unlocked mutex does.
 //
 // # Debugging
 //
-// Status gives the state, depths and counters; Contents lists the keys that
-// run, wait and are delayed. With Options.Timestamps, or with metrics, they tell
-// since when. A LongestRunning that grows is a worker that hangs; an
-// OldestWaiting that grows with Sleeping at zero is too few workers.
+// Status has the state, depths and counters; Contents lists the running, waiting and delayed keys.
+// With Options.Timestamps or metrics, both include times. A growing LongestRunning means a stuck
+// worker; a growing OldestWaiting while Sleeping is zero means too few workers.
 package workqueue

@@ -6,12 +6,11 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order, a MetricsProvider and a RateLimiter come from the user. Their panics and calls of
-// runtime.Goexit must not leave the queue locked, end a worker or lose a key. So each is called
-// in a goroutine of its own; a failure is noted in the Status, and the queue continues without
-// the result of the call.
+// An Order, a MetricsProvider and a RateLimiter are user code. If they panic or call runtime.Goexit,
+// the queue must not stay locked, lose a worker or lose a key. So each call runs in its own goroutine;
+// a failure is noted in the Status, and the queue continues without a result.
 
-// ordered is an Order that does no harm. It is called under the queue's lock.
+// ordered calls a user's Order safely. The caller holds the queue's lock.
 type ordered[K comparable] struct {
 	order Order[K]
 	count *counts
@@ -30,17 +29,17 @@ func (o *ordered[K]) push(w Waiting[K])  { o.call(func() { o.order.Push(w) }) }
 func (o *ordered[K]) touch(w Waiting[K]) { o.call(func() { o.order.Touch(w) }) }
 func (o *ordered[K]) remove(key K)       { o.call(func() { o.order.Remove(key) }) }
 
-// pop finds the item whose turn it is, which is nil where there is none of that key. It reports false
-// where the order has not said whose.
+// pop returns the item of the order's next key, or nil if no item has that key. ok is false if the
+// order failed.
 func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 	ok = o.call(func() {
 		key := o.order.Pop()
-		it = items.find(key, items.hash(key)) // panics if it can be no key
+		it = items.find(key, items.hash(key)) // panics if the key is not hashable
 	})
 	return it, ok
 }
 
-// guardedMetrics calls the Metrics of a user and notes a failure. It is called without the lock.
+// guardedMetrics calls a user's Metrics and notes failures. It is called without the lock.
 type guardedMetrics struct {
 	metrics Metrics
 	failed  func(err error)
@@ -58,7 +57,7 @@ func (m *guardedMetrics) queueDuration(d time.Duration) {
 func (m *guardedMetrics) workDuration(d time.Duration) { m.call(func() { m.metrics.WorkDuration(d) }) }
 func (m *guardedMetrics) unregister()                  { m.call(m.metrics.Unregister) }
 
-// register makes the queue's Metrics, if the provider has one.
+// register creates the queue's Metrics, if the provider returns one.
 func (q *Queue[K]) register(metrics MetricsProvider) {
 	var r Metrics
 	err := failure.Apart("the metrics", func() error { r = metrics.Register(q.name, q.Status); return nil })
@@ -69,10 +68,10 @@ func (q *Queue[K]) register(metrics MetricsProvider) {
 	}
 }
 
-// limiterFault is how long a key waits where the limiter has not said it.
+// limiterFault is the delay of a key whose limiter failed.
 const limiterFault = time.Second
 
-// limited is a RateLimiter that does no harm. It is called without the lock.
+// limited calls a user's RateLimiter safely. It is called without the lock.
 type limited[K comparable] struct {
 	limiter RateLimiter[K]
 	failed  func(err error)

@@ -2,20 +2,20 @@ package workqueue
 
 import "time"
 
-// want says what the queue still owes a key.
+// want is the pending hand-out of a key.
 type want uint8
 
 const (
-	wantNothing want = iota // nothing: the key is running for the last time
-	wantLater               // one hand-out when its time comes: it is in the heap of delayed adds
-	wantNow                 // one hand-out: it waits, or, if it is running, will wait after its Done
+	wantNothing want = iota // none: the key is running for the last time
+	wantLater               // one at a later time: the item is in the heap of delayed adds
+	wantNow                 // one now: the item waits, or will wait after its Done if it is running
 )
 
-// A lane is one of the two lists that a key can be in at the same time.
+// A lane is one of the two lists that an item can be in at the same time.
 type lane uint8
 
 const (
-	laneAge   lane = iota // waiting or running, the longest first; in neither while only delayed
+	laneAge   lane = iota // waiting or running, longest first; unused while only delayed
 	laneLevel             // waiting, within its priority
 )
 
@@ -23,7 +23,7 @@ type links[K comparable] struct {
 	prev, next *item[K]
 }
 
-// item is all that a queue knows of one key. Items are reused: see Queue.admit.
+// item is the state of one key. Items are reused; see Queue.admit.
 type item[K comparable] struct {
 	key   K
 	hash  uint64
@@ -32,19 +32,19 @@ type item[K comparable] struct {
 	level *level[K] // the priority level that it waits in
 
 	at   int64 // when the delayed add is due, in nanoseconds of the queue's clock
-	slot int   // its place in the heap of delayed adds
+	slot int   // its index in the heap of delayed adds
 
-	added    int64         // when the hand-out that is owed was asked for
+	added    int64         // when the pending hand-out was requested
 	started  int64         // when it was handed out last
 	waited   time.Duration // from added to started
-	priority int           // of the hand-out that is owed
+	priority int           // of the pending hand-out
 	handed   int           // priority of the last hand-out
 	want     want
 	running  bool
 }
 
-// list is a doubly linked list threaded through one lane of the items, so that
-// moving a key from list to list allocates nothing.
+// list is a doubly linked list through one lane of the items, so moving an item between lists does not
+// allocate.
 type list[K comparable] struct {
 	head, tail *item[K]
 	len        int
@@ -83,8 +83,7 @@ func (l *list[K]) next(it *item[K]) *item[K] {
 	return it.links[l.lane&1].next
 }
 
-// maxFree is how many items are kept for reuse: enough for any number of
-// workers, and for bursts of a size that comes often.
+// maxFree is the number of items kept for reuse: enough for the workers and for frequent bursts.
 const maxFree = 1024
 
 // freeItems are items without a key, chained by next in laneAge.
@@ -104,9 +103,8 @@ func (f *freeItems[K]) take() *item[K] {
 	return it
 }
 
-// give takes back an item that is in no list, owed nothing and not running. Its
-// key is cleared, because that may keep alive more than itself; what else is
-// left in it is set whenever it is used.
+// give takes back a retired item. It clears the key, which may keep other memory alive; other fields
+// are set before use.
 func (f *freeItems[K]) give(it *item[K]) {
 	if f.len >= maxFree {
 		return

@@ -7,38 +7,37 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// RateLimiter says how long a key waits before it is tried again. Limiters are
-// called by many workers at once and outside the queue's lock. A panic or a
-// runtime.Goexit is noted in the Status of the queue; the key then waits for a second.
+// RateLimiter determines how long a key waits before a retry. Workers call it concurrently, outside
+// the queue's lock. A panic or runtime.Goexit is noted in the Status of the queue; the key then waits
+// for a second.
 type RateLimiter[K comparable] interface {
 	// When counts a failure of the key and returns how long to wait.
 	When(key K) time.Duration
 
-	// Forget says that the key succeeded, or will not be tried again. A
-	// limiter that counts per key keeps the count until then.
+	// Forget resets the count of the key, because it succeeded or will not be retried. Limiters that
+	// count failures per key must keep the count until then.
 	Forget(key K)
 
-	// NumRequeues returns how many failures of the key are counted.
+	// NumRequeues returns the number of failures counted for the key.
 	NumRequeues(key K) int
 }
 
-// Forget drops the back-off of a key: after a success, or when the key will
-// not be tried again. It must be called for each key that was ever added
-// rate-limited, or the limiter remembers it for ever. A pending delayed add
-// stays; see ForgetAndCancel.
+// Forget resets the back-off of a key, after a success or if the key will not be retried. It must be
+// called for each key that was ever added rate-limited, or the limiter remembers the key forever. A
+// pending delayed add stays; see [Queue.ForgetAndCancel].
 func (q *Queue[K]) Forget(key K) {
 	q.limiter.Forget(key)
 }
 
-// ForgetAndCancel drops the back-off of a key and its delayed add, and reports
-// whether there was one: the object is gone, there is nothing to retry.
+// ForgetAndCancel resets the back-off of a key, cancels its delayed add, and reports whether there was
+// one. Use it when the object is gone and there is nothing to retry.
 func (q *Queue[K]) ForgetAndCancel(key K) bool {
 	q.limiter.Forget(key)
 	return q.Cancel(key)
 }
 
-// NumRequeues returns how many failures of the key the limiter has counted
-// since it was last forgotten.
+// NumRequeues returns the number of failures that the limiter has counted for the key since it was
+// last forgotten.
 func (q *Queue[K]) NumRequeues(key K) int {
 	return q.limiter.NumRequeues(key)
 }
@@ -47,10 +46,10 @@ func (q *Queue[K]) NumRequeues(key K) int {
 type failures[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int
-	most   int // keys since counts was made
+	most   int // most keys since counts was allocated
 }
 
-// add counts a failure and returns how many came before.
+// add counts a failure and returns the number of earlier ones.
 func (f *failures[K]) add(key K) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +67,7 @@ func (f *failures[K]) Forget(key K) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.counts, key)
-	if len(f.counts) == 0 && f.most > keptRoom { // a map does not shrink
+	if len(f.counts) == 0 && f.most > keptRoom { // a map never shrinks
 		f.counts, f.most = nil, 0
 	}
 }
@@ -80,47 +79,43 @@ func (f *failures[K]) NumRequeues(key K) int {
 	return f.counts[key]
 }
 
-// The defaults of ExponentialOptions.
+// Defaults of [ExponentialOptions].
 const (
 	DefaultBase   = 5 * time.Millisecond
 	DefaultMax    = 5 * time.Minute
 	DefaultJitter = 0.2
 )
 
-// ExponentialOptions configure an Exponential limiter. The zero value is what a
-// queue uses by default.
+// ExponentialOptions configure an Exponential limiter. The zero value is the default of a queue.
 //
-// The first retry comes after 5 ms: most failures are conflicts and caches that
-// lag a moment behind, and are over by then. Each further one doubles the wait,
-// and the 17th reaches 5 minutes. The ceiling is a balance: with n keys that
-// fail for good there are n retries in 5 minutes, 33 a second for 10,000 keys,
-// and when the cause is gone no key stays behind for more than 5 minutes. The
-// jitter takes up to a fifth off each wait, so that keys which failed together,
-// as in an outage, do not come back together.
+// The first retry comes after 5 ms, because most failures are conflicts or caches that lag for a
+// moment. Each further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a
+// compromise: n keys that keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys,
+// and once the cause is gone, every key recovers within 5 minutes. The jitter takes up to a fifth off
+// each delay, so keys that failed together, as in an outage, do not come back together.
 //
-// There is no limit over all keys by default. A shared token bucket makes each
-// key wait for the retries of all others: at 10 a second the last of 10,000
-// failing keys waits 16 minutes for its first retry, however short its trouble.
-// How many retries run at once is bounded by the number of workers.
+// By default there is no limit over all keys. With a shared token bucket, each key waits for the
+// retries of all others: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its
+// first retry, however short its own problem. The number of workers bounds the concurrent retries
+// anyway.
 type ExponentialOptions struct {
-	// Base is the wait after the first failure. Zero is DefaultBase.
+	// Base is the delay after the first failure. Default DefaultBase.
 	Base time.Duration
-	// Max is the longest wait. Zero is DefaultMax.
+	// Max is the longest delay. Default DefaultMax.
 	Max time.Duration
-	// Jitter is the fraction of each wait, from 0 to 1, that is random: a wait
-	// d is drawn from d*(1-Jitter) to d. Zero is DefaultJitter, negative none.
+	// Jitter is the random fraction of each delay, from 0 to 1: a delay d is drawn from d*(1-Jitter)
+	// to d. Zero means DefaultJitter, negative means none.
 	Jitter float64
 }
 
-// Exponential doubles the wait of a key with each of its failures.
+// Exponential doubles the delay of a key with each of its failures.
 type Exponential[K comparable] struct {
 	failures[K]
 	base, max time.Duration
 	jitter    float64
 }
 
-// NewExponential creates a limiter that doubles the wait of a key with each of
-// its failures.
+// NewExponential returns a limiter that doubles the delay of a key with each of its failures.
 func NewExponential[K comparable](opts ExponentialOptions) *Exponential[K] {
 	e := &Exponential[K]{base: opts.Base, max: opts.Max, jitter: opts.Jitter}
 	if e.base <= 0 {
@@ -140,14 +135,14 @@ func NewExponential[K comparable](opts ExponentialOptions) *Exponential[K] {
 func (e *Exponential[K]) When(key K) time.Duration {
 	before := e.add(key)
 	wait := e.max
-	// Shifting is safe only where the result stays below the ceiling.
+	// Shift only if the result stays below max.
 	if before < 63 && e.base <= e.max>>before {
 		wait = e.base << before
 	}
 	return less(wait, e.jitter)
 }
 
-// less takes a random part, of at most the given fraction, off a wait.
+// less subtracts a random part of a delay, at most the given fraction.
 func less(wait time.Duration, fraction float64) time.Duration {
 	if fraction <= 0 {
 		return wait
@@ -155,14 +150,14 @@ func less(wait time.Duration, fraction float64) time.Duration {
 	return wait - jitter.Below(time.Duration(fraction*float64(wait)))
 }
 
-// FastSlowOptions configure a FastSlow limiter. All three are needed: zeros
-// mean no wait and no fast attempts.
+// FastSlowOptions configure a FastSlow limiter. Zero fields mean no delay and no fast attempts, so set
+// all three.
 type FastSlowOptions struct {
-	// Fast is the wait after each of the first failures.
+	// Fast is the delay after each of the first FastAttempts failures.
 	Fast time.Duration
-	// Slow is the wait after the others.
+	// Slow is the delay after later failures.
 	Slow time.Duration
-	// FastAttempts is how many failures wait Fast.
+	// FastAttempts is the number of failures with the Fast delay.
 	FastAttempts int
 }
 
@@ -172,8 +167,7 @@ type FastSlow[K comparable] struct {
 	opts FastSlowOptions
 }
 
-// NewFastSlow creates a limiter that retries a key quickly a few times and then
-// slowly.
+// NewFastSlow returns a limiter that retries a key quickly a few times and then slowly.
 func NewFastSlow[K comparable](opts FastSlowOptions) *FastSlow[K] {
 	return &FastSlow[K]{opts: opts}
 }

@@ -10,47 +10,43 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// chunksPerWorker is how many chunks a worker gets if all are equally fast:
-// enough that a slow piece holds up little, few enough that taking a chunk
-// costs nothing beside working on it.
+// chunksPerWorker is the number of chunks per worker if all are equally fast: enough that a slow piece
+// delays little, few enough that taking a chunk costs next to nothing.
 const chunksPerWorker = 8
 
-// PiecePanic is what Parallelize panics with when a piece panicked.
+// PiecePanic is the value that Parallelize panics with if a piece panicked.
 type PiecePanic struct {
 	Piece int    // index of the piece
-	Value any    // what it panicked with
+	Value any    // the value it panicked with
 	Stack []byte // stack of the goroutine that panicked
 }
 
-// Error tells the piece, the value and the stack.
+// Error returns the piece, the value and the stack.
 func (p *PiecePanic) Error() string {
 	return fmt.Sprintf("piece %d panicked: %v\n\n%s", p.Piece, p.Value, p.Stack)
 }
 
-// Unwrap returns the value that the piece panicked with if that is an error.
+// Unwrap returns the value of the panic if it is an error.
 func (p *PiecePanic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// Parallelize calls do for each of 0 to pieces-1, on at most the given number
-// of goroutines, and returns when all calls have returned and all goroutines
-// have ended. Pieces are taken in order, in chunks of a size that suits pieces
-// of like duration; see ParallelizeChunks.
+// Parallelize calls do for each of 0 to pieces-1, in at most the given number of goroutines, and
+// returns when all calls have returned and all goroutines have ended. Pieces are taken in order, in
+// chunks of a size that suits pieces of similar duration; see [ParallelizeChunks].
 //
-// It returns nil if every piece was done, and otherwise an error that tells how
-// many were and the cause of the context's end: after that no piece is begun. A
-// piece that ends its goroutine leaves others undone; the error is then a
-// *failure.GoexitError.
-// If a piece panics no further one is begun, and Parallelize panics in the
-// caller's goroutine with a *PiecePanic of the first.
+// It returns nil if every piece was done. If ctx ends, no further piece is started, and the error has
+// the cause and the number of pieces done. If a piece calls runtime.Goexit, others may be left undone,
+// and the error is a *failure.GoexitError. If a piece panics, no further piece is started, and
+// Parallelize panics in the caller's goroutine with a *PiecePanic of the first.
 func Parallelize(ctx context.Context, workers, pieces int, do func(piece int)) error {
 	workers = min(max(workers, 1), max(pieces, 1))
 	return ParallelizeChunks(ctx, workers, pieces, pieces/(workers*chunksPerWorker), do)
 }
 
-// ParallelizeChunks is Parallelize where a goroutine takes the given number of
-// neighbouring pieces at a time. A chunk of less than one is one.
+// ParallelizeChunks is [Parallelize] with an explicit chunk size: each goroutine takes that many
+// neighbouring pieces at a time. A chunk below 1 counts as 1.
 func ParallelizeChunks(ctx context.Context, workers, pieces, chunk int, do func(piece int)) error {
 	if pieces <= 0 {
 		return nil
@@ -98,7 +94,7 @@ func (p *parallel) run() {
 	}
 }
 
-// runChunk works on n pieces and reports whether to go on.
+// runChunk runs n pieces and reports whether to continue.
 func (p *parallel) runChunk(from, n int) bool {
 	piece, end := from, from+n
 	defer func() {
@@ -119,7 +115,7 @@ func (p *parallel) runChunk(from, n int) bool {
 	return true
 }
 
-// stopCause says why pieces were left although none panicked.
+// stopCause returns why pieces are left although none panicked.
 func (p *parallel) stopCause() error {
 	if err := context.Cause(p.ctx); err != nil {
 		return err

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Queue is a queue of keys to be worked on: a set in order. Each key is in one
-// of these states:
+// Queue is an ordered set of keys to be worked on. Each key is in one of these states:
 //
 //	          Add                Get
 //	idle ───────────► waiting ──────────► running ──┐
@@ -19,50 +18,47 @@ import (
 //	             ▲                          idle
 //	             └── AddAfter, AddRateLimited
 //
-// At any time a key is owed at most one hand-out besides the one that is running.
-// Every add asks for a hand-out at some time or sooner, and the soonest wins: an Add
-// supersedes a delayed add, whichever came first; of two delayed adds the earlier
-// wins; the highest of their priorities holds.
+// Besides its running hand-out, a key has at most one pending hand-out. Every add requests a hand-out
+// at some time or sooner, and the soonest wins: an immediate add beats a delayed one, in either order,
+// and the earlier of two delayed adds beats the later. The highest of their priorities applies.
 //
-// All methods may be called at any time from any goroutine. Add, Get and Done
-// take constant time, or time in the logarithm of the priorities in use; a delayed
-// add takes time in the logarithm of the number
-// of delayed keys.
+// All methods may be called at any time from any goroutine. Add, Get and Done take constant time, or
+// time logarithmic in the number of priorities in use; a delayed add takes time logarithmic in the
+// number of delayed keys.
 //
-// A key must equal itself: a floating-point NaN cannot be a key.
+// A key must equal itself, so a floating-point NaN cannot be a key.
 type Queue[K comparable] struct {
 	name      string
 	limiter   RateLimiter[K]
 	metrics   *guardedMetrics // nil if there are none
-	order     *ordered[K]     // nil: ranking
+	order     *ordered[K]     // nil means that ranking decides
 	fairEvery int
 	timed     bool
 	base      time.Time // zero of the queue's clock
 	drained   chan struct{}
 
-	// mu guards everything below, except that hashing needs no lock, and is
-	// held while the order is called. No other lock is taken under it; limiter,
-	// metrics and the worker's code are called without it. Add, Get and Done
-	// give it back without a defer, which would cost them a tenth.
+	// mu guards the fields below; hashing needs no lock. It is held while the order is called, and no
+	// other lock is taken under it. The limiter, the metrics and the worker's code are called without
+	// it. Add, Get and Done unlock it without a defer, which would make them a tenth slower.
 	mu      lock
 	state   State
 	items   table[K] // every key that is not idle
 	free    freeItems[K]
-	waiting list[K]    // the longest waiting first
-	running list[K]    // the longest running first
-	ranking ranking[K] // the waiting keys again, by priority; unused with an order
+	waiting list[K]    // longest waiting first
+	running list[K]    // longest running first
+	ranking ranking[K] // the waiting keys by priority; unused with an order
 	delays  delays[K]
 	alarm   alarm
 	sleep   sleepers
 	again   int   // running keys that will wait after their Done
-	turn    int   // Gets since one took the longest waiting key
+	turn    int   // Gets since the longest waiting key was taken
 	started int64 // sum of the running items' started
 	settled bool  // drained is closed
 	counts  counts
 }
 
-// New creates a queue. Shut a queue down before you drop it if
-// it has metrics or delayed adds; otherwise it is garbage like any other value.
+// New returns a queue. If it has metrics or delayed adds, shut it down before dropping it; otherwise
+// it is garbage collected like any value.
 func New[K comparable](opts Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		name:      opts.Name,
@@ -101,7 +97,7 @@ func (q *Queue[K]) clock() int64 {
 	return int64(time.Since(q.base)) + 1
 }
 
-// stamp is the clock where times are kept, and zero where they are not.
+// stamp returns the clock, or zero if the queue keeps no times.
 func (q *Queue[K]) stamp() int64 {
 	if !q.timed {
 		return 0
@@ -109,10 +105,9 @@ func (q *Queue[K]) stamp() int64 {
 	return q.clock()
 }
 
-// Get waits for a key and hands it to the caller, who must call Done with it
-// when the work has ended, however it ended. The error is ErrShutDown if the queue
-// will hand out no more keys, or the cause of the context's end. A context that has
-// ended gets no key, even if one waits.
+// Get waits for a key and hands it to the caller, who must call Done with it when the work has ended,
+// successfully or not. The error is ErrShutDown if the queue hands out no more keys, or the cause of
+// ctx if that is done. If ctx is already done, Get returns no key even if one waits.
 func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
@@ -124,8 +119,7 @@ func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	return q.deliver(ctx, it, w, err)
 }
 
-// deliver is what follows an attempt at Get: it makes more of them after a sleep
-// each, until one comes to an item or an error.
+// deliver finishes a Get: it sleeps and tries again until an attempt returns an item or an error.
 func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err error) (key K, _ error) {
 	for w != nil {
 		select {
@@ -143,20 +137,20 @@ func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err err
 	return it.key, nil
 }
 
-// tryAgain is an attempt at Get after a sleep.
+// tryAgain is an attempt after a sleep.
 func (q *Queue[K]) tryAgain(ctx context.Context, slept *sleeper) (*item[K], *sleeper, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sleep.leave(slept)
 	if ended != nil && q.waiting.len > 0 {
-		// The wake-up that this caller may have taken belongs to another.
+		// Pass on the wake-up that this caller may have taken.
 		q.sleep.wakeOne()
 	}
 	return q.grant(ended, now)
 }
 
-// cause is context.Cause, but as cheap as Err while the context goes on.
+// cause is context.Cause, but as cheap as Err while ctx is not done.
 func cause(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -164,9 +158,8 @@ func cause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// grant is one attempt at Get, under the lock. It comes to an item, an error,
-// or a sleeper to wait with before the next attempt. ended is why the context
-// has ended, if it has.
+// grant is one attempt at Get, under the lock. It returns an item, an error, or a sleeper to wait with
+// before the next attempt. ended is the cause of the context, if it is done.
 func (q *Queue[K]) grant(ended error, now int64) (*item[K], *sleeper, error) {
 	switch {
 	case ended != nil:
@@ -180,7 +173,7 @@ func (q *Queue[K]) grant(ended error, now int64) (*item[K], *sleeper, error) {
 	}
 }
 
-// handOut moves the key whose turn it is from waiting to running.
+// handOut moves the next key from waiting to running.
 func (q *Queue[K]) handOut(now int64) *item[K] {
 	it := q.choose()
 	q.waiting.remove(it)
@@ -195,9 +188,9 @@ func (q *Queue[K]) handOut(now int64) *item[K] {
 	return it
 }
 
-// choose takes the next key out of the order. Every fairEvery-th call takes
-// the key that has waited longest, so a key with n older ones before it is
-// handed out within fairEvery*(n+1) calls: no key ever joins before it.
+// choose removes the next key from the order. Every fairEvery-th call takes the key that has waited
+// longest. No key ever joins before it, so a key with n older keys before it is handed out within
+// fairEvery*(n+1) calls.
 func (q *Queue[K]) choose() *item[K] {
 	oldest := q.waiting.head
 	q.turn++
@@ -227,10 +220,9 @@ func (q *Queue[K]) choose() *item[K] {
 	return oldest
 }
 
-// Done ends the work on a key. If the key was added meanwhile it waits again
-// from now on. Each Get must be followed by exactly one Done of its key: Done
-// panics for a key that is not running, because ending another worker's turn
-// would let two workers have the key at once (L26).
+// Done ends the work on a key. If the key was added while it ran, it waits again from now on. Each Get
+// must be followed by exactly one Done of its key. Done panics for a key that is not running: ending
+// another worker's turn would let two workers hold the key at once (L26).
 func (q *Queue[K]) Done(key K) {
 	now := q.stamp()
 	end := q.lockedDone(key, now)
@@ -242,21 +234,21 @@ func (q *Queue[K]) Done(key K) {
 	}
 }
 
-// lockedDone is done with the lock, which what can be no key, and so panics, does not keep.
+// lockedDone calls done with the lock, and releases it even if the key is not hashable and panics.
 func (q *Queue[K]) lockedDone(key K, now int64) ending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.done(key, now)
 }
 
-// ending is what the end of the work on a key came to.
+// ending is the result of done.
 type ending struct {
 	took    time.Duration
 	stray   bool // the key was not running
-	settled bool // it was the last of a queue that is shut down
+	settled bool // it was the last key of a queue that is shut down
 }
 
-// record calls the metrics, without the lock.
+// record updates the metrics, without the lock.
 func (q *Queue[K]) record(end ending) {
 	q.metrics.workDuration(end.took)
 	if end.settled {
@@ -264,14 +256,14 @@ func (q *Queue[K]) record(end ending) {
 	}
 }
 
-// stray is what a Done panics with whose key was not running.
+// stray returns the panic message for a Done of a key that is not running.
 func (q *Queue[K]) stray(key K) string {
 	return fmt.Sprintf("workqueue %q: Done(%v) of a key that is not running: call Done once for each Get", q.name, key)
 }
 
 // done ends the work on a key, under the lock.
 func (q *Queue[K]) done(key K, now int64) ending {
-	it := q.running.tail // the key that was handed out last need not be hashed
+	it := q.running.tail // the most recent key need not be hashed
 	if it == nil || it.key != key {
 		it = q.items.find(key, q.items.hash(key))
 	}
@@ -293,11 +285,10 @@ func (q *Queue[K]) done(key K, now int64) ending {
 	return end
 }
 
-// Work returns an iterator that gets keys until the context ends or the queue
-// is shut down, and calls Done after each round of the loop, also after one
-// that is left or panics. It is cheaper than Get and Done, since it ends one
-// key and gets the next in one step. Any number of workers may run such a loop
-// at once:
+// Work returns an iterator over keys. It gets keys until ctx is done or the queue is shut down, and
+// calls Done after each iteration, also if the loop is left or panics. It is cheaper than Get and
+// Done, since it ends one key and gets the next in one step. Any number of workers may run such a
+// loop:
 //
 //	for key := range q.Work(ctx) { ... }
 func (q *Queue[K]) Work(ctx context.Context) iter.Seq[K] {
@@ -314,7 +305,7 @@ func (q *Queue[K]) Work(ctx context.Context) iter.Seq[K] {
 	}
 }
 
-// exchange is Done and then Get, in one section of the lock.
+// exchange is Done and Get under one lock.
 func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
@@ -335,127 +326,116 @@ func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
 	return q.deliver(ctx, it, w, err)
 }
 
-// Len returns how many keys wait to be handed out. Keys that are delayed or
-// running do not count, nor do running keys that were added again: they take their
-// place at the end of the line when they are done.
+// Len returns the number of waiting keys. It does not count delayed and running keys, nor running keys
+// that were added again, which join the line when they are done.
 func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting.len
 }
 
-// DefaultFairEvery is the fairness of a queue that asks for nothing else: one
-// Get in eight takes the key that has waited longest. So urgent keys keep at
-// least seven eighths of the workers, and the key with n older ones before it
-// is handed out within 8*(n+1) Gets.
+// DefaultFairEvery is the default of Options.FairEvery: one Get in eight takes the key that has waited
+// longest. So urgent keys get at least seven eighths of the workers, and a key with n older keys
+// before it is handed out within 8*(n+1) Gets.
 const DefaultFairEvery = 8
 
-// Options say how a queue behaves. The zero value is a FIFO with the default
-// back-off and without metrics.
+// Options configure a Queue. The zero value is a FIFO with the default back-off and without metrics.
 type Options[K comparable] struct {
-	// Name tells queues apart in metrics, errors and panics.
+	// Name identifies the queue in metrics, errors and panics.
 	Name string
 
-	// RateLimiter says how long AddRateLimited waits. Nil is NewExponential with
-	// its defaults. A limiter belongs to one queue, unless keys of several queues
-	// are meant to share their back-off.
+	// RateLimiter determines the delay of AddRateLimited. The default is NewExponential with its
+	// defaults. Share a limiter between queues only if their keys are to share the back-off.
 	RateLimiter RateLimiter[K]
 
-	// Order decides which waiting key is handed out next. Nil hands out the
-	// highest priority first and, within a priority, first come first served.
+	// Order decides which waiting key is handed out next. By default the highest priority comes first
+	// and, within a priority, the oldest key.
 	Order Order[K]
 
-	// FairEvery is the n of the fairness rule: every n-th Get takes the key
-	// that has waited longest, whatever Order and priorities say. One is strictly
-	// first come first served; zero or less is DefaultFairEvery. It cannot be
-	// switched off: without it a key could wait for ever (L30).
+	// FairEvery is the n of the fairness rule: every n-th Get takes the key that has waited longest,
+	// regardless of Order and priorities. One means first come, first served; zero or less means
+	// DefaultFairEvery. The rule cannot be disabled, because a key could then wait forever (L30).
 	FairEvery int
 
-	// Metrics receives how long keys waited and how long work took, and
-	// learns of the queue's Status. Nil costs nothing.
+	// Metrics receives the durations of waiting and of work, and can read the queue's Status. Nil
+	// disables metrics at no cost.
 	Metrics MetricsProvider
 
-	// Timestamps makes the queue note when a key was added and handed out, so
-	// that Status and Contents can tell ages. It costs a reading of the clock
-	// in each of Add, Get and Done, some 20-100 ns each. With Metrics it is
-	// always on.
+	// Timestamps makes the queue record when keys are added and handed out, so that Status and
+	// Contents include ages. It costs a clock reading in each Add, Get and Done, some 20-100 ns each.
+	// With Metrics it is always on.
 	Timestamps bool
 }
 
-// AddOptions say how AddWith adds. The zero value is an immediate add with
-// priority zero.
+// AddOptions are the options of [Queue.AddWith]. The zero value is an immediate add with priority
+// zero.
 type AddOptions struct {
-	// Priority: a higher one is handed out first. Adds of one key that merge
-	// take the highest of theirs. Priorities may be negative.
+	// Priority is the priority of the key; higher ones are handed out first. If adds of a key merge,
+	// the highest applies. Priorities may be negative.
 	Priority int
 
-	// KeepPriority makes an add between a key's Get and its Done take at least
-	// the priority with which the key was handed out, as a retry should.
+	// KeepPriority raises the priority of an add between a key's Get and its Done to at least the
+	// priority with which the key was handed out. Use it for retries.
 	KeepPriority bool
 
-	// After is how long to wait before the key may be handed out.
+	// After is the delay before the key may be handed out.
 	After time.Duration
 
-	// RateLimited counts a failure of the key and waits as long as the
-	// limiter says, or After if that is longer.
+	// RateLimited counts a failure of the key and delays it as the limiter says, or by After if that
+	// is longer.
 	RateLimited bool
 }
 
-// Waiting is a waiting key, as an Order sees it.
+// Waiting is a waiting key, as passed to an Order.
 type Waiting[K comparable] struct {
 	Key      K
 	Priority int
 }
 
-// Order decides which waiting key is handed out next. It holds a set of keys:
-// the queue never pushes a key that the order has.
+// Order decides which waiting key is handed out next. It is a set of keys: the queue never pushes a
+// key that the order already has.
 //
-// The queue calls its order under a lock, one call at a time. So an order needs no
-// lock of its own and must be quick. It must not call the queue, which would leave
-// it locked for ever. A panic or a runtime.Goexit is noted in the Status, and the queue
-// hands out the key that has waited longest. The queue itself knows which one that is;
-// see Options.FairEvery.
+// The queue calls its order under a lock, one call at a time, so an order needs no lock and must be
+// quick. It must not call the queue, which would deadlock. If a method panics or calls runtime.Goexit,
+// that is noted in the Status and the queue hands out the key that has waited longest. The queue
+// itself keeps track of that key; see Options.FairEvery.
 type Order[K comparable] interface {
-	// Push adds a key that begins to wait.
+	// Push adds a key that starts to wait.
 	Push(w Waiting[K])
 
-	// Touch says that a waiting key was added again. Its priority may have
-	// risen.
+	// Touch is called when a waiting key is added again. Its priority may have risen.
 	Touch(w Waiting[K])
 
-	// Pop removes and returns the key whose turn it is. It is called only while a
-	// key waits. If it returns a key that does not wait, the queue hands out the
-	// one that has waited longest and counts an OrderFault in its Status.
+	// Pop removes and returns the next key. It is called only while keys wait. If it returns a key
+	// that does not wait, the queue hands out the one that has waited longest and counts an OrderFault
+	// in its Status.
 	Pop() K
 
-	// Remove removes a key that the queue has handed out past the order, or
-	// dropped.
+	// Remove removes a key that the queue has handed out without Pop, or dropped.
 	Remove(key K)
 }
 
-// MetricsProvider makes the Metrics of each queue. Counters and gauges are read from the
-// status function when they are wanted; durations are pushed. Package metrics has one for
+// MetricsProvider creates the Metrics of each queue. Counters and gauges are read through the status
+// function when metrics are collected; durations are pushed. Package metrics implements it for
 // Prometheus.
 type MetricsProvider interface {
-	// Register is called once by New. The status function may be called at
-	// any time, from any goroutine, also after Unregister. If Register panics or
-	// calls runtime.Goexit, the Status says so and the queue has no metrics.
+	// Register is called once by New. The status function may be called at any time, from any
+	// goroutine, also after Unregister. If Register panics or calls runtime.Goexit, the Status says so
+	// and the queue has no metrics.
 	Register(name string, status func() Status) Metrics
 }
 
-// Metrics receives the durations of one queue. Its methods are called by the
-// workers, outside the queue's lock and concurrently. A panic or a runtime.Goexit is
-// noted in the Status of the queue.
+// Metrics receives the durations of one queue. The workers call its methods concurrently, outside the
+// queue's lock. A panic or runtime.Goexit is noted in the Status of the queue.
 type Metrics interface {
-	// QueueDuration is how long a key waited from the Add, or from the moment
-	// when its delay was over, to the Get.
+	// QueueDuration receives how long a key waited until its Get, from its Add or from the end of its
+	// delay.
 	QueueDuration(d time.Duration)
 
-	// WorkDuration is how long a key took from Get to Done.
+	// WorkDuration receives the time from a key's Get to its Done.
 	WorkDuration(d time.Duration)
 
-	// Unregister is called once, when the queue has been shut down and the
-	// last key is done. A duration measured at that very moment by another
-	// worker may still follow.
+	// Unregister is called once, when the queue has been shut down and the last key is done. A
+	// duration measured by another worker at the same moment may still follow.
 	Unregister()
 }

@@ -2,25 +2,24 @@ package workqueue
 
 import "container/heap"
 
-// keptLevels is how many priority levels may stay without a key. Programs use
-// a handful of priorities again and again; keeping their levels saves an
-// allocation each time, while a program that makes up priorities as it goes
-// must not leave a level behind for each.
+// keptLevels is the number of priority levels kept without keys. Most programs reuse a few priorities,
+// and keeping their levels saves allocations; a program that computes priorities must not leave a
+// level behind for each.
 const keptLevels = 16
 
-// level is the keys that wait with one priority, first come first served.
+// level holds the waiting keys of one priority, first come, first served.
 type level[K comparable] struct {
 	priority int
 	keys     list[K]
-	at       int // its place among the levels that have keys
+	at       int // its index in the heap of levels
 }
 
-// ranking orders the waiting keys by priority, and within a priority by
-// arrival. A step takes constant time, or the logarithm of the priorities in use if a
-// level gets its first key or loses its last; with one priority it is a plain FIFO.
+// ranking orders the waiting keys by priority, and within a priority by arrival. An operation takes
+// constant time, or time logarithmic in the number of priorities if a level gets its first key or
+// loses its last. With a single priority it is a plain FIFO.
 type ranking[K comparable] struct {
 	levels  map[int]*level[K]
-	waiting levelHeap[K] // those that have keys
+	waiting levelHeap[K] // levels that have keys
 	recent  *level[K]    // the level of the last push
 }
 
@@ -54,7 +53,7 @@ func (r *ranking[K]) remove(it *item[K]) {
 	}
 }
 
-// first returns the key whose turn it is, or nil if none waits.
+// first returns the next key, or nil if none waits.
 func (r *ranking[K]) first() *item[K] {
 	if len(r.waiting) == 0 {
 		return nil
@@ -74,7 +73,7 @@ func (r *ranking[K]) level(priority int) *level[K] {
 	return l
 }
 
-// levelHeap has the highest priority first.
+// levelHeap is a heap with the highest priority first.
 type levelHeap[K comparable] []*level[K]
 
 func (h levelHeap[K]) Len() int           { return len(h) }

@@ -6,19 +6,18 @@ import (
 	"fmt"
 )
 
-// ErrShutDown says that a queue hands out no more keys because ShutDown or
-// Drain was called.
+// ErrShutDown means that a queue hands out no more keys because ShutDown or Drain was called.
 var ErrShutDown = errors.New("work queue is shut down")
 
-// State is where a queue is in its life. It only ever grows.
+// State is a state in the life of a queue. It never decreases.
 type State uint8
 
 const (
-	// Open: keys are taken and handed out.
+	// Open means that keys are accepted and handed out.
 	Open State = iota
-	// Draining: no keys are taken; the waiting ones are handed out.
+	// Draining means that no keys are accepted, and the waiting ones are handed out.
 	Draining
-	// ShutDown: no keys are taken nor handed out. Work that runs may end.
+	// ShutDown means that keys are neither accepted nor handed out. Running work may finish.
 	ShutDown
 )
 
@@ -36,31 +35,27 @@ func (s State) String() string {
 	}
 }
 
-// MarshalText lets a Status print readably as JSON.
+// MarshalText makes the JSON of a Status readable.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ShutDown ends the queue at once: keys that wait or are delayed are dropped
-// and counted in Status.Dropped, blocked Gets return ErrShutDown, and so does
-// each Get from now on. It does not wait for work that runs; its Done is still
-// due, and Drain waits for it. Calling it again does nothing.
+// ShutDown stops the queue at once: waiting and delayed keys are dropped and counted in
+// Status.Dropped, and blocked and later Gets return ErrShutDown. It does not wait for running work,
+// which must still call Done; Drain waits for it. Further calls do nothing.
 func (q *Queue[K]) ShutDown() {
 	q.close(ShutDown)
 }
 
-// Drain ends the queue in order: it takes no more keys, and returns nil when
-// every key that waited has been handed out and every key that ran, or was
-// added again while it ran, is done. Workers must go on with Get until it
-// returns ErrShutDown.
+// Drain finishes the queue: it accepts no more keys, and returns nil when every waiting key has been
+// handed out and every running key, including keys added again while they ran, is done. Workers must
+// keep calling Get until it returns ErrShutDown.
 //
-// Delayed adds, retries among them, are dropped and counted in Status.Dropped:
-// waiting for them could take hours, and handing them out early would hammer
-// whatever they back off from. What work adds while the queue drains is dropped
-// too, or it would never end.
+// Delayed adds, including retries, are dropped and counted in Status.Dropped: waiting for them could
+// take hours, and handing them out early would defeat the back-off. Keys that workers add while the
+// queue drains are dropped too, or it might never end.
 //
-// When the context ends first, Drain returns its cause and what is left. The
-// queue goes on draining: call Drain again to wait on, or ShutDown to drop what
-// waits. After ShutDown, Drain waits for the running work alone. It may be
-// called from several goroutines.
+// If ctx is done first, Drain returns its cause and what is left, and the queue keeps draining: call
+// Drain again to continue waiting, or ShutDown to drop the waiting keys. After ShutDown, Drain waits
+// only for the running work. It may be called from several goroutines.
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.close(Draining)
 	select {
@@ -78,8 +73,7 @@ func (q *Queue[K]) Drain(ctx context.Context) error {
 		q.name, s.Waiting+s.Again, s.Running, context.Cause(ctx))
 }
 
-// ShuttingDown reports whether ShutDown or Drain has been called: from then on
-// keys that are added are dropped.
+// ShuttingDown reports whether ShutDown or Drain has been called; keys added since then are dropped.
 func (q *Queue[K]) ShuttingDown() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,11 +87,11 @@ func (q *Queue[K]) errShutDown() error {
 	return fmt.Errorf("%q: %w", q.name, ErrShutDown)
 }
 
-// close moves the queue on to a later state.
+// close advances the queue to a later state.
 func (q *Queue[K]) close(to State) {
 	settled := q.advance(to)
-	// A ring under way needs nothing but the lock, which is free now: this
-	// waits for microseconds, and then no goroutine is left.
+	// A firing timer needs only the lock, which is free now: this waits for microseconds, and then no
+	// goroutine is left.
 	q.alarm.flights.Wait()
 	if settled && q.metrics != nil {
 		q.metrics.unregister()
@@ -150,10 +144,9 @@ func (q *Queue[K]) dropWaiting() {
 	q.again = 0
 }
 
-// settle is called after each step that may have been the last of a queue that
-// is being shut down. When no key can come any more it sends the sleeping
-// workers home, and when none runs either it ends the drain; that happens once,
-// and then it reports true.
+// settle is called after each step that may have been the last of a queue that is shutting down. If no
+// key can be handed out any more, it wakes all sleeping workers; if none is running either, it ends
+// the drain. It reports true once, when that happens.
 func (q *Queue[K]) settle() bool {
 	if q.state == Open || q.waiting.len > 0 || q.again > 0 {
 		return false

@@ -1,20 +1,18 @@
 package workqueue
 
-// sleepers are the workers that wait in Get. The last to fall asleep is woken
-// first: its stack and its data are warm, and with little work few workers run.
+// sleepers are the workers waiting in Get. The last to fall asleep is woken first, because its stack
+// and data are still cached; so little work keeps few workers busy.
 //
-// A wake-up is a hint to try again, not a key. A worker that cannot use it passes it
-// on.
+// A wake-up is a hint to try again, not a key. A worker that cannot use it passes it on.
 type sleepers struct {
 	asleep []*sleeper
 	spare  []*sleeper // reused, so that falling asleep does not allocate
 }
 
-// sleeper is one waiting worker. Its channel holds one wake-up, so that waking
-// never blocks.
+// sleeper is one waiting worker. Its channel buffers one wake-up, so that waking never blocks.
 type sleeper struct {
 	wake   chan struct{}
-	at     int // its place among the asleep
+	at     int // its index in asleep
 	asleep bool
 }
 
@@ -30,7 +28,7 @@ func (s *sleepers) enter() *sleeper {
 	return w
 }
 
-// leave ends a sleep, whether it was woken or gave up.
+// leave ends a sleep, either woken or given up.
 func (s *sleepers) leave(w *sleeper) {
 	if w.asleep {
 		last := len(s.asleep) - 1

@@ -6,76 +6,73 @@ import (
 	"time"
 )
 
-// counts are what a queue has done since it was created.
+// counts are the counters of a queue.
 type counts struct {
 	adds, merged, gets, retries, cancelled, dropped, orderFaults uint64
 
 	hookFailure string
 }
 
-// Status is what a queue looks like at one instant. Counters start at zero with
-// the queue. Durations are zero if the queue keeps no times; see
-// Options.Timestamps.
+// Status is a snapshot of a queue. Counters start at zero. Durations are zero if the queue keeps no
+// times; see Options.Timestamps.
 type Status struct {
 	Name  string
 	State State
 
-	// Waiting is how many keys wait for a worker. A figure that grows means
-	// that the workers cannot keep up.
+	// Waiting is the number of keys waiting for a worker. If it grows, the workers cannot keep up.
 	Waiting int
-	// ByPriority splits Waiting, highest priority first. It may hold
-	// priorities with no key. It is nil for a queue with an Order of its own.
+	// ByPriority splits Waiting by priority, highest first. It may include priorities without keys. It
+	// is nil for a queue with a custom Order.
 	ByPriority []PriorityDepth
-	// Again is how many running keys were added while they ran and will wait
-	// after their Done.
+	// Again is the number of running keys that were added while they ran, and will wait after their
+	// Done.
 	Again int
-	// Running is how many keys are between Get and Done.
+	// Running is the number of keys between Get and Done.
 	Running int
-	// Delayed is how many keys have a delayed add pending.
+	// Delayed is the number of keys with a delayed add.
 	Delayed int
-	// Sleeping is how many workers wait in Get. Waiting keys and sleeping
-	// workers at the same time are seen only for an instant.
+	// Sleeping is the number of workers waiting in Get. Waiting keys and sleeping workers coexist only
+	// for an instant.
 	Sleeping int
 
-	// Adds is how many hand-outs were asked for: adds that merged with an
-	// earlier one do not count, and a delayed add counts when its time comes.
-	// Every one of them is handed out, waits, or was dropped by ShutDown.
+	// Adds is the number of requested hand-outs. Adds that merge do not count, and a delayed add
+	// counts when its time comes. Each one was handed out, is waiting, or was dropped by ShutDown.
 	Adds uint64
-	// Merged is how many adds found their key owed a hand-out already.
+	// Merged is the number of adds of keys with a pending hand-out.
 	Merged uint64
-	// Gets is how many keys were handed out.
+	// Gets is the number of keys handed out.
 	Gets uint64
-	// Retries is how many rate-limited adds there were.
+	// Retries is the number of rate-limited adds.
 	Retries uint64
-	// Cancelled is how many delayed adds Cancel took back.
+	// Cancelled is the number of delayed adds cancelled by Cancel.
 	Cancelled uint64
-	// Dropped is how many adds came after ShutDown or Drain, and how many
-	// waiting or delayed keys these threw away.
+	// Dropped is the number of adds after ShutDown or Drain, plus the number of waiting or delayed
+	// keys that these dropped.
 	Dropped uint64
-	// OrderFaults is how often the Order named a key that did not wait, panicked
-	// or called runtime.Goexit. Any number but zero is a bug in the Order.
+	// OrderFaults counts the calls in which the Order panicked, called runtime.Goexit or returned a
+	// key that did not wait. If it is not zero, the Order has a bug.
 	OrderFaults uint64
-	// HookFailure is the last panic or runtime.Goexit of the Order, the
-	// MetricsProvider, the Metrics or the RateLimiter; empty if there was none.
+	// HookFailure is the last panic or runtime.Goexit of the Order, the MetricsProvider, the Metrics
+	// or the RateLimiter, or "".
 	HookFailure string `json:",omitempty"`
 
-	// OldestWaiting is how long the key that waits longest has waited.
+	// OldestWaiting is the wait so far of the key that has waited longest.
 	OldestWaiting time.Duration
-	// LongestRunning is how long the key that runs longest has run. One that
-	// grows steadily is a worker that hangs.
+	// LongestRunning is the running time so far of the key that has run longest. If it keeps growing,
+	// a worker is stuck.
 	LongestRunning time.Duration
-	// UnfinishedWork is the running keys' time so far, added up.
+	// UnfinishedWork is the sum of the running keys' times so far.
 	UnfinishedWork time.Duration
 }
 
-// PriorityDepth is how many keys wait with one priority.
+// PriorityDepth is the number of keys waiting with a priority.
 type PriorityDepth struct {
 	Priority int
 	Waiting  int
 }
 
-// Status returns the queue's state and counters. Its cost does not depend on
-// how many keys the queue holds, but on how many priorities are in use.
+// Status returns the queue's state and counters. Its cost depends on the number of priorities in use,
+// not on the number of keys.
 func (q *Queue[K]) Status() Status {
 	s := q.status()
 	slices.SortFunc(s.ByPriority, func(a, b PriorityDepth) int { return cmp.Compare(b.Priority, a.Priority) })
@@ -122,8 +119,8 @@ func (q *Queue[K]) status() Status {
 	return s
 }
 
-// since is the time from then to now. A stamp is read before the lock is taken,
-// so a later stamp may be used first.
+// since returns the time from then to now, or 0. Stamps are read before the lock is taken, so they may
+// be out of order.
 func since(then, now int64) time.Duration {
 	return time.Duration(max(now-then, 0))
 }
@@ -141,8 +138,8 @@ func (q *Queue[K]) RunningPriority(key K) (priority int, running bool) {
 	return it.handed, true
 }
 
-// Waited returns how long a running key had waited before it was handed out: 0 for one
-// that does not run, and without Timestamps.
+// Waited returns how long a running key waited before it was handed out. It returns 0 if the key is
+// not running or the queue keeps no times.
 func (q *Queue[K]) Waited(key K) time.Duration {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -154,34 +151,34 @@ func (q *Queue[K]) Waited(key K) time.Duration {
 	return it.waited
 }
 
-// Contents lists keys that a queue holds.
+// Contents lists keys in a queue.
 type Contents[K comparable] struct {
-	// Running keys, the longest running first.
+	// Running keys, longest running first.
 	Running []Held[K]
-	// Waiting keys, the longest waiting first. If priorities differ, they will be
-	// handed out in another order.
+	// Waiting keys, longest waiting first. With several priorities they are handed out in another
+	// order.
 	Waiting []Held[K]
-	// Delayed keys, the earliest due first. A running key may be delayed too.
+	// Delayed keys, earliest first. A running key may be delayed too.
 	Delayed []Held[K]
 }
 
-// Held is one key that a queue holds.
+// Held is a key in a queue.
 type Held[K comparable] struct {
 	Key K
-	// Priority of the hand-out to come, or of the one that runs.
+	// Priority is the priority of the pending hand-out, or of the running one.
 	Priority int
-	// Since when the key has run or waited; zero if no times are kept.
+	// Since is when the key started to run or to wait. It is zero if the queue keeps no times.
 	Since time.Time
-	// Due is when a delayed key will wait; zero for others.
+	// Due is when a delayed key becomes due. It is zero for others.
 	Due time.Time
-	// Again says of a running key that it will wait after its Done.
+	// Again reports whether a running key will wait after its Done.
 	Again bool
-	// Requeues is how often the limiter has seen the key fail.
+	// Requeues is the number of failures that the limiter has counted for the key.
 	Requeues int
 }
 
-// Contents returns at most n keys of each kind, to look into a queue that is
-// stuck. It takes time in the order of n.
+// Contents returns at most n keys of each kind, for debugging a stuck queue. It takes time in the
+// order of n.
 func (q *Queue[K]) Contents(n int) Contents[K] {
 	c := q.contents(n)
 	for _, held := range [][]Held[K]{c.Running, c.Waiting, c.Delayed} {
@@ -217,15 +214,14 @@ func (q *Queue[K]) wall(stamp int64) time.Time {
 	return q.base.Add(time.Duration(stamp - 1))
 }
 
-// earliest yields the first n items in the order of their time. The heap is
-// walked from its root: the next item is always among the children of those
-// already yielded.
+// earliest yields the first n items in order of time. It walks the heap from the root: the next item
+// is always among the children of those already yielded.
 func (d *delays[K]) earliest(n int) func(yield func(*item[K]) bool) {
 	return func(yield func(*item[K]) bool) {
 		if len(d.slots) == 0 {
 			return
 		}
-		border := []int{0} // places in the heap, the latest first
+		border := []int{0} // heap indexes, latest first
 		for ; n > 0 && len(border) > 0; n-- {
 			at := border[len(border)-1]
 			border = border[:len(border)-1]

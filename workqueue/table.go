@@ -2,31 +2,30 @@ package workqueue
 
 import "hash/maphash"
 
-// table finds the item of a key: a hash table whose chains run through the
-// items. A key that is added is hashed once, before the queue's lock is taken;
-// its item keeps the hash, so that taking it out needs no second.
+// table is a hash table from keys to items, with chains through the items. An added key is hashed
+// once, before the queue's lock is taken; its item keeps the hash, so removing it does not hash again.
 //
-// Finding, inserting and removing take constant time. Only growth allocates: it
-// doubles the chains, in a time in the order of the number of keys. Many are
-// dropped when the last key goes, so that an outage leaves no memory behind.
+// Finding, inserting and removing take constant time. Only growth allocates: it doubles the chains, in
+// time proportional to the number of keys. A large table is freed when the last key is removed, so
+// that an outage leaves no memory behind.
 type table[K comparable] struct {
 	seed   maphash.Seed
-	chains []*item[K] // their number is a power of two
+	chains []*item[K] // a power of two of them
 	len    int
 }
 
-// firstChains is how many chains a table begins with.
+// firstChains is the initial number of chains.
 const firstChains = 16
 
-// keptRoom is how many chains, places of delayed adds and counts of failures are kept for the
-// next keys when there are none left.
+// keptRoom is the capacity for chains, delayed adds and failure counts that is kept when the last key
+// is gone.
 const keptRoom = 1 << 12
 
 func newTable[K comparable]() table[K] {
 	return table[K]{seed: maphash.MakeSeed(), chains: make([]*item[K], firstChains)}
 }
 
-// hash needs no lock.
+// hash may be called without the lock.
 func (t *table[K]) hash(key K) uint64 {
 	return maphash.Comparable(t.seed, key)
 }
@@ -44,7 +43,7 @@ func (t *table[K]) find(key K, hash uint64) *item[K] {
 	return it
 }
 
-// insert puts an item in whose key is not in the table.
+// insert adds an item whose key is not in the table.
 func (t *table[K]) insert(it *item[K]) {
 	if t.len == len(t.chains) {
 		t.grow()
@@ -54,7 +53,7 @@ func (t *table[K]) insert(it *item[K]) {
 	t.len++
 }
 
-// remove takes out an item that is in the table.
+// remove removes an item that is in the table.
 func (t *table[K]) remove(it *item[K]) {
 	at := t.chain(it.hash)
 	for *at != it {
