@@ -17,40 +17,39 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Request asks whether one object may be written.
+// Request is a request to admit the write of an object.
 type Request[T object.Object] struct {
-	// AdmissionRequest says who wants what: user, operation, resource, dry run.
+	// AdmissionRequest has the user, the operation, the resource and whether it is a dry run.
 	admissionv1.AdmissionRequest
 
-	// Object is the new state; nil for a deletion. The function may change it. For a connection it is the
-	// options of that, such as *corev1.PodExecOptions.
+	// Object is the new state; nil for a deletion. The function may change it. For a CONNECT request
+	// it holds the options, such as *corev1.PodExecOptions.
 	Object T
 
-	// OldObject is the present state; nil for a creation and for a connection.
+	// OldObject is the current state; nil for a creation and for a CONNECT request.
 	OldObject T
 
 	warnings []string
 }
 
-// Warn adds a warning, which the client shows whether the request is allowed or not.
-// The API server cuts long ones: 120 characters are fine.
+// Warn adds a warning, which clients display whether or not the request is allowed. Keep it within 120
+// characters; the API server truncates long ones.
 func (r *Request[T]) Warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
-// Validate answers whether an object may be written. The request is allowed if check
-// returns nil, and otherwise refused with the error's text.
+// Validate returns a handler that decides whether an object may be written. The request is allowed if
+// check returns nil, and otherwise refused with the text of the error.
 //
-// The handler is for the kinds that are named, or else for the kind that k8s.io/api has for T.
-// A request about another kind, or with an object that says it is of another, is refused
-// before check is called: see Guarantees in the package documentation. Name the kind of a type
-// of your own, and several kinds if T can hold them:
+// The handler accepts the given kinds, or by default the kind that k8s.io/api has for T. It refuses
+// requests about other kinds, and objects with another kind, without calling check; see Guarantees in
+// the package documentation. Name the kinds of your own types, and if T has several kinds:
 //
 //	webhook.Validate(check, v1.GroupVersion.WithKind("Memcached"))
 //
-// A handler of *unstructured.Unstructured or *metav1.PartialObjectMetadata names its kinds too.
-// There, "*" stands for any group, version or kind, as in the rules of a webhook configuration.
-// Validate panics if it cannot tell the kind.
+// Also name the kinds for *unstructured.Unstructured and *metav1.PartialObjectMetadata. For these, "*"
+// matches any group, version or kind, as in the rules of a webhook configuration. Validate panics if
+// it cannot determine the kind.
 func Validate[T object.Object](check func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(check != nil, "the function for Validate")
@@ -59,9 +58,9 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error, k
 	})
 }
 
-// Mutate lets change alter Request.Object before it is written; it is not called
-// for deletions. The answer is a JSON patch (RFC 6902) of what it changed. An error
-// refuses the request with its text. For kinds see [Validate].
+// Mutate returns a handler that calls change to modify Request.Object before it is written. It is not
+// called for deletions. The response is a JSON patch (RFC 6902) of the modifications. If change fails,
+// the request is refused with the text of the error. For kinds see [Validate].
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(change != nil, "the function for Mutate")
@@ -96,20 +95,19 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 	})
 }
 
-// admissionReview is an admissionv1.AdmissionReview as it is asked.
+// admissionReview is the request side of an admissionv1.AdmissionReview.
 type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
 
-	of reflect.Type // what its objects are decoded into
+	of reflect.Type // the Go type of its objects
 }
 
 type admissionRequest struct {
 	admissionv1.AdmissionRequest
-	User json.RawMessage `json:"userInfo"` // in the place of the other's UserInfo
+	User json.RawMessage `json:"userInfo"` // shadows UserInfo
 }
 
-// weight implements folded.
 func (r *admissionReview) weight() int64 {
 	if r.Request == nil {
 		return 0
@@ -117,7 +115,6 @@ func (r *admissionReview) weight() int64 {
 	return userWeight*int64(len(r.Request.User)) + wire.EstimateJSONMemory(r.Request.Object.Raw, r.of) + wire.EstimateJSONMemory(r.Request.OldObject.Raw, r.of)
 }
 
-// unfold implements folded.
 func (r *admissionReview) unfold() error {
 	if r.Request == nil {
 		return nil
@@ -128,7 +125,7 @@ func (r *admissionReview) unfold() error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(r.Request.User, &r.Request.UserInfo)
 }
 
-// admit answers reviews of objects of some kinds by decide. An error refuses, and so does a panic.
+// admit answers reviews of the given kinds with decide. An error or a panic refuses the request.
 func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := callOf(r.Context())

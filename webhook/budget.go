@@ -6,46 +6,43 @@ import (
 	"sync/atomic"
 )
 
-// The API server does not identify itself, so anybody that reaches the port can
-// send a review.
+// The API server does not identify itself, so anyone who reaches the port can send reviews.
 const (
-	// maxAdmission is the largest admission review that is read. The API server
-	// reads 3 MiB of a request; a review may hold two objects of that size, and
-	// JSON writes some characters with six.
+	// maxAdmission limits the bytes of an admission review. The API server accepts requests of 3 MiB;
+	// a review may hold two objects of that size, and JSON may escape a character with six bytes.
 	maxAdmission = 16 << 20
 
-	// maxConversion is the largest conversion review that is read. The API server
-	// has up to 10,000 objects converted at once.
+	// maxConversion limits the bytes of a conversion review. The API server sends up to 10,000 objects
+	// at once.
 	maxConversion = 256 << 20
 
-	// objectWeight is what an object of a conversion takes in memory at least. Those of
-	// the API server have more bytes in the body, or about as many.
+	// objectWeight is the least that a conversion's object takes in memory. Objects from the API
+	// server have about as many bytes of JSON, or more.
 	objectWeight = 256
 
-	// maxDecoded is how many bytes an admission review, or an object of a conversion, may take
-	// in memory when it is decoded.
+	// maxDecoded limits the decoded bytes of an admission review, or of one object of a conversion.
 	maxDecoded = 4 * maxAdmission
 
-	// userWeight is what a byte of the user takes: an empty group is three in the body
-	// and 16 in a slice that grows, and a key of extra needs more.
+	// userWeight is the memory per byte of the user: an empty group has three bytes of JSON and 16 in
+	// a growing slice, and a key of extra needs more.
 	userWeight = 16
 
-	// admissionBudget and conversionBudget are how many bytes of reviews a server
-	// holds at one time, those that it works on included. A review takes as many as its
-	// body has, or as it weighs, whichever is more. One of a conversion takes for each
-	// object what that weighs, as long as it is converted, and then what it has become.
-	admissionBudget  = 4 * (maxAdmission + 1) // with the byte that readAll reads beyond it
+	// admissionBudget and conversionBudget limit the bytes of reviews that a server holds at a time,
+	// including those in progress. A review takes its bytes of JSON or its weight, whichever is
+	// larger. A conversion takes, for each object, its weight while it is converted, and then the size
+	// of the result.
+	admissionBudget  = 4 * (maxAdmission + 1) // with the extra byte that readAll reads
 	conversionBudget = 2*maxConversion + 1 + maxDecoded
 
-	// firstRead is what a body takes from the budget before its first byte has
-	// come. After that it takes as much again whenever it is full.
+	// firstRead is what a body takes from the budget before its first byte arrives. Whenever that is
+	// full, the amount doubles.
 	firstRead = 8 << 10
 )
 
-// errFull: the budget is used up.
+// errFull means that the budget is used up.
 var errFull = errors.New("too many reviews are being answered: try again later")
 
-// budget is what is left of a number of bytes. A nil budget has no end.
+// budget is the remainder of a number of bytes. A nil budget is unlimited.
 type budget struct{ left atomic.Int64 }
 
 func newBudget(bytes int64) *budget {
@@ -68,10 +65,9 @@ func (b *budget) give(n int64) {
 	}
 }
 
-// readAll reads a body, from a reader that fails beyond limit. It takes what it holds
-// from the budget: what has come, and not what the caller says will come; no more than
-// a byte beyond limit, where the reader says that it has ended. The caller gives taken
-// back when it is done with the body, also after an error.
+// readAll reads a body from a reader that fails beyond limit. It takes from the budget what has
+// arrived, not what the client announces, and at most one byte beyond limit, to see the end. The
+// caller returns taken to the budget when it is done with the body, also after an error.
 func (b *budget) readAll(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	for {
 		if len(body) == cap(body) {

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// call is one request to a Server, as its handlers see it.
+// call is one request to a Server.
 type call struct {
 	log                   *slog.Logger
 	admission, conversion *budget
 
-	panicked bool // the user's function did; set by the handler, read after it
+	panicked bool // the user's function panicked; set by the handler, read after it
 }
 
 type callKey struct{}
 
-// callOf is the call that ctx belongs to. A handler that is served by another
-// server has one without a log and without a budget.
+// callOf returns the call that ctx belongs to. If another server serves the handler, the call has no
+// log and no budget.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c
@@ -31,14 +31,14 @@ func callOf(ctx context.Context) *call {
 	return &call{log: slog.New(slog.DiscardHandler)}
 }
 
-// begin makes a call of each request.
+// begin creates the call of a request.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) {
 	c := &call{log: s.log.With("path", r.URL.Path), admission: s.admission, conversion: s.conversion}
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }
 
-// refused calls a function of the user's in a goroutine of its own. It returns nil, or what
-// the API server is told of the function's error, and that error.
+// refused calls a user's function in its own goroutine. If that fails, it returns the status for the
+// API server and the error.
 func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func() error) (*metav1.Status, error) {
 	err := failure.Apart(in, f)
 	if err == nil {
@@ -50,13 +50,12 @@ func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func
 	return statusOf(err, code, reason), err
 }
 
-// failed notes and logs a panic or a Goexit of the user's function. It reports
-// whether err is one.
+// failed reports whether err is a panic or a Goexit of the user's function, and logs it.
 func (c *call) failed(err error) bool {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		c.log.Error("a webhook panicked", "err", err, "stack", string(p.Stack))
 	} else if _, ok := errors.AsType[*failure.GoexitError](err); ok {
-		c.log.Error("a webhook ended its goroutine", "err", err)
+		c.log.Error("a webhook called runtime.Goexit", "err", err)
 	} else {
 		return false
 	}

@@ -19,31 +19,31 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Conversion converts the objects of a custom resource between its versions, through one
-// of them, the hub H:
+// Conversion converts the objects of a custom resource between its versions, by way of one of them,
+// the hub H:
 //
 //	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion) // of the kind Memcached
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
 //	hooks.Handle("/convert", c)
 //
-// A conversion must lose nothing: an object that goes to another version and comes back
-// has to be the same. Keep what a version has no field for in an annotation.
+// A conversion must be lossless: an object converted to another version and back has to be the same.
+// Keep data for which a version has no field in an annotation.
 type Conversion[H object.Object] struct {
 	hub    schema.GroupVersion
 	spokes map[schema.GroupVersion]spoke[H]
 	conversionKinds
 }
 
-// spoke is how a version becomes the hub and the other way round, as JSON.
+// spoke converts between a version and the hub, as JSON.
 type spoke[H object.Object] struct {
-	of   reflect.Type // of its objects
+	of   reflect.Type // the Go type of its objects
 	up   func(ctx context.Context, raw []byte, kind string) (H, error)
 	down func(ctx context.Context, hub H) (any, error)
 }
 
-// NewConversion returns a conversion that knows one version. It converts objects of the kinds
-// that are named, or else of the kind that is called as the Go type H, such as Memcached, and
-// refuses others. It panics if H is *unstructured.Unstructured and no kind is named.
+// NewConversion returns a conversion with one version, the hub. It converts objects of the given
+// kinds, or by default of the kind named like the Go type H, such as Memcached, and refuses others. It
+// panics if H is *unstructured.Unstructured and no kind is given.
 func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *Conversion[H] {
 	mustBePointer[H]()
 	c := &Conversion[H]{hub: hub, spokes: map[schema.GroupVersion]spoke[H]{}}
@@ -58,15 +58,15 @@ func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *C
 	return c
 }
 
-// Spoke adds a version. up and down fill out from in; out has the metadata
-// already, and may change labels and annotations there. Call Spoke before the
-// conversion is served. It panics if the version is known already.
+// Spoke adds a version. up and down fill out from in. out already has the metadata, of which they may
+// change labels and annotations. Call Spoke before the conversion is served. It panics if the version
+// was added before.
 func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
 	mustBePointer[S]()
 	mustHave(c != nil, "the Conversion for Spoke")
 	mustHave(up != nil && down != nil, "one of the functions for Spoke")
 	if _, known := c.spokes[version]; known {
-		panic(fmt.Sprintf("webhook: %s is a version of this conversion already", version))
+		panic(fmt.Sprintf("webhook: %s was already added to this conversion", version))
 	}
 	c.versions = append(c.versions, version)
 	c.spokes[version] = spoke[H]{
@@ -91,7 +91,7 @@ func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up
 	}
 }
 
-// withMetadata makes an object that has nothing but the metadata of another one.
+// withMetadata returns an object with only the metadata of another one.
 func withMetadata[T object.Object](of object.Object, version schema.GroupVersion) (T, error) {
 	out := empty[T]()
 	whole, err := marshal(of)
@@ -113,15 +113,15 @@ func withMetadata[T object.Object](of object.Object, version schema.GroupVersion
 	return out, json.Unmarshal(text, out)
 }
 
-// conversionKinds are the kinds and versions of a conversion.
+// conversionKinds holds the kinds and versions of a conversion.
 type conversionKinds struct {
 	kinds    []string
 	versions []schema.GroupVersion
 	wrong
 }
 
-// check returns the kinds of the objects of a review. It fails if one is of a kind that the
-// conversion is not for.
+// check returns the kinds of the objects in a review. It fails if the conversion does not have one of
+// them.
 func (c *conversionKinds) check(path string, objects []json.RawMessage) ([]metav1.TypeMeta, error) {
 	all := make([]metav1.TypeMeta, len(objects))
 	for n, o := range objects {
@@ -145,8 +145,8 @@ func (c *conversionKinds) versionNames() string {
 	return strings.Join(names, ", ")
 }
 
-// conversionReview is that of apiextensions.k8s.io/v1 as it is asked, whose Go types are in a
-// module that needs much else.
+// conversionReview is the request side of the ConversionReview of apiextensions.k8s.io/v1, whose
+// module has too many dependencies. See
 // https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 type conversionReview struct {
 	metav1.TypeMeta `json:",inline"`
@@ -158,11 +158,10 @@ type conversionRequest struct {
 	DesiredAPIVersion string          `json:"desiredAPIVersion"`
 	Objects           json.RawMessage `json:"objects"`
 
-	objects []json.RawMessage // once they are unfolded
-	taken   int64             // from the budget, for what they have been converted to
+	objects []json.RawMessage // set by unfold
+	taken   int64             // from the budget, for the results
 }
 
-// weight implements folded.
 func (r *conversionReview) weight() int64 {
 	if r.Request == nil {
 		return 0
@@ -170,7 +169,6 @@ func (r *conversionReview) weight() int64 {
 	return objectWeight * elements(r.Request.Objects)
 }
 
-// unfold implements folded.
 func (r *conversionReview) unfold() error {
 	if r.Request == nil {
 		return nil
@@ -181,7 +179,7 @@ func (r *conversionReview) unfold() error {
 	return json.Unmarshal(r.Request.Objects, &r.Request.objects)
 }
 
-// conversionAnswer is a conversionReview as it is answered.
+// conversionAnswer is the response side of the ConversionReview.
 type conversionAnswer struct {
 	metav1.TypeMeta `json:",inline"`
 	Response        *conversionResponse `json:"response"`
@@ -193,7 +191,6 @@ type conversionResponse struct {
 	Result           metav1.Status `json:"result"`
 }
 
-// ServeHTTP implements http.Handler.
 func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := callOf(r.Context())
 	var review conversionReview
@@ -219,7 +216,7 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, conversionAnswer{TypeMeta: review.TypeMeta, Response: response})
 }
 
-// convert converts all objects, or none.
+// convert converts all objects or none.
 func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionRequest) ([]any, error) {
 	all, err := c.check(path, r.objects)
 	if err != nil {
@@ -256,20 +253,20 @@ func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionR
 	return converted, nil
 }
 
-// take takes from a budget what an object has become, which is held until the review is answered.
+// take takes the size of a result from a budget until the review is answered.
 func (r *conversionRequest) take(from *budget, bytes int64) error {
 	if !from.take(bytes) {
-		return errors.New("there is no memory left for what it and those before it have become: try again later, or with fewer objects")
+		return errors.New("too little memory left for the results: try again later, or with fewer objects")
 	}
 	r.taken += bytes
 	return nil
 }
 
-// through converts an object to one of a kind. It takes from the budget meanwhile what the object becomes.
+// through converts one object. While it is converted, it takes its decoded size from the budget.
 func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H], kind object.GVK) (json.RawMessage, error) {
 	weight, held := wire.EstimateJSONMemory(raw, from.of), callOf(ctx).conversion
 	if weight > maxDecoded {
-		return nil, fmt.Errorf("the object is larger than %d bytes when it is decoded", maxDecoded)
+		return nil, fmt.Errorf("the decoded object is larger than %d bytes", maxDecoded)
 	}
 	if !held.take(weight) {
 		return nil, errFull
@@ -283,11 +280,11 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 	if err != nil {
 		return nil, err
 	}
-	return written(text, kind) // here, where a panic of the type's own has a name
+	return written(text, kind) // here, so that a panic of the type's methods is attributed to it
 }
 
-// sameObject fails where a conversion has changed which object it is. The API server refuses
-// the whole answer then, and says less.
+// sameObject fails if the result has another identity than the original. The API server would refuse
+// the whole response, with less detail.
 func sameObject(before, after []byte) error {
 	type identity struct {
 		Metadata struct {
@@ -304,13 +301,13 @@ func sameObject(before, after []byte) error {
 		return err
 	}
 	if was != is {
-		return fmt.Errorf("the result is another object: it has namespace %q, name %q and UID %q, and the original %q, %q and %q: leave the metadata of out as they are when the function is called",
+		return fmt.Errorf("the result is another object: it has namespace %q, name %q and UID %q, and the original %q, %q and %q: keep the metadata that out has when the function is called",
 			is.Metadata.Namespace, is.Metadata.Name, is.Metadata.UID, was.Metadata.Namespace, was.Metadata.Name, was.Metadata.UID)
 	}
 	return nil
 }
 
-// written is an object of a kind as JSON.
+// written returns the JSON of a result, which must have the given kind.
 func written(value any, kind object.GVK) (json.RawMessage, error) {
 	text, err := marshal(value)
 	switch {
@@ -320,7 +317,7 @@ func written(value any, kind object.GVK) (json.RawMessage, error) {
 		return nil, errors.New("the result is nil")
 	}
 	if _, err := wire.UnmarshalJSON[*metav1.PartialObjectMetadata](text, kind); err != nil {
-		return nil, fmt.Errorf("the result is not of the kind that was wanted: %w: leave apiVersion and kind of out as they are when the function is called", err)
+		return nil, fmt.Errorf("the result has the wrong kind: %w: keep the apiVersion and kind that out has when the function is called", err)
 	}
 	return text, nil
 }

@@ -1,6 +1,5 @@
-// Package webhook answers the API server's questions about objects: may they be written
-// (validating and mutating admission), and what do they look like in another version
-// (conversion of custom resources).
+// Package webhook implements webhooks of the API server: validating and mutating admission of objects,
+// and conversion of custom resources between versions.
 //
 // # Usage
 //
@@ -19,58 +18,53 @@
 //
 // In a program with a manager, manager.WebhookFor does this in one line, at paths derived from the kind.
 //
-// Each handler is for the kinds of its Go type in k8s.io/api, or for those that you name:
+// Each handler accepts the kinds that k8s.io/api has for its Go type, or the kinds you name:
 //
 //	hooks.Handle("/validate-cache-example-com-v1-memcached", webhook.Validate(check, v1.GroupVersion.WithKind("Memcached")))
 //
 // # Guarantees
 //
-// A function is called only with objects of its handler's kinds. A review is refused, with
-// a message that names both kinds, if its request.kind is another one, or if an object in it,
-// old or new, does not name that kind as its own. So a wrong path, or a rule such as pods/*,
-// which sends Evictions too, lets nothing in. A handler of a subresource such as pods/eviction
-// is one for its kind: Validate[*policyv1.Eviction]. The kind in a review is the one that
-// the webhook's rules ask for; the API server converts what a client wrote in another version.
-// A conversion refuses objects of other kinds in the same way, and results that are not of
-// the kind and version that were asked for.
+// A function is called only with objects of its handler's kinds. A review is refused if its
+// request.kind is another kind, or if an object in it, old or new, does not have that kind; the
+// message names both kinds. So a wrong path, or a rule such as pods/* that also sends Evictions,
+// admits nothing. A handler of a subresource such as pods/eviction is a handler of its kind:
+// Validate[*policyv1.Eviction]. The kind in a review is the one that the webhook's rules ask for; the
+// API server converts objects written in another version. Likewise, a conversion refuses objects of
+// other kinds, and results that do not have the requested kind and version.
 //
-// A mutation says only what the function changed: fields that our Go type does
-// not know are kept. In an array they stay with their element, wherever the function
-// has put it. An element that the function has changed is known again by its name
-// (mountPath, devicePath, name, key, type or ip), and one without a name by its place,
-// where the array is as long as before. What is not known again is a new element.
+// A mutation contains only the changes of the function, so fields that our Go type does not know are
+// kept. In an array they stay with their element, even if the function moves it. A changed element is
+// matched by its name (mountPath, devicePath, name, key, type or ip), or without one by its index if
+// the array has the same length as before. Elements without a match are new.
 //
-// An error of the function refuses the request, with its text;
-// an *errors.StatusError of apimachinery is sent as it is. A panic or a
-// runtime.Goexit refuses too, and is logged with its stack: the answer is a review
-// that is not allowed, so that a failurePolicy of Ignore does not let the object in.
-// So does an error whose methods panic, as those of a nil pointer do.
+// If the function returns an error, the request is refused with its text; an *errors.StatusError of
+// apimachinery is sent unchanged. If the function panics or calls runtime.Goexit, the request is
+// refused too, and the stack is logged. The response is then a review that is not allowed, so a
+// failurePolicy of Ignore does not admit the object. The same happens if a method of the error panics,
+// as on a nil pointer.
 //
-// Reviews cannot fill the memory: of admission reviews a server holds 64 MiB at a time, of
-// conversion reviews 256 MiB, 64 MiB of the objects that it converts, and 256 MiB of what they
-// have become. They are counted as they arrive, or as about what their objects and users become
-// in your Go types, where that is more. Of a type with an UnmarshalJSON of its own the text is
-// counted.
+// Reviews cannot exhaust the memory. A server holds at most 64 MiB of admission reviews and 256 MiB of
+// conversion reviews, plus 64 MiB of objects being converted and 256 MiB of results. Each review
+// counts as its bytes received or the estimated size of its objects and user as Go values, whichever
+// is larger. For a type with its own UnmarshalJSON the text counts.
 //
 // # Concurrency
 //
-// Functions are called by several goroutines at once, each in one of its own. The
-// context ends when the API server gives up.
+// Functions are called concurrently, each call in its own goroutine. Their context ends when the API
+// server gives up.
 //
 // # Failure
 //
-// What is not a review is answered with 400. A review that is too large (16 MiB,
-// for a conversion 256 MiB) is answered with 413, and so is one whose objects and user become
-// more than 64 MiB, such as a user of more than 4 MiB, or with more than 1,048,576 objects. One
-// for which there is no room is answered with 503. The API server then does what the
-// failurePolicy says. A review of a wrong kind is answered with one that is not allowed, of
-// status 400, whatever the failurePolicy is. A conversion of an object that becomes more than
-// 64 MiB fails, and so does one for whose result there is no room.
+// A request that is not a review gets status 400. A review gets 413 if it is too large (16 MiB, or 256
+// MiB for a conversion), if its objects and user need more than 64 MiB when decoded (for example a
+// user of more than 4 MiB), or if it has more than 1,048,576 objects. It gets 503 if there is no room
+// for it. In these cases the API server applies the failurePolicy. A review of a wrong kind gets a
+// response that is not allowed, with code 400, regardless of the failurePolicy. A conversion fails if
+// an object needs more than 64 MiB when decoded, or if there is no room for the result.
 //
 // # Debugging
 //
-// Options.Logger hears of panics, and at level debug of every refusal. The first review of
-// a wrong kind at each path is a warning.
-// Options.Metrics hears of every request. Server.Check fails where the server does
-// not serve or its certificate has expired; /readyz of a manager shows it.
+// Options.Logger logs panics, the first review of a wrong kind at each path as a warning, and every
+// refusal at debug level. Options.Metrics counts every request. Server.Check fails while the server
+// does not serve or its certificate has expired; /readyz of a manager includes it.
 package webhook

@@ -18,16 +18,16 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// anything stands for any group, version or kind, as in the rules of a webhook configuration.
+// anything matches any group, version or kind, as in the rules of a webhook configuration.
 const anything = "*"
 
-// wrongKind is the error of a review whose kind, or that of an object in it, is not the handler's.
+// wrongKind is the error for a review, or an object in it, of a kind that the handler does not have.
 type wrongKind struct{ error }
 
 func (e wrongKind) Unwrap() error { return e.error }
 
-// wrong logs the first review of a wrong kind that a handler refuses. Strangers may send more,
-// so the others are logged at level debug alone, as every refusal is.
+// wrong logs the first refused review of a wrong kind as a warning. Since anyone may send more, the
+// rest are only logged at debug level, like every refusal.
 type wrong struct{ once sync.Once }
 
 func (w *wrong) warn(c *call, why error, about ...any) {
@@ -36,15 +36,15 @@ func (w *wrong) warn(c *call, why error, about ...any) {
 	}
 }
 
-// kinds are the kinds that a handler of admission reviews is for.
+// kinds holds the kinds that an admission handler accepts.
 type kinds struct {
 	all []object.GVK
 	wrong
 }
 
-// mustHaveKinds returns the kinds of a handler whose objects are of Go type t: the named ones,
-// or else those of the type in k8s.io/api. It panics if there are none, and names the line that
-// called the exported function.
+// mustHaveKinds returns the kinds of a handler for objects of Go type t: the named ones, or else those
+// that k8s.io/api has for t. If there are none it panics, naming the line that called the exported
+// function.
 func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	all, why := kindsOf(t, named)
 	if why != "" {
@@ -53,7 +53,7 @@ func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	return &kinds{all: all}
 }
 
-// kindsOf returns the kinds of a handler, or why they are unknown.
+// kindsOf returns the kinds of a handler, or why they cannot be determined.
 func kindsOf(t reflect.Type, named []object.GVK) (all []object.GVK, why string) {
 	for _, kind := range named {
 		switch wild := slices.Contains([]string{kind.Group, kind.Version, kind.Kind}, anything); {
@@ -76,9 +76,8 @@ func kindsOf(t reflect.Type, named []object.GVK) (all []object.GVK, why string) 
 	return all, ""
 }
 
-// mustHaveNames returns the kinds of a conversion whose hub is of Go type t, without their
-// versions: the named ones, or else the one that is called as the type, as in
-// runtime.Scheme.AddKnownTypes. It panics as mustHaveKinds does.
+// mustHaveNames returns the kinds, without versions, of a conversion with hub type t: the named ones,
+// or else the name of the type, as in runtime.Scheme.AddKnownTypes. It panics as mustHaveKinds does.
 func mustHaveNames(t reflect.Type, named []string) []string {
 	switch {
 	case slices.Contains(named, ""):
@@ -96,7 +95,7 @@ func isUntyped(t reflect.Type) bool {
 	return t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 }
 
-// check fails if a request is about a kind that the handler is not for: the webhook
+// check fails if a request has a kind that the handler does not accept, which means that the webhook
 // configuration is wrong.
 func (k *kinds) check(path string, r *admissionv1.AdmissionRequest) error {
 	kind := object.GVK(r.Kind)
@@ -107,13 +106,13 @@ func (k *kinds) check(path string, r *admissionv1.AdmissionRequest) error {
 		path, strings.Join(namesOf(k.all), ", "), quoted(kind))}
 }
 
-// covers reports whether kind is wanted, a kind in which fields may be "*".
+// covers reports whether kind matches wanted, whose fields may be "*".
 func covers(wanted, kind object.GVK) bool {
 	same := func(want, got string) bool { return want == anything || want == got }
 	return kind.Version != "" && kind.Kind != "" && same(wanted.Group, kind.Group) && same(wanted.Version, kind.Version) && same(wanted.Kind, kind.Kind)
 }
 
-// namesOf returns kinds as manifests have them, such as "apps/v1 Deployment".
+// namesOf returns the kinds as in manifests, such as "apps/v1 Deployment".
 func namesOf(kinds []object.GVK) (names []string) {
 	for _, kind := range kinds {
 		names = append(names, kind.GroupVersion().String()+" "+kind.Kind)
@@ -121,7 +120,7 @@ func namesOf(kinds []object.GVK) (names []string) {
 	return names
 }
 
-// quoted writes a kind that a stranger may have made up.
+// quoted returns an untrusted kind, quoted and truncated.
 func quoted(kind object.GVK) string {
 	if kind.Empty() {
 		return "none"

@@ -317,7 +317,7 @@ func TestAConversionKeepsTheKind(t *testing.T) {
 			for from, to := range map[schema.GroupVersion]schema.GroupVersion{v1: v2, v2: v1} {
 				got := converted(t, c, to.String(), objectOf(from.WithKind("Thing")))
 				require.Equal(t, "Failure", got.Result.Status)
-				require.Contains(t, got.Result.Message, "the result is not of the kind that was wanted: wrong kind: ")
+				require.Contains(t, got.Result.Message, "the result has the wrong kind: wrong kind: ")
 				require.Contains(t, got.Result.Message, "want "+to.String()+" Thing")
 				require.Empty(t, got.ConvertedObjects)
 			}

@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// merged is raw with what was changed from before to after. Fields that our Go type
-// does not know are in raw alone, and stay. What the type writes always, and raw may
-// lack, is added only where it was changed.
+// merged applies the changes from before to after to raw. Fields that our Go type does not know are
+// only in raw, and stay. Fields that the type always writes and raw may lack are added only if they
+// changed.
 func merged(raw, before, after any) any {
 	if reflect.DeepEqual(before, after) {
 		return raw
@@ -56,9 +56,9 @@ func mergedArray(raw, before, after []any) []any {
 	return all
 }
 
-// origins tells for each element of after which one of before it was, or -1. An
-// element is known again where it is as it was, or else by its name, if no other has it.
-// One without a name of its own is known by its place, in an array that is as long as before.
+// origins returns for each element of after its index in before, or -1. An element matches an equal
+// one, or one with the same name if that name is unique. An element without a name matches by its
+// index, if the arrays have the same length.
 func origins(before, after []any) []int {
 	origins, taken := make([]int, len(after)), make([]bool, len(before))
 	for n := range origins {
@@ -66,7 +66,7 @@ func origins(before, after []any) []int {
 	}
 	for _, pass := range []struct {
 		mark func(any) string
-		any  bool // what has the same mark may be any of them
+		any  bool // several elements have this mark
 	}{{text, true}, {nameOf, false}} {
 		free, asking := map[string][]int{}, map[string]int{}
 		for m, e := range before {
@@ -98,14 +98,14 @@ func origins(before, after []any) []int {
 	return origins
 }
 
-// text is a value as JSON, with the members of objects in order.
+// text returns a value as JSON with sorted keys.
 func text(value any) string {
-	t, _ := json.Marshal(value) // it came from JSON
+	t, _ := json.Marshal(value) // cannot fail, the value came from JSON
 	return string(t)
 }
 
-// nameOf is what the API server knows an element of an array by: most kinds of
-// elements have one of these fields. It is empty if there is none.
+// nameOf returns the field by which the API server identifies an array element, or "". Most kinds of
+// elements have one of these fields.
 func nameOf(element any) string {
 	o, _ := element.(map[string]any)
 	for _, field := range []string{"mountPath", "devicePath", "name", "key", "type", "ip"} {

@@ -13,10 +13,10 @@ import (
 // operation is one step of a JSON patch.
 type operation struct {
 	op, path string
-	value    any // where op is not remove
+	value    any // unless op is remove
 }
 
-// MarshalJSON writes the value exactly where there is to be one, null or not.
+// MarshalJSON writes the value, even null, unless op is remove.
 func (o operation) MarshalJSON() ([]byte, error) {
 	if o.op == "remove" {
 		return marshal(map[string]any{"op": o.op, "path": o.path})
@@ -24,12 +24,11 @@ func (o operation) MarshalJSON() ([]byte, error) {
 	return marshal(map[string]any{"op": o.op, "path": o.path, "value": o.value})
 }
 
-// patch is a JSON patch (RFC 6902) in the making.
+// patch is a JSON patch (RFC 6902) under construction.
 type patch []operation
 
-// newPatch returns what makes of raw, the object as the API server has it, what
-// a change has made of it in our Go type: before and after are the object as
-// that type writes it.
+// newPatch returns the patch that applies a change to raw, the object as the API server has it. before
+// and after are the object as our Go type writes it.
 func newPatch(raw, before, after []byte) (patch, error) {
 	var values [3]any
 	for n, text := range [][]byte{raw, before, after} {
@@ -44,9 +43,9 @@ func newPatch(raw, before, after []byte) (patch, error) {
 	return p, nil
 }
 
-// value makes of what is at path what wanted is. op is how to do it where no
-// smaller steps will: in an object "add", which replaces a member too, and in an
-// array "replace", because there "add" inserts.
+// value adds the operations that turn raw, at path, into wanted. If no smaller operations do, it uses
+// op: "add" in an object, which also replaces members, and "replace" in an array, where "add" would
+// insert.
 func (p *patch) value(path, op string, raw, wanted any) {
 	if reflect.DeepEqual(raw, wanted) {
 		return
@@ -81,8 +80,8 @@ func (p *patch) object(path string, raw, wanted map[string]any) {
 	}
 }
 
-// array leaves what is equal at both ends. What is between is changed element
-// by element where there are as many as before, and else exchanged.
+// array keeps equal elements at both ends. It changes the elements between them one by one if their
+// number is the same, and otherwise replaces them.
 func (p *patch) array(path string, raw, wanted []any) {
 	if len(raw) == len(wanted) {
 		for n := range wanted {
@@ -106,7 +105,7 @@ func (p *patch) array(path string, raw, wanted []any) {
 	}
 }
 
-// member is the path of a member of an object (RFC 6901).
+// member returns the path of a member of an object (RFC 6901).
 func member(path, name string) string {
 	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

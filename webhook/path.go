@@ -6,12 +6,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ValidatePath returns the path at which kubebuilder's projects serve the validating webhook of a kind:
-// /validate-GROUP-VERSION-KIND, with dashes for the dots of the group and a kind in lower case, such as
-// "/validate-apps-v1-deployment" and, of the group without a name, "/validate--v1-pod".
+// ValidatePath returns the path of a kind's validating webhook, as in kubebuilder projects:
+// /validate-GROUP-VERSION-KIND, with dashes for the dots of the group and the kind in lower case, such
+// as "/validate-apps-v1-deployment" or, for the core group, "/validate--v1-pod".
 func ValidatePath(kind object.GVK) string { return path("validate", kind) }
 
-// MutatePath is [ValidatePath] for a mutating webhook: /mutate-GROUP-VERSION-KIND.
+// MutatePath returns the path of a kind's mutating webhook: /mutate-GROUP-VERSION-KIND, as in
+// [ValidatePath].
 func MutatePath(kind object.GVK) string { return path("mutate", kind) }
 
 func path(verb string, kind object.GVK) string {

@@ -18,21 +18,21 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// folded is a review whose lists and maps have not been decoded yet: few bytes may become
-// many there.
+// folded is a review whose lists and maps are not decoded yet, because a few bytes of them may become
+// many.
 type folded interface {
-	// weight is about how many bytes they become.
+	// weight estimates the decoded bytes.
 	weight() int64
 
-	// unfold decodes them.
+	// unfold decodes the lists and maps.
 	unfold() error
 }
 
-// errHeavy: a review has too much in its lists and maps.
+// errHeavy means that the lists and maps of a review are too large.
 var errHeavy = errors.New("it has too many objects, or too much in one of them, or its user has too many groups or too much extra")
 
-// read decodes the body of a review of at most limit bytes, which may become decoded bytes.
-// Where it fails it has answered. The caller calls release when it is done with the review.
+// read decodes the body of a review, with at most limit bytes as JSON and decoded bytes in memory. If
+// it fails it has written the response. The caller calls release when it is done with the review.
 func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *budget, review folded) (release func(), ok bool) {
 	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
@@ -61,7 +61,7 @@ func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *bu
 	case large:
 		http.Error(w, fmt.Sprintf("the review is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errHeavy):
-		http.Error(w, fmt.Sprintf("the review is larger than %d bytes when it is decoded: %v", decoded, err), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("the decoded review is larger than %d bytes: %v", decoded, err), http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -71,7 +71,8 @@ func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *bu
 	return nil, false
 }
 
-// isWanted reports whether a review is of the wanted kind and has a request. If not, it has answered.
+// isWanted reports whether a review has the wanted kind and a request. If not, it has written the
+// response.
 func isWanted(w http.ResponseWriter, is metav1.TypeMeta, hasRequest bool, wanted object.GVK) bool {
 	if hasRequest && is.GroupVersionKind() == wanted {
 		return true
@@ -80,7 +81,7 @@ func isWanted(w http.ResponseWriter, is metav1.TypeMeta, hasRequest bool, wanted
 	return false
 }
 
-// elements is how many elements a list of JSON has.
+// elements returns the number of elements of a JSON list.
 func elements(list []byte) (n int64) {
 	depth, quoted := 0, false
 	for i := 0; i < len(list); i++ {
@@ -101,7 +102,7 @@ func elements(list []byte) (n int64) {
 	return n + 1
 }
 
-// answer writes a review.
+// answer writes a review as the response.
 func answer(w http.ResponseWriter, review any) {
 	body, err := marshal(review)
 	if err != nil {
@@ -113,7 +114,7 @@ func answer(w http.ResponseWriter, review any) {
 	_, _ = w.Write(body)
 }
 
-// marshal is json.Marshal without escapes for HTML, which take six bytes for one that anybody may send.
+// marshal is json.Marshal without HTML escapes, which would turn one byte of a stranger's into six.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -122,7 +123,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// maxUID bounds the UID of a review, in bytes. The answer repeats it.
+// maxUID limits the bytes of a review's UID, because the response repeats it.
 const maxUID = 1 << 10
 
 func checkUID(uid types.UID) error {
@@ -132,8 +133,8 @@ func checkUID(uid types.UID) error {
 	return nil
 }
 
-// decode makes an object of a kind from JSON; of nothing, the zero T. Anybody may send it, and
-// it may be a Secret: it is read as a client reads what a server sends.
+// decode decodes an object of a kind from JSON, or returns the zero T for no JSON. The object is
+// untrusted and may be a Secret, so it is read like a server's response to a client.
 func decode[T object.Object](raw []byte, kind object.GVK) (obj T, err error) {
 	if len(raw) > 0 && string(raw) != "null" {
 		obj, err = wire.UnmarshalJSON[T](raw, kind)
@@ -141,13 +142,13 @@ func decode[T object.Object](raw []byte, kind object.GVK) (obj T, err error) {
 	return obj, undecoded(reflect.TypeFor[T](), err)
 }
 
-// undecoded says into what Go type an object could not be decoded.
+// undecoded returns the error for an object that could not be decoded into a Go type.
 func undecoded(into reflect.Type, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, wire.ErrKind):
-		return wrongKind{fmt.Errorf("not a %v: %w, as the review says: an API server sends objects of the kind that it says, so see who else reaches the webhook", into, err)}
+		return wrongKind{fmt.Errorf("not a %v: %w, as the review says: an API server sends objects of the kind it names, so check who else can reach the webhook", into, err)}
 	}
 	return fmt.Errorf("not a %v: %w", into, err)
 }
@@ -156,16 +157,14 @@ func empty[T object.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// mustBePointer catches a T that cannot be instantiated, such as
-// object.Object, when the handler is made.
+// mustBePointer panics for a T that cannot be instantiated, such as object.Object.
 func mustBePointer[T object.Object]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer {
 		panic(fmt.Sprintf("webhook: %v is not a pointer to an API type: use one, or *unstructured.Unstructured", t))
 	}
 }
 
-// mustHave panics where a function is missing, and names the line that called the
-// exported function which needs it.
+// mustHave panics if an argument is missing, naming the line that called the exported function.
 func mustHave(here bool, what string) {
 	if here {
 		return
@@ -173,7 +172,7 @@ func mustHave(here bool, what string) {
 	panic(fmt.Sprintf("webhook: %s: %s is nil", failure.Place(2), what))
 }
 
-// statusOf is what the API server passes on to its client.
+// statusOf returns the status that the API server passes on to its client.
 func statusOf(err error, code int32, reason metav1.StatusReason) *metav1.Status {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -10,46 +10,46 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Options configure a Server. CertDir or TLS is required: the API server speaks to
-// webhooks by HTTPS only, and verifies their certificates.
+// Options configure a Server. CertDir or TLS is required, because the API server calls webhooks only
+// by HTTPS and verifies their certificates.
 type Options struct {
-	// Name tells several servers of one process apart, in messages and in /readyz.
-	// Default "webhook".
+	// Name identifies the server in messages and in /readyz if a process has several. Default
+	// "webhook".
 	Name string
 
-	// Address is where to listen. Default ":9443".
+	// Address is the listen address. Default ":9443".
 	Address string
 
 	// Listener, if not nil, is used instead of Address.
 	Listener net.Listener
 
-	// CertDir has the files tls.crt and tls.key, as a mounted Secret has. They
-	// are read again when they change.
+	// CertDir is a directory with tls.crt and tls.key, such as a mounted Secret. The files are read
+	// again when they change.
 	CertDir string
 
-	// TLS says more than CertDir, such as which clients may ask. &serving.TLS{}
-	// makes a certificate for an API server that reaches us by localhost or a
-	// loopback address; put Server.SelfSigned into the caBundle.
+	// TLS has more options than CertDir, such as which clients to accept. With &serving.TLS{} the
+	// server creates a certificate for an API server that reaches it at localhost or a loopback
+	// address; put Server.SelfSigned into the caBundle.
 	TLS *serving.TLS
 
-	// Metrics hears of every request. Package metrics has one for Prometheus.
+	// Metrics receives measurements of every request. Package metrics implements it for Prometheus.
 	Metrics MetricsProvider
 
-	// Logger hears of panics and wrong kinds, and at level debug of refusals. Nil is silent.
+	// Logger logs panics and wrong kinds, and refusals at debug level. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Server serves webhooks. Make it with New, and run it or add it to a manager.
+// Server serves webhooks. Create it with [New], and run it or add it to a manager.
 type Server struct {
 	*serving.Server
 	mux     *http.ServeMux
 	metrics MetricsProvider // nil: none
 	log     *slog.Logger
 
-	admission, conversion *budget // of all paths together
+	admission, conversion *budget // for all paths together
 }
 
-// New checks the options and reads the certificate.
+// New returns a server. It fails if the options are invalid or the certificate cannot be read.
 func New(opts Options) (*Server, error) {
 	if opts.Address == "" {
 		opts.Address = ":9443"
@@ -80,8 +80,7 @@ func New(opts Options) (*Server, error) {
 	return s, err
 }
 
-// Handle lets h answer at a path. It panics if h is nil or the path is taken, as
-// http.ServeMux does.
+// Handle serves h at path. It panics if h is nil or the path is taken, as http.ServeMux does.
 func (s *Server) Handle(path string, h http.Handler) {
 	mustHave(h != nil, "the handler for "+path)
 	if s.metrics != nil {

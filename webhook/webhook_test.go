@@ -210,7 +210,7 @@ func TestAServerOfWebhooks(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	require.Contains(t, log.String(), `msg="a webhook panicked" path=/panic`)
-	require.Contains(t, log.String(), `msg="a webhook ended its goroutine" path=/exit`)
+	require.Contains(t, log.String(), `msg="a webhook called runtime.Goexit" path=/exit`)
 	require.Contains(t, log.String(), "TestAServerOfWebhooks.func1", "the stack is that of the panic")
 	require.Equal(t, []string{
 		"register /panic", "register /exit", "register /refuse", "started /panic", "ended /panic 200 true",
@@ -306,12 +306,12 @@ func TestWhatIsMissingOrTwiceIsSaidWhereItIsCalled(t *testing.T) {
 	up := func(context.Context, *one, *two) error { return nil }
 	down := func(context.Context, *two, *one) error { return nil }
 	for want, call := range map[string]func(){
-		"the function for Validate is nil":           func() { webhook.Validate[*corev1.Pod](nil) },
-		"the function for Mutate is nil":             func() { webhook.Mutate[*corev1.Pod](nil) },
-		"the handler for /x is nil":                  func() { s.Handle("/x", nil) },
-		"the Conversion for Spoke is nil":            func() { webhook.Spoke[*one, *two](nil, v("v1"), up, down) },
-		"one of the functions for Spoke is nil":      func() { webhook.Spoke(webhook.NewConversion[*two](v("v2")), v("v1"), up, nil) },
-		"v2 is a version of this conversion already": func() { webhook.Spoke(webhook.NewConversion[*two](v("v2")), v("v2"), up, down) },
+		"the function for Validate is nil":        func() { webhook.Validate[*corev1.Pod](nil) },
+		"the function for Mutate is nil":          func() { webhook.Mutate[*corev1.Pod](nil) },
+		"the handler for /x is nil":               func() { s.Handle("/x", nil) },
+		"the Conversion for Spoke is nil":         func() { webhook.Spoke[*one, *two](nil, v("v1"), up, down) },
+		"one of the functions for Spoke is nil":   func() { webhook.Spoke(webhook.NewConversion[*two](v("v2")), v("v1"), up, nil) },
+		"v2 was already added to this conversion": func() { webhook.Spoke(webhook.NewConversion[*two](v("v2")), v("v2"), up, down) },
 	} {
 		t.Run(want, func(t *testing.T) {
 			defer func() {

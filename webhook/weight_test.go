@@ -114,7 +114,7 @@ func TestAConversionDoesNotGrow(t *testing.T) {
 	}
 	require.Contains(t, ask(20, 2000), "Success")
 	require.Contains(t, ask(1000, 100), "too much memory for its size")
-	require.Contains(t, ask(1<<20, 6), "the object is larger than 67108864 bytes when it is decoded")
+	require.Contains(t, ask(1<<20, 6), "the decoded object is larger than 67108864 bytes")
 }
 
 // Converted objects are counted until they are answered: they may be larger than what came.
@@ -137,7 +137,7 @@ func TestWhatAConversionHoldsIsCounted(t *testing.T) {
 		return w.Body.String()
 	}
 	require.Contains(t, ask(2), "Success")
-	require.Contains(t, ask(15), "convert ConfigMap from v1 to v2: there is no memory left for what it and those before it have become")
+	require.Contains(t, ask(15), "convert ConfigMap from v1 to v2: too little memory left for the results")
 }
 
 // A real pod is far from what is refused.
