@@ -1,4 +1,4 @@
-// Package leaderelection lets one of several processes do the work, by a Lease object
+// Package leaderelection elects one of several processes as the leader, using a Lease object
 // (coordination.k8s.io/v1).
 //
 // # Usage
@@ -11,47 +11,43 @@
 //
 // # Guarantees
 //
-//   - The lease outlives the work. It is renewed until the work has returned, even
-//     after ctx is done, and only then given back.
-//   - The work's context is done RenewDeadline after the last renewal was sent.
-//     Nobody else takes the lease before LeaseDuration has passed since they saw
-//     that renewal, which is later. The difference is what the work has to stop.
-//     A Lease that is deleted changes nothing for candidates that have seen it; a
-//     candidate that starts just then takes it at once, and the leader stops at its
-//     next renewal.
-//   - Clocks are not compared. A lease expires when it was not seen to change for
-//     as long as its holder said; the times that stand in it are for people.
-//   - Each term has a greater token than the terms before it (Token), so that a
-//     guarded resource can refuse what an earlier leader still sends. An Elector
-//     remembers the greatest that it saw. A token comes a second time where somebody
-//     deletes the Lease, or restores an older one, and it is taken by a candidate that
-//     has not seen the latest.
-//   - An identity is not a licence: a lease held by somebody of our own name is
-//     a foreign lease, since two processes may have been given one name.
-//   - A renewal may take all the time until the deadline. One without an answer is
-//     joined by another after a third of it, so that neither a dead connection nor
-//     a slow exec plugin loses the lease.
+//   - The lease outlives the work. It is renewed until the work has returned, even after ctx is
+//     done, and released only then.
+//   - The work's context is done RenewDeadline after the last renewal was sent. Other candidates
+//     do not take the lease until LeaseDuration after they saw that renewal, which is later. The
+//     difference is the time that the work has to stop. If the Lease is deleted, candidates that
+//     have seen it still wait; a candidate that starts just then takes it at once, and the leader
+//     stops at its next renewal.
+//   - Clocks are not compared. A lease expires if a candidate has not seen it change for the
+//     duration that its holder set; the times in the Lease are only for people.
+//   - The token of a term is greater than those of earlier terms ([Token]), so a guarded resource
+//     can refuse requests of an earlier leader. An Elector remembers the greatest token it has
+//     seen. A token repeats only if the Lease is deleted or restored to an older state, and then
+//     taken by a candidate that has not seen the latest one.
+//   - An identity proves nothing: a lease held under our own name still belongs to another
+//     process, since two processes may have been given the same name.
+//   - A renewal may take until the deadline. If there is no response after a third of that time,
+//     another one is sent in parallel, so neither a dead connection nor a slow exec plugin loses
+//     the lease.
 //
-// What no lease can promise is that an earlier leader does nothing any more: a
-// process that was suspended notices when it wakes up, and work may ignore its
-// context. That is what the token is for.
+// No lease can guarantee that an earlier leader has stopped: a suspended process notices only when it
+// wakes up, and work may ignore its context. Use the token for this.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, but Run by one at a time. Run
-// owns one goroutine that renews, one that watches the deadline, and those of
-// renewals under way; the work runs in the caller's. A transport or a logger that
-// blocks does not put off the deadline, but Run does not return before they do.
+// All methods may be called from any goroutine, but only one Run at a time. Run owns a goroutine that
+// renews, one that watches the deadline, and one for each renewal in progress; the work runs in the
+// caller's goroutine. A transport or a logger that blocks does not delay the deadline, but Run does
+// not return before they do.
 //
 // # Failure
 //
-// Trouble with the server is not an error of Run: it is tried again, and shows
-// in Status and in the log, which hears of it at once and then less and less often.
-// Run ends with an error that wraps ErrLost when the
-// lease was lost while the work ran, and else with what the work returned.
+// Run does not fail because of errors from the server. It retries, and reports them in Status and in
+// the log, at once and then less and less often. If the lease was lost while the work ran, Run's error
+// wraps ErrLost; otherwise Run returns the work's error.
 //
 // # Debugging
 //
-// Status says who leads and since when. Check is for a health endpoint: it fails
-// when the work still runs although another candidate may lead.
+// Status has the leader and the start of its term. Check is for a health endpoint: it fails if the
+// work still runs although another candidate may lead.
 package leaderelection

@@ -17,38 +17,37 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// Errors of Run.
+// Errors returned by [Elector.Run].
 var (
-	// ErrLost: the lease could not be renewed in time, or another candidate has it.
+	// ErrLost means that the lease was not renewed in time, or that another candidate holds it.
 	ErrLost = errors.New("the lease was lost")
-	// ErrRunning: Run was called while it runs.
+	// ErrRunning means that Run was called while it runs.
 	ErrRunning = errors.New("the election runs already")
 )
 
-// Elector takes part in one election. Make it with New.
+// Elector is a candidate in one election. Create it with [New]. Run works as follows:
 //
-// To lead:
-//
-//  1. Read the lease every RetryPeriod, until it is free: held by nobody, or not
-//     seen to change for as long as its holder said.
-//  2. Write our name into it, and a token greater by one, on the condition that
-//     it is still as we read it. The losers of this race go on with 1.
-//  3. Call the work. Meanwhile renew every RetryPeriod, sooner after a failure. End
-//     the work's context RenewDeadline after the last renewal was sent, or when the
-//     lease turns out to be another term's.
+//  1. Read the lease every RetryPeriod, until it is free: not held, or unchanged for the duration
+//     that its holder set.
+//  2. Write our name and the next token, on the condition that the lease has not changed since it
+//     was read. The losers of this race continue with 1.
+//  3. Call the work. Meanwhile renew every RetryPeriod, sooner after a failure. Cancel the work's
+//     context RenewDeadline after the last renewal was sent, or when the lease belongs to another
+//     term.
 //  4. When the work has returned, stop renewing and release the lease.
 type Elector struct {
 	opts    Options
 	leases  *lease.Client
 	trouble lease.Trouble
-	turn    chan struct{} // a token while Run runs
+	turn    chan struct{} // holds a token while Run runs
 
 	mu       sync.Mutex // guards all below; nothing is called while it is held
 	status   Status
-	greatest int64 // token that was seen
+	greatest int64 // greatest token seen
 }
 
-// New checks the options and sends nothing. The client's scheme must know Lease.
+// New returns an Elector. It fails if the options are invalid, and makes no requests. The client's
+// scheme must contain Lease.
 func New(client *rest.Client, opts Options) (*Elector, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -69,14 +68,13 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 	}, nil
 }
 
-// Run waits until we lead and calls lead, once, in this goroutine. The context
-// that lead gets carries the Token; it ends with ctx, or when the lease is lost,
-// then with a cause that wraps ErrLost. The lease is kept until lead returns,
-// and then released.
+// Run waits until this process leads and calls lead, once, in the caller's goroutine. The context of
+// lead carries the [Token]. It is done when ctx is done or the lease is lost; then its cause wraps
+// ErrLost. The lease is kept until lead returns, and then released.
 //
-// Run returns nil when ctx was done before we led, and else what lead returned,
-// joined with ErrLost if the lease was lost. It panics if lead is nil. A panic of
-// lead goes on to the caller; the lease is then renewed no more, and not released.
+// Run returns nil if ctx is done before this process leads. Otherwise it returns lead's error, joined
+// with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does Run; the lease
+// is then neither renewed nor released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
 		panic(fmt.Sprintf("leader election: %s: Run was called without a function", failure.Place(1)))
@@ -94,7 +92,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) err
 	return e.serve(ctx, held, lead)
 }
 
-// acquire campaigns until we hold the lease. It reports false when ctx is done.
+// acquire campaigns until we hold the lease, or reports false if ctx is done.
 func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	e.opts.Logger.Debug("waiting for the lease", "identity", e.opts.Identity)
 	var seen candidacy
@@ -117,7 +115,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
 	defer cancel()
 	failed := func(what string, err error) (term, bool) {
-		if ctx.Err() == nil { // or else it was we who gave up
+		if ctx.Err() == nil { // otherwise we gave up
 			e.trouble.Failed(what, err)
 		}
 		return term{}, false
@@ -132,7 +130,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 		case seen.Lease == nil:
 			seen.Lease = &coordinationv1.Lease{}
 		case !seen.free(e.opts.LeaseDuration):
-			// It was deleted, and its holder works on.
+			// The Lease was deleted; its holder continues to work.
 			e.trouble.Answered()
 			return term{}, false
 		}
@@ -156,45 +154,45 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	switch {
 	case (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && seen.raced():
 		e.trouble.Answered()
-		return term{}, false // another candidate was faster, which the next look will show
+		return term{}, false // another candidate was faster, as the next read will show
 	case err != nil:
 		return failed(notTaken, err)
 	}
 	e.saw(taken, sent)
 	if took := time.Since(sent); took >= e.opts.RenewDeadline {
-		// The process was suspended, or a transport does not heed its context.
-		return failed("the lease was taken, and will run out unused", fmt.Errorf("the answer came after %s", took))
+		// The process was suspended, or the transport ignores its context.
+		return failed("the lease was taken too late, and will expire unused", fmt.Errorf("the answer came after %s", took))
 	}
 	e.trouble.Answered()
 	return term{lease: taken, sent: sent}, true
 }
 
-// serve calls the work and keeps the lease meanwhile.
+// serve calls lead while it keeps the lease.
 func (e *Elector) serve(ctx context.Context, held term, lead func(context.Context) error) error {
 	e.update(func(s *Status) { s.Leading = true })
 	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", lease.Token(held.lease))
 	working, lose := context.WithCancelCause(withToken(ctx, lease.Token(held.lease)))
 	defer lose(nil)
-	// The lease outlives the work, and therefore ctx.
+	// The lease outlives the work, so it must not end with ctx.
 	k := e.keep(context.WithoutCancel(ctx), held, lose)
 	end := func() {
 		k.end()
 		e.update(func(s *Status) { s.Leading, s.Lost = false, nil })
 	}
-	defer end() // also when lead panics or ends its goroutine
+	defer end() // also if lead panics or calls runtime.Goexit
 	err := lead(working)
 	end()
 	if *e.opts.ReleaseOnCancel {
 		e.release(context.WithoutCancel(ctx), k.held.lease)
 	}
 	if errors.Is(err, ErrLost) {
-		return err // the work has said it
+		return err // the work has reported it
 	}
 	return errors.Join(k.lost, err)
 }
 
-// release gives the lease back if it is still of our term, so others need not wait. If
-// that fails, they wait.
+// release releases the lease if it is still ours, so that others need not wait. If that fails, they
+// wait until it expires.
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()
@@ -202,14 +200,14 @@ func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	switch {
 	case errors.Is(err, errTaken):
 	case err != nil:
-		e.opts.Logger.Warn("the lease could not be released; others have to wait until it has run out", "err", err)
+		e.opts.Logger.Warn("the lease could not be released; others have to wait until it expires", "err", err)
 	default:
 		e.saw(now, time.Now())
 		e.trouble.Answered()
 	}
 }
 
-// saw notes what the lease is like.
+// saw notes the state of the lease.
 func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	changed := e.update(func(s *Status) {
 		s.Holder, s.Token, s.Renewed = lease.Holder(l), lease.Token(l), when

@@ -13,14 +13,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// keeper keeps one lease of ours. One goroutine renews it, and another one watches the
-// deadline, which therefore holds whatever a transport or a logger does.
+// keeper keeps the lease of a term. One goroutine renews it and another watches the deadline, so a
+// transport or a logger that blocks cannot delay the deadline.
 type keeper struct {
 	*Elector
 	lose  context.CancelCauseFunc // ends the work
 	stop  context.CancelFunc      // ends the keeper
 	loops sync.WaitGroup          // the two goroutines and those of requests
-	slots chan struct{}           // a token for each request under way
+	slots chan struct{}           // holds a token for each request in progress
 
 	mu   sync.Mutex // guards all below; nothing is called while it is held
 	held term
@@ -28,9 +28,8 @@ type keeper struct {
 	lost error // why the lease was lost; nil if it was not
 }
 
-// keep renews the lease until the keeper ends. When the deadline passes it ends the
-// work by lose and tries on, so that the lease may yet outlast the work; when the lease
-// is another's it gives up.
+// keep renews the lease until the keeper ends. At the deadline it cancels the work with lose but keeps
+// trying, so that the lease may still outlive the work. If the lease is another's, it stops.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
 	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal was answered")}
@@ -39,20 +38,20 @@ func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseF
 	return k
 }
 
-// end returns when nothing of the keeper runs any more. What it knows may then be read.
+// end stops the keeper and waits for its goroutines. Its state may then be read.
 func (k *keeper) end() {
 	k.stop()
 	k.loops.Wait()
 }
 
-// left is how long the work may go on.
+// left returns the time until the deadline.
 func (k *keeper) left() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Until(k.held.sent.Add(k.opts.RenewDeadline))
 }
 
-// watch ends the work when the deadline has passed, which each renewal puts off.
+// watch cancels the work at the deadline, which each renewal postpones.
 func (k *keeper) watch(ctx context.Context) {
 	for left := k.left(); left > 0; left = k.left() {
 		if !lease.Sleep(ctx, left, nil) {
@@ -65,7 +64,7 @@ func (k *keeper) watch(ctx context.Context) {
 	k.report(fmt.Errorf("not renewed for %s: %w", k.opts.RenewDeadline, last))
 }
 
-// report ends the work because the lease is lost. The first reason counts.
+// report cancels the work because the lease is lost. The first reason counts.
 func (k *keeper) report(err error) {
 	k.mu.Lock()
 	first := k.lost == nil
@@ -78,7 +77,7 @@ func (k *keeper) report(err error) {
 		return
 	}
 	k.update(func(s *Status) { s.Lost = &Failure{Err: err, When: time.Now()} })
-	k.lose(lost) // before a log that may block
+	k.lose(lost) // before logging, which may block
 	k.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
 }
 
@@ -88,7 +87,7 @@ func (k *keeper) renewals(ctx context.Context) {
 	for lease.Sleep(ctx, wait, nil) {
 		patience := k.opts.RenewDeadline
 		if left := k.left(); left > 0 {
-			patience = left - left/100 // at the deadline it is known what the matter is
+			patience = left - left/100 // leave time to report the reason before the deadline
 		}
 		limited, cancel := context.WithTimeout(ctx, patience)
 		r := k.attempts(limited, k.held)
@@ -96,7 +95,7 @@ func (k *keeper) renewals(ctx context.Context) {
 		switch {
 		case errors.Is(r.err, errTaken):
 			k.report(r.err)
-			// Also where the deadline had passed: now another one leads.
+			// Do this even after the deadline: now another candidate leads.
 			k.update(func(s *Status) { s.Lost = &Failure{Err: r.err, When: time.Now()} })
 			k.saw(r.lease, time.Now())
 			k.trouble.Answered()
@@ -107,7 +106,7 @@ func (k *keeper) renewals(ctx context.Context) {
 			k.mu.Lock()
 			k.last = r.err
 			k.mu.Unlock()
-			wait = k.opts.RetryPeriod / 4 // the deadline comes nearer
+			wait = k.opts.RetryPeriod / 4 // the deadline is near
 			k.trouble.Failed("the lease could not be renewed", r.err)
 		default:
 			k.mu.Lock()
@@ -120,16 +119,15 @@ func (k *keeper) renewals(ctx context.Context) {
 	}
 }
 
-// renewal is what came of one attempt to renew.
+// renewal is the result of an attempt to renew.
 type renewal struct {
 	term
 	err error
 }
 
-// attempts renews, and has all the time that ctx has. An attempt without an answer
-// is joined by another one after a third of RenewDeadline, since its connection may
-// be dead, and goes on, since it may only be slow: it may wait for a credential. The
-// first that succeeds counts.
+// attempts tries to renew until ctx is done. If an attempt has no response after a third of
+// RenewDeadline, its connection may be dead, so another attempt is started. The first one continues,
+// since it may only be slow, for example waiting for a credential. The first success counts.
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,7 +148,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	}
 	again := time.NewTicker(k.opts.RenewDeadline / 3)
 	defer again.Stop()
-	var came renewal // the first that failed
+	var came renewal // the first failure
 	try()
 	for given := ctx.Done(); ; {
 		select {
@@ -167,7 +165,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			}
 		case <-again.C:
 			if given == nil {
-				// Nothing has come of it since it was given up.
+				// No response since the attempts were cancelled.
 				return renewal{err: lease.ErrDeaf}
 			}
 			try()
@@ -175,16 +173,16 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			if came.err != nil {
 				return came
 			}
-			given = nil // its reason comes at once
+			given = nil // cancelled attempts return at once
 			again.Reset(k.opts.RenewDeadline / 200)
 		}
 	}
 }
 
-// errTaken: the lease is another term's.
+// errTaken means that the lease belongs to another term.
 var errTaken = errors.New("taken over")
 
-// ours returns a function that fails, and says who has the lease, if that is not of our term.
+// ours returns a function that fails, naming the holder, if the lease is not of our term.
 func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Lease) error {
 	return func(now *coordinationv1.Lease) error {
 		holder := lease.Holder(now)
@@ -201,9 +199,8 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 	}
 }
 
-// renew writes the time of now into our lease. Somebody else may have deleted it. It is
-// then made anew, but not when it has run out: another candidate may have had it before it
-// was deleted.
+// renew writes the current time into our lease. If the Lease was deleted, it is created again, unless
+// it had expired: another candidate may have held it before the deletion.
 func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
 	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)
 	if lease.Missing(err) {

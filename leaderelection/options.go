@@ -13,52 +13,47 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// spread is the largest fraction of the retry period by which candidates wait longer,
-// so that they do not all ask at once.
+// spread is the largest fraction of RetryPeriod that candidates wait longer, so that they do not all
+// ask at once.
 const spread = 0.2
 
-// longest is the longest duration of the options: a Lease holds 32 bits of seconds.
+// longest is the longest duration that fits into a Lease: 32 bits of seconds.
 const longest = math.MaxInt32 * time.Second
 
-// Options name the lease and say how patient everybody is. Name and Namespace are
-// required.
+// Options configure an Elector. Name and Namespace are required.
 type Options struct {
-	// Namespace and Name are those of the Lease. It is created if it does not
-	// exist.
+	// Namespace and Name identify the Lease. It is created if it does not exist.
 	Namespace string
 	Name      string
 
-	// Identity names the holder in the Lease. Default: the host name, the process
-	// ID and a random text.
+	// Identity is the holder's name in the Lease. Default: the host name, the process ID and a random
+	// text.
 	Identity string
 
-	// LeaseDuration is how long others wait after they saw the last renewal. It is
-	// rounded up to whole seconds. Default 15 s.
+	// LeaseDuration is how long candidates wait after they saw the last renewal. It is rounded up to
+	// whole seconds. Default 15 s.
 	LeaseDuration time.Duration
 
-	// RenewDeadline is how long the leader goes on working after the last renewal.
-	// It must be less than LeaseDuration: the difference is the time the work has
-	// to stop. Default 10 s.
+	// RenewDeadline is how long the leader continues to work after its last renewal. It must be less
+	// than LeaseDuration: the difference is the time that the work has to stop. Default 10 s.
 	RenewDeadline time.Duration
 
-	// RetryPeriod is the time between two attempts, to renew or to become
-	// leader; candidates wait up to a fifth longer. Default 2 s.
+	// RetryPeriod is the time between two attempts to renew or to become leader; candidates wait up to
+	// a fifth longer. Default 2 s.
 	RetryPeriod time.Duration
 
-	// ReleaseOnCancel gives the lease back when the work has ended, so the next
-	// leader need not wait. Nil means yes, since the work has ended by then. Set it
-	// to new(false) if something outside the process goes on.
+	// ReleaseOnCancel releases the lease when the work has ended, so that the next leader need not
+	// wait. Nil means true. Set it to new(false) if something outside the process continues to work.
 	ReleaseOnCancel *bool
 
-	// Labels are put on a Lease that is created.
+	// Labels are set on a Lease that the Elector creates.
 	Labels map[string]string
 
-	// Logger hears who leads, and of failures. Nil is silent.
+	// Logger logs leader changes and failures. Nil discards them.
 	Logger *slog.Logger
 }
 
-// withDefaults fills in what was left zero, and reports every contradiction
-// with what to change.
+// withDefaults returns o with defaults, or all of its contradictions.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	if o.Name == "" {

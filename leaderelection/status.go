@@ -9,27 +9,27 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Status is an election seen from here at one moment.
+// Status is a snapshot of an election as this candidate sees it.
 type Status struct {
 	Lease    object.Key
-	Identity string // ours
+	Identity string // this candidate's
 
 	Leading bool      // the work runs
-	Holder  string    // who holds the lease, as last seen; empty for nobody
+	Holder  string    // the last seen holder of the lease; empty if it is free
 	Token   int64     // of the holder's term
-	Since   time.Time // when it was seen that the term began; local time
-	Renewed time.Time // when the lease was last seen to change or, leading, when the last renewal was sent; local time
+	Since   time.Time // when this candidate saw that the term had begun; local time
+	Renewed time.Time // when the lease was last seen to change or, while leading, when the last renewal was sent; local time
 
-	Lost *Failure // why the lease was lost while the work still runs, the last reason if there were two; nil when it was not
+	Lost *Failure // the last reason for losing the lease while the work still runs; nil if it was not lost
 
-	Attempts int      // failures since the last success; 0 means that all is well
-	Failure  *Failure // the last one ever, nil if there was none
+	Attempts int      // failures since the last success
+	Failure  *Failure // the last failure, nil if there was none
 }
 
-// Failure is trouble with the server.
+// Failure is a failed request to the server.
 type Failure = lease.Failure
 
-// Status returns the election as it is now.
+// Status returns a snapshot of the election.
 func (e *Elector) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,9 +38,9 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// Check fails when the work still runs although another candidate may lead: when the
-// lease was seen to be another's, and LeaseDuration after the last renewal. Only the
-// end of the process helps then, and a health endpoint brings it about.
+// Check fails if the work still runs although another candidate may lead: after the lease was seen to
+// belong to another, or LeaseDuration after the last renewal. Only restarting the process helps then,
+// so use Check in a health endpoint.
 func (e *Elector) Check() error {
 	s := e.Status()
 	switch over := time.Since(s.Renewed) - e.opts.LeaseDuration; {
@@ -54,7 +54,7 @@ func (e *Elector) Check() error {
 	return nil
 }
 
-// update changes the status, and reports whether another term began by it.
+// update changes the status, and reports whether that began another term.
 func (e *Elector) update(change func(*Status)) (newTerm bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// term is a lease of ours.
+// term is a lease that we hold.
 type term struct {
 	lease *coordinationv1.Lease // as the server has it
-	sent  time.Time             // when we wrote it
+	sent  time.Time             // when we sent it
 }
 
 type tokenKey struct{}
 
-// Token returns the fencing token of the term in which the work runs: the
-// lease's count of transitions. Later terms have greater ones. Send it with each
-// request that only a leader may send, and let the receiver remember the greatest
-// token and refuse smaller ones. It returns false if ctx is not that of the work.
+// Token returns the fencing token of the term that ctx, the work's context, belongs to: the lease's
+// number of transitions. It increases with each term. Send it with each request that only a leader may
+// make; the receiver should remember the greatest token and refuse smaller ones. Token returns false
+// if ctx is not the work's context.
 func Token(ctx context.Context) (token int64, ok bool) {
 	token, ok = ctx.Value(tokenKey{}).(int64)
 	return token, ok
@@ -33,12 +33,12 @@ func withToken(ctx context.Context, token int64) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
-// errTokens: there is no greater token.
-var errTokens = errors.New("its leaseTransitions are the greatest that there can be: somebody wrote that; delete the Lease, and tokens start anew")
+// errTokens means that the token cannot be increased.
+var errTokens = errors.New("its leaseTransitions have the greatest possible value, which no election reaches: delete the Lease to start again")
 
-// nextToken is greater than that of the Lease that there is, 0 for none, and than all
-// that we have ever seen, which somebody may have deleted or overwritten. Where there is
-// no such number any more, it is greater than that of the Lease.
+// nextToken returns a token greater than that of the existing Lease, or 0, and than all tokens we have
+// seen, since the Lease may have been deleted or overwritten. If that number is too large, it only
+// exceeds the existing one.
 func (e *Elector) nextToken(now int64) (int32, error) {
 	e.mu.Lock()
 	greatest := e.greatest
@@ -51,8 +51,7 @@ func (e *Elector) nextToken(now int64) (int32, error) {
 	return 0, errTokens
 }
 
-// taken returns the lease as it is at the beginning of a term of ours. It keeps
-// everything else in it.
+// taken returns the lease at the beginning of our term, with its other fields unchanged.
 func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1.Lease {
 	next := last.DeepCopy()
 	lease.Acquire(next, e.opts.Identity, e.opts.LeaseDuration)
@@ -62,28 +61,28 @@ func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1
 
 func (e *Elector) renewed(l *coordinationv1.Lease) { lease.Renew(l, e.opts.LeaseDuration) }
 
-// released makes our lease nobody's. The time for which it is held must be positive.
+// released clears the holder. The duration of a Lease must be positive, even of one that is not held.
 func released(l *coordinationv1.Lease) {
 	lease.Renew(l, time.Second)
 	l.Spec.HolderIdentity = new("")
 }
 
-// candidacy is the lease as a candidate sees it.
+// candidacy is a candidate's view of the lease.
 type candidacy struct {
 	lease.Sighting
-	race *coordinationv1.Lease // the one that could not be taken because of a conflict
+	race *coordinationv1.Lease // the lease in whose state we met a conflict
 }
 
-// raced reports whether a conflict is the first over this state of the lease. Where it
-// is not, no other candidate was faster: something refuses us.
+// raced reports whether a conflict is the first over this state of the lease. If it is not, no
+// candidate was faster, but something rejects our writes.
 func (c *candidacy) raced() bool {
 	first := c.race == nil || c.race.ResourceVersion != c.Lease.ResourceVersion
 	c.race = c.Lease
 	return first
 }
 
-// free reports whether the lease may be taken: nobody holds it, or its holder
-// did not renew it for as long as it said itself.
+// free reports whether the lease may be taken: it is not held, or its holder did not renew it for the
+// duration that it set itself.
 func (c *candidacy) free(fallback time.Duration) bool {
 	return lease.Holder(c.Lease) == "" || time.Since(c.Since) >= lease.Lasts(c.Lease, fallback)
 }
