@@ -23,7 +23,7 @@ import (
 // ErrRunning means that Run was called while it runs.
 var ErrRunning = errors.New("it runs already")
 
-// The defaults of Options.
+// Defaults of [Options].
 const (
 	DefaultLimit = 1000
 	DefaultFlush = 5 * time.Second
@@ -203,8 +203,7 @@ func (r *Recorder) Record(about object.Object, e Event) {
 	}
 }
 
-// record counts a repetition, or lets a new event wait to be sent. It returns the reason if
-// it can do neither.
+// record counts a repetition or queues a new event. If it can do neither, it returns the reason.
 func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,7 +228,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	case len(r.waiting) >= r.opts.Limit:
 		return fmt.Sprintf("%d events wait to be sent", len(r.waiting))
 	}
-	if again { // a series that is over, and was not forgotten yet
+	if again { // the series is over, but was not forgotten yet
 		r.forget(s)
 	}
 	s = &series{key: key, event: event, since: now, count: 1, last: now, place: -1}
@@ -241,7 +240,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	return ""
 }
 
-// forget lets the next event of a series begin another one. It is called under mu.
+// forget makes the next event of a series begin another one. The caller holds mu.
 func (r *Recorder) forget(s *series) {
 	if r.known[s.key] != s {
 		return
@@ -258,7 +257,7 @@ func (r *Recorder) forget(s *series) {
 	}
 }
 
-// drop counts an event that is not recorded, and logs it now and then.
+// drop counts a dropped event, and logs some of them.
 func (r *Recorder) drop(why, reason string) {
 	r.mu.Lock()
 	r.status.Dropped++
@@ -294,8 +293,8 @@ func (r *Recorder) NeedLeaderElection() bool { return false }
 // make a program unready. Status counts them.
 func (r *Recorder) Ready() error { return nil }
 
-// recent holds the series that are on the server, in a heap: the first is the one that has
-// not repeated for longest.
+// recent holds the series on the server, in a heap: the first is the one that has not repeated for the
+// longest time.
 type recent struct{ all seriesHeap }
 
 func (r *recent) add(s *series) { heap.Push(&r.all, s) }

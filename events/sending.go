@@ -69,7 +69,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// begin claims the recorder for one Run: the end of a second one would make it drop events.
+// begin claims the recorder for one Run. A second Run would, at its end, make the first drop events.
 func (r *Recorder) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *Recorder) begin() error {
 		return fmt.Errorf("%s: %w", r, ErrRunning)
 	}
 	r.running, r.ended = true, false
-	if len(r.waiting) > 0 { // an earlier Run has left it
+	if len(r.waiting) > 0 { // left by an earlier Run
 		select {
 		case r.wake <- struct{}{}:
 		default:
@@ -92,16 +92,16 @@ func (r *Recorder) end() {
 	r.running, r.ended = false, true
 }
 
-// sending says how the last attempt went.
+// sending is the outcome of the last attempt.
 type sending struct {
 	wait time.Duration // until the next attempt; 0 if nothing failed
-	down bool          // the server is down: no event is tried before
+	down bool          // the server is down: try no event before the wait is over
 }
 
 // severalFailures in a row are blamed on the server instead of an event.
 const severalFailures = 3
 
-// flush sends the events that are left, and logs the number that it could not send.
+// flush sends the remaining events, and logs how many it could not send.
 func (r *Recorder) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
 	defer cancel()
@@ -137,8 +137,8 @@ func (r *Recorder) flush(ctx context.Context) {
 	}
 }
 
-// createAll tries to create the events that wait. An event that fails goes to the end of
-// the line, so that it does not hold up the others.
+// createAll tries to create the queued events. An event that fails goes to the end of the queue, so
+// that it does not delay the others.
 func (r *Recorder) createAll(ctx context.Context, waited time.Duration) (state sending) {
 	failed := 0
 	for left := r.Status().Waiting; left > 0 && !state.down && ctx.Err() == nil; left-- {
@@ -156,8 +156,8 @@ func (r *Recorder) createAll(ctx context.Context, waited time.Duration) (state s
 	return state
 }
 
-// createFirst tries once to create the event that has waited longest. It returns an error
-// if the event is to be retried.
+// createFirst tries once to create the event that has waited longest. It returns an error if the event
+// should be retried.
 func (r *Recorder) createFirst(ctx context.Context) error {
 	r.mu.Lock()
 	s := r.waiting[0] // only the goroutine of Run removes it
@@ -238,8 +238,8 @@ func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	return all
 }
 
-// update tries once to write the count of a series. It returns an error if the write is to
-// be retried, or if the server no longer has the event.
+// update tries once to write the count of a series. It returns an error if the write should be
+// retried, or if the server no longer has the event.
 func (r *Recorder) update(ctx context.Context, s *series) error {
 	r.mu.Lock()
 	count, told, last := s.count, s.told, s.last
@@ -267,8 +267,8 @@ func (r *Recorder) update(ctx context.Context, s *series) error {
 	return err
 }
 
-// renew lets a series create a new event, because the server has dropped the old one. API
-// servers keep events for an hour by default.
+// renew makes a series create a new event, because the server has dropped the old one. API servers
+// keep events for an hour by default.
 func (r *Recorder) renew(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,8 +293,7 @@ func refused(err error) bool {
 		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// lose forgets a series, counts its untold occurrences as failed, and logs that now and
-// then.
+// lose forgets a series, counts its untold occurrences as failed, and logs some of them.
 func (r *Recorder) lose(s *series, err error) {
 	r.mu.Lock()
 	r.status.Failed += uint64(s.untold())
