@@ -129,7 +129,7 @@ type counters struct {
 // Errors returned by [New], [Controller.Run] and [Controller.Ready].
 var (
 	// ErrRunning means that Run was called while the controller runs.
-	ErrRunning = errors.New("it runs already")
+	ErrRunning = errors.New("it is already running")
 	// ErrNoSource means that Run was called before Watch, so nothing would ever be reconciled. If all
 	// sources come later, start with a Channel.
 	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")

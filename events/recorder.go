@@ -21,7 +21,7 @@ import (
 )
 
 // ErrRunning means that Run was called while it runs.
-var ErrRunning = errors.New("it runs already")
+var ErrRunning = errors.New("it is already running")
 
 // Defaults of [Options].
 const (

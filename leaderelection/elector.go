@@ -22,7 +22,7 @@ var (
 	// ErrLost means that the lease was not renewed in time, or that another candidate holds it.
 	ErrLost = errors.New("the lease was lost")
 	// ErrRunning means that Run was called while it runs.
-	ErrRunning = errors.New("the election runs already")
+	ErrRunning = errors.New("the election is already running")
 )
 
 // Elector is a candidate in one election. Create it with [New]. Run works as follows:

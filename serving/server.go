@@ -65,7 +65,7 @@ type Server struct {
 // Errors of the life of a server.
 var (
 	// ErrRunning: Run was called while it runs.
-	ErrRunning = errors.New("it runs already")
+	ErrRunning = errors.New("it is already running")
 
 	errSpent = errors.New("its Listener was closed when it ran: use Address, or make another server")
 )

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrRunning: Run was called while it runs.
-var ErrRunning = errors.New("the member runs already")
+var ErrRunning = errors.New("the member is already running")
 
 var _ shard.Share = (*Group)(nil)
 
