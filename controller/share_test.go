@@ -116,7 +116,7 @@ func TestAShareThatIsNobodysIsNamedOnce(t *testing.T) {
 					c.Watch(source)
 				}
 				require.Equal(t, 1, strings.Count(c.Err().Error(), "source"), "%v", c.Err())
-				require.ErrorContains(t, c.Err(), "a controller_test.nobodys is no shard.Share that can be told from others")
+				require.ErrorContains(t, c.Err(), "a controller_test.nobodys is not comparable")
 			})
 		}
 	})

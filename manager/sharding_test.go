@@ -339,9 +339,9 @@ func TestSharingThatCannotWork(t *testing.T) {
 			work    factory.For[*appsv1.Deployment]
 			results factory.For[*corev1.ConfigMap]
 		}{
-			"what is owned is shared by uid and the owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
-			"its informer is unsharded":                            {byUID, factory.For[*corev1.ConfigMap]{}},
-			"have different shares":                                {factory.For[*appsv1.Deployment]{}, byOwner},
+			"owned objects are sharded by uid and their owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
+			"its informer is unsharded":                                {byUID, factory.For[*corev1.ConfigMap]{}},
+			"have different shares":                                    {factory.For[*appsv1.Deployment]{}, byOwner},
 		} {
 			c, err := build(of.work, of.results, manager.Others)
 			require.NoError(t, err)

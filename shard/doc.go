@@ -1,14 +1,14 @@
 /*
-Package shard divides objects among processes that share work. A Key reduces an object to a
-hash, equal ranges of hashes are slots, and a Share is the slots of one process: by Leases, as
-in package membership, or for ever, as Ordinal has it.
+Package shard divides objects among cooperating processes. A Key reduces an object to a hash, a
+slot is a range of hashes, and a Share is the set of slots that a process owns: changing, by Leases,
+as in package membership, or fixed, as in Ordinal.
 
-Sharding is experimental: its API may change in any minor version, and the part of it that API
-servers do (KEP-5866) is alpha in Kubernetes.
+Sharding is experimental: its API may change in any minor version, and the support of API servers
+(KEP-5866) is alpha in Kubernetes.
 
-Nothing here asks a server or starts a goroutine. All values may be used from any goroutine.
+This package makes no requests and starts no goroutines. Its values are safe for concurrent use.
 
-The hash is FNV-1a of 64 bits, of a UID or a namespace, as in KEP-5866, so that an API server
-can select what is in some slots.
+The hash is the 64-bit FNV-1a hash of a UID or a namespace, as in KEP-5866, so that an API server can
+select the objects in some slots.
 */
 package shard

@@ -10,34 +10,34 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Key decides which member an object belongs to: objects of one text belong to the same.
-// It must say the same of an object at all times, and so do ByUID, ByNamespace and, as long as
-// nobody changes an owner, ByOwner. The zero value is ByUID.
+// Key assigns objects to slots: objects with the same text belong to the same slot. The text of an
+// object must never change. This holds for ByUID, ByNamespace and, unless an owner is changed,
+// ByOwner. The zero value is ByUID.
 type Key struct {
 	name string
 	text func(object.Head) string // nil for the UID
 
-	// stirred says that similar texts are to have unlike hashes. Their first bits, which are
-	// the slot, depend little on the last letters. The API server hashes UIDs and namespaces,
-	// and so we leave those as they are.
+	// stirred makes similar texts have different hashes. The slot depends on the first bits of the
+	// hash, which hardly depend on the last letters. UIDs and namespaces are not stirred, because the
+	// API server hashes them too.
 	stirred bool
 
 	fields []string // see Fields
-	user   string   // what errors call text where it is a user's; empty otherwise
+	user   string   // the function's name in errors if it is the user's; otherwise empty
 }
 
 // ByUID spreads objects evenly.
 func ByUID() Key { return Key{} }
 
-// ByNamespace keeps the objects of a namespace together. It is not for kinds without
-// namespaces, which would be in one place all.
+// ByNamespace keeps the objects of a namespace together. It does not suit cluster-scoped kinds, whose
+// objects would all share one slot.
 func ByNamespace() Key {
 	return Key{name: "namespace", text: func(o object.Head) string { return o.GetNamespace() }}
 }
 
-// ByOwner keeps objects where their controller owner is: what is controlled by an object
-// of UID u is where ByUID puts that. Objects without a controller are where ByUID puts
-// them. It does not look further up than that.
+// ByOwner keeps objects with their controller owner: an object controlled by an owner with UID u is
+// where ByUID puts that owner. An object without a controller is where ByUID puts it. Owners of owners
+// do not matter.
 func ByOwner() Key {
 	return Key{name: "controller owner", fields: []string{"metadata.ownerReferences"}, text: func(o object.Head) string {
 		for _, owner := range o.GetOwnerReferences() {
@@ -49,7 +49,7 @@ func ByOwner() Key {
 	}}
 }
 
-// ByLabel keeps objects with one value of a label together. It panics without a label.
+// ByLabel keeps objects with the same value of a label together. It panics if label is empty.
 func ByLabel(label string) Key {
 	if label == "" {
 		panic("shard: ByLabel without a label")
@@ -60,12 +60,12 @@ func ByLabel(label string) Key {
 	}
 }
 
-// ByFunc decides by a text that text returns, which must be quick and not change the
-// object. The name tells it from other functions: members whose names differ do not
-// share their work. It panics without a function or a name.
+// ByFunc assigns objects by the result of text, which must be quick and must not change the object.
+// The name identifies the function: members whose names differ do not share their work. ByFunc panics
+// without a function or a name.
 //
-// An informer whose objects the function panics on fails, and says so: nobody could tell
-// whose they are.
+// If the function panics on an object, the informer fails and says so, because the object's owner
+// cannot be determined.
 func ByFunc(name string, text func(object.Head) string) Key {
 	if text == nil || name == "" {
 		panic(fmt.Sprintf("shard: ByFunc(%q) without a function or a name", name))
@@ -75,7 +75,7 @@ func ByFunc(name string, text func(object.Head) string) Key {
 	}, user: fmt.Sprintf("the function of shard.ByFunc(%q) at %s", name, failure.Place(1))}
 }
 
-// String names the key.
+// String returns the name of the key.
 func (k Key) String() string {
 	if k.text == nil {
 		return "uid"
@@ -83,16 +83,15 @@ func (k Key) String() string {
 	return k.name
 }
 
-// Fixed reports whether an object is in the same slot for as long as it lives, whatever
-// anybody writes to it.
+// Fixed reports whether an object stays in the same slot for its lifetime, regardless of updates.
 func (k Key) Fixed() bool { return len(k.fields) == 0 }
 
-// Fields are those of an object that the key reads, besides namespace, name and UID.
+// Fields returns the paths of the fields that the key reads, besides namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
-// Follows returns nil if an object under this key is where the owner that controls it is under
-// another, so that the process that has the owner has the object too; else an error that says
-// which keys do. Of labels and functions it takes that for true if they have one name.
+// Follows returns nil if k puts an object where the key owner puts its controller, so that one process
+// has both. Otherwise the error names keys that do. Labels and functions are assumed to match if their
+// names are equal.
 func (k Key) Follows(owner Key) error {
 	switch name := k.String(); {
 	case name == ByOwner().String() && owner.String() == ByUID().String():
@@ -100,13 +99,12 @@ func (k Key) Follows(owner Key) error {
 	case name == owner.String() && name != ByUID().String() && name != ByOwner().String():
 		return nil
 	}
-	return fmt.Errorf("what is owned is shared by %s and the owners by %s, so that one process would have an owner and another what it owns: share owners by %s and what they own by %s, or both by %s",
+	return fmt.Errorf("owned objects are sharded by %s and their owners by %s, so one process would have an owner and another the objects it owns: shard owners by %s and owned objects by %s, or both by %s",
 		k, owner, ByUID(), ByOwner(), ByNamespace())
 }
 
-// OwnerHash returns the hash of an owner of an object under the key that this key Follows, and
-// whether that can be told. An owner that does not control the object is where the object is only
-// if the key goes by what the two have in common.
+// OwnerHash returns the hash of an owner of o under the key that k follows, if it is known. An owner
+// that does not control o has the same slot only if the key uses something that both have in common.
 func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64, known bool) {
 	switch name := k.String(); {
 	case name == ByOwner().String():
@@ -117,9 +115,9 @@ func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64,
 	return 0, false
 }
 
-// Hash returns the hash of an object's text: FNV-1a of 64 bits, as in KEP-5866; what no
-// server selects by is stirred besides. Where the function of ByFunc panics or calls
-// runtime.Goexit, Hash panics with an error of package failure that names it.
+// Hash returns the hash of an object's text: 64-bit FNV-1a as in KEP-5866, stirred if API servers do
+// not select by the key. If the function of ByFunc panics or calls runtime.Goexit, Hash panics with an
+// error of package failure that names it.
 func (k Key) Hash(o object.Head) uint64 {
 	switch {
 	case k.text == nil:
@@ -132,7 +130,7 @@ func (k Key) Hash(o object.Head) uint64 {
 	return Hash(k.text(o))
 }
 
-// call calls a user's function, so that nobody else is blamed for what it does.
+// call calls a user's function, so that a panic is attributed to it.
 func (k Key) call(o object.Head) (text string) {
 	var err error
 	guard := failure.Guard{In: k.user}
@@ -147,7 +145,7 @@ func (k Key) call(o object.Head) (text string) {
 	return text
 }
 
-// Hash returns the FNV-1a hash of 64 bits of a text.
+// Hash returns the 64-bit FNV-1a hash of a text.
 func Hash(text string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -157,7 +155,7 @@ func Hash(text string) uint64 {
 	return h
 }
 
-// Stir makes every bit of a hash depend on all of them: the last steps of MurmurHash3.
+// Stir makes every bit of a hash depend on all of its bits. It is the finalizer of MurmurHash3.
 func Stir(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -166,8 +164,7 @@ func Stir(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// KeyNamed returns the key that String names so, for those who have the name alone. The
-// functions of ByFunc cannot be found.
+// KeyNamed returns the key whose String method returns name. It cannot find functions of ByFunc.
 func KeyNamed(name string) (Key, bool) {
 	for _, k := range []Key{ByUID(), ByNamespace(), ByOwner()} {
 		if k.String() == name {

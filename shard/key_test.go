@@ -51,7 +51,7 @@ type incomparable struct {
 }
 
 func TestAShareThatCannotBeCompared(t *testing.T) {
-	require.ErrorContains(t, Scope{Share: incomparable{Share: Ordinal(0, 1)}}.Err(), "a shard.incomparable is no shard.Share that can be told from others")
+	require.ErrorContains(t, Scope{Share: incomparable{Share: Ordinal(0, 1)}}.Err(), "a shard.incomparable is not comparable")
 	require.NoError(t, Scope{Share: &incomparable{}}.Err())
 	require.NoError(t, Scope{}.Err())
 }
@@ -60,7 +60,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 func TestSlotsThatAreOutOfOrder(t *testing.T) {
 	for _, text := range []string{"3,2", "0-9,5", "5,5", strings.Repeat("0-1023,", 1000) + "0"} {
 		_, err := ParseSlots(text, 1024)
-		require.ErrorContains(t, err, "no slots of 1024, in order", "%.20s", text)
+		require.ErrorContains(t, err, "not slots of 1024 in order", "%.20s", text)
 	}
 }
 

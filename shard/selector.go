@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// maxRanges is how many ranges a selector has at most. Of 1024 slots there are never more. So
-// many make a URL of 50 KB; API servers take a megabyte, but what is in front of them may
-// not, and each event is compared with every range.
+// maxRanges limits the ranges of a selector. A set of 1024 slots never has more. They make a URL of 50
+// KB: API servers accept a megabyte, but proxies may not, and the server compares each event with
+// every range.
 const maxRanges = 512
 
-// Selector returns the selector by which an API server selects the objects in some slots of
-// a group (KEP-5866), for the parameter shardSelector of a list or a watch. It is empty
-// where there is nothing to select by: servers know UIDs and namespaces only, all slots are
-// everything, and more than 512 ranges are too long. That of no slots is all but
-// certain to select nothing.
+// Selector returns the selector of the objects in some slots (KEP-5866), for the parameter
+// shardSelector of a list or a watch. It is empty if an API server cannot select them, because it only
+// knows UIDs and namespaces, if all slots are selected, or if there are more than 512 ranges. The
+// selector of no slots is almost certain to select nothing.
 func (k Key) Selector(s Slots) string {
 	field := "object.metadata.uid"
 	switch k.String() {
@@ -26,7 +25,7 @@ func (k Key) Selector(s Slots) string {
 		return ""
 	}
 	ranges := s.Ranges()
-	if len(ranges) == 0 { // no selector would be everything, and an empty one is refused
+	if len(ranges) == 0 { // no selector would select everything, and the server refuses an empty one
 		ranges = []Range{{0, 0}}
 	}
 	if len(ranges) > maxRanges || ranges[0] == (Range{0, math.MaxUint64}) {
@@ -46,24 +45,25 @@ func (k Key) Selector(s Slots) string {
 	return b.String()
 }
 
-// Selection says who leaves out the objects that are not in an informer's share.
+// Selection says which side leaves out the objects that are not in an informer's share.
 type Selection uint8
 
 const (
-	// SelectionNone: the informer has no share, and nothing is left out.
+	// SelectionNone means that the informer has no share and nothing is left out.
 	SelectionNone Selection = iota
-	// SelectionUnknown: no answer has told yet, or all slots are in the share.
+	// SelectionUnknown means that no response has shown it yet, or that the share has all slots.
 	SelectionUnknown
-	// SelectionByServer: the server sends what is in the share, and little else (KEP-5866). The
-	// last list said so, or only what was asked for has come since, where more would have
-	// been all but certain.
+	// SelectionByServer means that the server sends little more than the share (KEP-5866). The last
+	// list said so, or only objects of the share have arrived since, when others would have been
+	// almost certain.
 	SelectionByServer
-	// SelectionByClient: the server sends all objects, and the informer passes by those that
-	// are not in the share. It cannot select by the key, does not know how to, or is not let.
+	// SelectionByClient means that the server sends all objects, and the informer skips those outside
+	// of the share. The server cannot select by the key, does not support selectors, or does not
+	// permit them.
 	SelectionByClient
 )
 
-// String says it in words.
+// String describes the selection.
 func (s Selection) String() string {
 	switch s {
 	case SelectionNone:
@@ -76,5 +76,5 @@ func (s Selection) String() string {
 	return "unknown"
 }
 
-// MarshalText lets a status print readably as JSON.
+// MarshalText makes the JSON of a status readable.
 func (s Selection) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -7,42 +7,40 @@ import (
 	"reflect"
 )
 
-// Share is what one process has of the slots at any moment. It is safe for concurrent use.
+// Share is the set of slots that a process owns at the moment. It is safe for concurrent use.
 //
-// A process may work on an object after Enter, and until it leaves. Owned is for what
-// prepares the work, such as a cache.
+// A process may work on an object between Enter and leave. Owned is for preparing work, such as
+// filling a cache.
 type Share interface {
-	// Owned returns the slots that this process has, and a channel that is closed when
-	// they have changed.
+	// Owned returns the slots of this process, and a channel that is closed when they change.
 	Owned() (Slots, <-chan struct{})
 
-	// Term returns the token of the term in which this process has a slot, and false if
-	// it does not have it. What was prepared in one term is not for the next: between
-	// them others may have worked in the slot.
+	// Term returns the token of this process's term in a slot, or false if it does not own the slot.
+	// Preparations made in one term are not valid in the next, because others may have worked in the
+	// slot in between.
 	Term(slot int) (Token, bool)
 
-	// Enter begins work on something with a hash. The context carries the Token, and ends
-	// with ctx, or when the slot is lost: then with a cause that wraps ErrLost or ErrMoved.
-	// Call leave when the work has ended; until then the slot is not handed over. The error
-	// wraps ErrNotOurs.
+	// Enter begins work on something with a hash. The returned context carries the Token. It is done
+	// when ctx is done or the slot is lost; then its cause wraps ErrLost or ErrMoved. Call leave when
+	// the work has ended; until then the slot is not handed over. If this process does not own the
+	// slot, the error wraps ErrNotOurs.
 	Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error)
 }
 
-// Errors of Share, and causes of the ends of contexts.
+// Errors of a Share, and causes of its contexts.
 var (
-	// ErrNotOurs: the slot is not this process's at the moment.
+	// ErrNotOurs means that this process does not own the slot at the moment.
 	ErrNotOurs = errors.New("the slot is not ours")
-	// ErrMoved: the slot is to be another process's, or this one leaves.
+	// ErrMoved means that the slot is to move to another process, or that this process is leaving.
 	ErrMoved = errors.New("the slot moves to another member")
-	// ErrLost: our Lease could not be renewed in time, or it was taken away.
+	// ErrLost means that our Lease was not renewed in time, or was deleted or taken.
 	ErrLost = errors.New("our lease was lost")
 )
 
-// Token tells the terms of one slot apart. Later terms have greater epochs, whoever has
-// them: an epoch is the resource version of the Lease at whose state the term began. Send
-// it along with what only the owner may do, and let the receiver remember the greatest
-// and refuse smaller ones. After a restore of the API server's data, resource versions may
-// come again, and the receiver has to forget it.
+// Token identifies a term of a slot. Later terms have greater epochs, in any process: the epoch is the
+// resource version of the Lease when the term began. Send the token with each request that only the
+// owner may make; the receiver should remember the greatest epoch and refuse smaller ones. After a
+// restore of the API server's data, resource versions may repeat, so the receiver has to forget it.
 type Token struct {
 	Slot  int
 	Epoch uint64
@@ -50,32 +48,32 @@ type Token struct {
 
 type tokenKey struct{}
 
-// WithToken returns a context for work in a term. It is for those who make a Share.
+// WithToken returns a context for work in a term. Implementations of Share use it.
 func WithToken(ctx context.Context, t Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, t)
 }
 
-// TokenOf returns the token of the term in which ctx works. It reports false where ctx is
-// not that of Enter.
+// TokenOf returns the token of the term that ctx works in. It reports false if ctx does not come from
+// Enter.
 func TokenOf(ctx context.Context) (Token, bool) {
 	t, ok := ctx.Value(tokenKey{}).(Token)
 	return t, ok
 }
 
-// Ordinal returns the share of process i of n, counted from 0, such as a Pod of
-// a StatefulSet: one of n slots, for ever. It needs no Leases and nobody's consent, and so
-// it keeps S01 only as long as there is one process for each i, and all have the same n.
-// To change n, stop all of them first. Its epochs are 0. Ordinal panics unless 0 <= i < n.
+// Ordinal returns the fixed share of process i of n, counted from 0, such as a Pod of a StatefulSet:
+// one of n slots. It needs no Leases, and so it guarantees S01 only if there is one process for each i
+// and all have the same n. To change n, stop all of them first. Its epochs are 0. Ordinal panics
+// unless 0 <= i < n.
 func Ordinal(i, n int) Share {
 	if i < 0 || i >= n {
-		panic(fmt.Sprintf("shard: Ordinal(%d, %d): want the first from 0 to the second less one", i, n))
+		panic(fmt.Sprintf("shard: Ordinal(%d, %d): want 0 <= i < n", i, n))
 	}
 	return &ordinal{NewSlots(n, i)}
 }
 
 type ordinal struct{ slots Slots }
 
-// Owned implements Share: nothing changes.
+// Owned implements Share. The slots never change.
 func (o *ordinal) Owned() (Slots, <-chan struct{}) { return o.slots, nil }
 
 // Term implements Share.
@@ -91,21 +89,21 @@ func (o *ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func
 	return working, cancel, nil
 }
 
-// Scope is what of a kind a process holds: what a key puts into its share. The zero value is
-// everything. Two scopes are one where their keys have one name and their shares are equal, so
-// a Share must be of a comparable type, such as a pointer.
+// Scope selects the objects of a kind that a process holds: those that a key puts into its share. The
+// zero value selects all objects. Two scopes are the same if their keys have the same name and their
+// shares are equal, so a Share must have a comparable type, such as a pointer.
 type Scope struct {
 	Key   Key
 	Share Share
 }
 
-// Everything reports whether the scope leaves nothing out.
+// Everything reports whether the scope selects all objects.
 func (s Scope) Everything() bool { return s.Share == nil }
 
-// Err says why the scope can be nobody's; nil if it can.
+// Err returns an error if the Share is not comparable.
 func (s Scope) Err() error {
 	if s.Share == nil || reflect.ValueOf(s.Share).Comparable() {
 		return nil
 	}
-	return fmt.Errorf("a %T is no shard.Share that can be told from others: its type must be comparable, such as a pointer", s.Share)
+	return fmt.Errorf("a %T is not comparable: a shard.Share needs a comparable type, such as a pointer", s.Share)
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Slots is a set of slots of a group. A slot is a range of the 64-bit hashes of keys:
-// of n slots, slot i has those from i*2^64/n to (i+1)*2^64/n. A set does not change; the
-// zero value is the empty set of a group without slots.
+// Slots is a set of slots of a group. A slot is a range of 64-bit hashes: of n slots, slot i has the
+// hashes from i*2^64/n to (i+1)*2^64/n. Slots are immutable; the zero value is the empty set of a
+// group without slots.
 type Slots struct {
 	total int
 	words []uint64 // a bit for each slot
@@ -24,8 +24,7 @@ func SlotOf(hash uint64, total int) int {
 	return int(hi)
 }
 
-// NewSlots returns a set of slots of a group that has total of them. It panics on a slot
-// that the group does not have.
+// NewSlots returns a set of slots of a group with total slots. It panics if a slot is out of range.
 func NewSlots(total int, slots ...int) Slots {
 	s := Slots{total, make([]uint64, (total+63)/64)}
 	for _, slot := range slots {
@@ -46,10 +45,10 @@ func AllSlots(total int) Slots {
 	return s
 }
 
-// Total is how many slots the group has.
+// Total returns the number of slots of the group.
 func (s Slots) Total() int { return s.total }
 
-// Len is how many slots the set has.
+// Len returns the number of slots in the set.
 func (s Slots) Len() (n int) {
 	for _, w := range s.words {
 		n += bits.OnesCount64(w)
@@ -70,12 +69,12 @@ func (s Slots) Equal(other Slots) bool {
 	return s.total == other.total && slices.Equal(s.words, other.words)
 }
 
-// Union returns the slots that are in any of two sets of one group.
+// Union returns the slots that are in s or other, of the same group.
 func (s Slots) Union(other Slots) Slots {
 	return s.with(other, func(a, b uint64) uint64 { return a | b })
 }
 
-// Without returns the slots of s that are not in another set of the group.
+// Without returns the slots of s that are not in other, of the same group.
 func (s Slots) Without(other Slots) Slots {
 	return s.with(other, func(a, b uint64) uint64 { return a &^ b })
 }
@@ -108,7 +107,7 @@ func (s Slots) All() []int {
 	return all
 }
 
-// run is adjacent slots, from first to last.
+// run is a sequence of adjacent slots, from first to last.
 type run struct{ first, last int }
 
 func (s Slots) runs() (all []run) {
@@ -122,10 +121,10 @@ func (s Slots) runs() (all []run) {
 	return all
 }
 
-// Range is the hashes from First to Last, both included.
+// Range is a range of hashes, from First to Last inclusive.
 type Range struct{ First, Last uint64 }
 
-// Ranges returns the hashes of the set, in order; adjacent slots are one range.
+// Ranges returns the hashes of the set, in order, with adjacent slots merged.
 func (s Slots) Ranges() []Range {
 	var all []Range
 	for _, r := range s.runs() {
@@ -138,7 +137,7 @@ func (s Slots) Ranges() []Range {
 	return all
 }
 
-// begin is the least hash of a slot.
+// begin returns the least hash of a slot.
 func (s Slots) begin(slot int) uint64 {
 	begin, rest := bits.Div64(uint64(slot), 0, uint64(s.total)) // slot*2^64/total
 	if rest > 0 {
@@ -147,7 +146,7 @@ func (s Slots) begin(slot int) uint64 {
 	return begin
 }
 
-// String writes the set as in 0-3,7.
+// String returns the set in the form 0-3,7.
 func (s Slots) String() string {
 	var b strings.Builder
 	for n, r := range s.runs() {
@@ -162,16 +161,16 @@ func (s Slots) String() string {
 	return b.String()
 }
 
-// MarshalText writes the set as String does, so that a status prints readably as JSON.
+// MarshalText makes the JSON of a status readable.
 func (s Slots) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ParseSlots reads what String has written, for a group of total slots.
+// ParseSlots parses the result of String, for a group with total slots.
 func ParseSlots(text string, total int) (Slots, error) {
 	s := NewSlots(total)
 	if text == "" {
 		return s, nil
 	}
-	next := uint64(0) // what is out of order would take long
+	next := uint64(0) // rejects unordered input, which would take long
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRun := strings.Cut(part, "-")
 		if !isRun {
@@ -180,7 +179,7 @@ func ParseSlots(text string, total int) (Slots, error) {
 		first, err := strconv.ParseUint(from, 10, 31)
 		last, err2 := strconv.ParseUint(to, 10, 31)
 		if err = errors.Join(err, err2); err != nil || first < next || first > last || last >= uint64(total) {
-			return Slots{}, fmt.Errorf("%.40q are no slots of %d, in order", part, total)
+			return Slots{}, fmt.Errorf("%.40q are not slots of %d in order", part, total)
 		}
 		next = last + 1
 		for slot := first; slot <= last; slot++ {

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// surplus is by how many percent a member may have more than its share of the slots. Less
-// would move more slots when members come and go, and more would leave some with too much.
+// surplus is the percentage of slots that a member may have above its share. A smaller one would move
+// more slots when members join and leave; a larger one would overload some members.
 const surplus = 10
 
-// Assign says who of some members is to have each of so many slots, by their names and weights.
-// Every member computes it for itself, of those that it sees. A name is empty where nobody
-// takes any. It panics where membership.Options would be refused for such a number of slots or weight.
+// Assign assigns slots to members, given their names and weights, and returns a name for each slot,
+// which is empty if no member takes any. Every member computes the assignment from the members it
+// sees. Assign panics if membership.Options would reject the number of slots or a weight.
 func Assign(slots int, weights map[string]int) []string {
 	if slots < 1 || slots > mostSlots {
 		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))
@@ -32,27 +32,26 @@ func Assign(slots int, weights map[string]int) []string {
 	return owners
 }
 
-// candidate is a member to whom slots may be assigned.
+// candidate is a member that may get slots.
 type candidate struct {
 	name   string
-	weight int // 0 for none
+	weight int // 0 to get none
 }
 
-// distinct returns the candidates by name, and one of each name.
+// distinct returns the candidates ordered by name, one for each name.
 func distinct(all []candidate) []candidate {
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
 	return slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
 }
 
-// assign says which candidate has which slot: the index into candidates, or -1 where
-// nobody takes any. It depends on names and weights alone, not on their order, so that
-// everybody who sees the same members comes to the same.
+// assign returns, for each slot, the index of its candidate, or -1 if no candidate takes any. The
+// result depends only on names and weights, not on their order, so members that see the same
+// candidates agree.
 //
-// It is rendezvous hashing with bounded loads. Each slot and candidate have a price,
-// which is drawn from their names and falls with the weight. The cheapest pair of all is
-// made, then the cheapest of what is left, and so on; a candidate that has its share and
-// the surplus takes no more. So a slot moves only if its candidate leaves, a cheaper one
-// comes, or the bounds change.
+// It is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a price, which
+// is drawn from their names and falls with the weight. The cheapest pair of all is matched, then the
+// cheapest remaining one, and so on; a candidate that has its share plus the surplus takes no more. So
+// a slot moves only if its candidate leaves, a cheaper one joins, or the bounds change.
 func assign(total int, candidates []candidate) []int {
 	a := assignment{owners: make([]int, total), candidates: candidates}
 	a.prepare()
@@ -65,19 +64,19 @@ func assign(total int, candidates []candidate) []int {
 	return a.owners
 }
 
-// assignment makes the pairs as in a stable marriage, since the prices give both sides
-// one order: each slot asks the cheapest candidate that has not refused it, and a full
-// candidate refuses its dearest slot.
+// assignment computes the pairs as a stable marriage, which works because the prices give both sides
+// the same order: each slot asks the cheapest candidate that has not refused it, and a full candidate
+// refuses its most expensive slot.
 type assignment struct {
 	candidates []candidate
 	owners     []int
 	classes    []class
-	room       []int         // of candidates
-	taken      []offerHeap   // by candidate, the dearest first
-	refused    map[int][]int // by slot, the candidates that refused it
+	room       []int         // slots that each candidate may still take
+	taken      []offerHeap   // by candidate, most expensive first
+	refused    map[int][]int // by slot: the candidates that refused it
 }
 
-// class is the candidates of one weight, by name.
+// class holds the candidates with one weight, by name.
 type class struct {
 	weight  uint64
 	members []int
@@ -111,12 +110,12 @@ func (a *assignment) prepare() {
 
 func seed(name string) uint64 { return shard.Stir(shard.Hash(name)) }
 
-// draw is what a slot and a candidate get by chance.
+// draw returns the pseudo-random number of a slot and a candidate.
 func draw(slot int, seed uint64) uint64 {
 	return shard.Stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
 }
 
-// place finds a candidate for a slot, and then for the one that had to go for it.
+// place finds a candidate for a slot, then for the slot that it displaced, and so on.
 func (a *assignment) place(slot int) {
 	for {
 		best := a.cheapest(slot)
@@ -132,16 +131,16 @@ func (a *assignment) place(slot int) {
 	}
 }
 
-// offer is a slot and a candidate with their price: cost/weight.
+// offer is a slot and a candidate with a price of cost/weight.
 type offer struct {
 	slot, candidate int
-	draw            uint64 // the greater, the cheaper among those of one weight
+	draw            uint64 // greater means cheaper, among candidates of one weight
 	cost            uint64
 	weight          uint64
 }
 
-// cheapest returns the best offer for a slot. Among candidates of one weight the greatest
-// draw is the cheapest, and only those are compared by their costs, which take longer.
+// cheapest returns the best offer for a slot. Among candidates of one weight the greatest draw is the
+// cheapest; only these are compared by cost, which takes longer.
 func (a *assignment) cheapest(slot int) offer {
 	refused := a.refused[slot]
 	var best offer
@@ -175,9 +174,8 @@ func (a *assignment) compare(x, y offer) int {
 		cmp.Compare(x.slot, y.slot))
 }
 
-// cost is -log2 of draw/2^64 in units of 2^-32, in whole numbers, so that it is the same
-// on every processor. Divided by its weight, the least of some candidates falls to each
-// as often as its weight is part of their sum.
+// cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so that the result is the same on
+// every processor. The candidate with the least cost/weight wins in proportion to its weight.
 func cost(draw uint64) uint64 {
 	draw |= 1
 	zeros := bits.LeadingZeros64(draw)
@@ -196,7 +194,7 @@ func cost(draw uint64) uint64 {
 	return 64<<32 - log
 }
 
-// offerHeap has the dearest offer of one candidate first.
+// offerHeap is a heap with the most expensive offer of a candidate first.
 type offerHeap []offer
 
 func (h offerHeap) Len() int { return len(h) }

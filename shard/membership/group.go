@@ -18,33 +18,34 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// ErrRunning: Run was called while it runs.
+// ErrRunning means that Run was called while it runs.
 var ErrRunning = errors.New("the member is already running")
 
 var _ shard.Share = (*Group)(nil)
 
-// Group is one member of a group, and the share that it has. Make it with New.
+// Group is a member of a group, with its share. Create it with [New].
 type Group struct {
 	opts     Options
 	leases   *lease.Client
 	trouble  lease.Trouble
 	informer *sharedinformer.Informer[*coordinationv1.Lease]
 	seen     *sightings
-	turn     chan struct{} // a token while Run runs
-	wake     chan struct{} // a token while there may be something to do
+	turn     chan struct{} // holds a token while Run runs
+	wake     chan struct{} // holds a token if there may be something to do
 
-	mu      sync.Mutex // guards what follows; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; nothing is called while it is held
 	slots   []slot
-	until   time.Time // when what we have must have ended, as things are
+	until   time.Time // the deadline for all work
 	owned   shard.Slots
-	changed chan struct{} // closed, and replaced, when owned changes
+	changed chan struct{} // closed and replaced when owned changes
 	status  Status
 	running bool
 	refused error   // why we take no slots
-	places  []place // by slot, what the last judgement says; empty before it
+	places  []place // by slot, from the last judgement; empty before it
 }
 
-// New checks the options and sends nothing. The client's scheme must know Lease.
+// New returns a member. It fails if the options are invalid, and makes no requests. The client's
+// scheme must contain Lease.
 func New(client *rest.Client, opts Options) (*Group, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -70,7 +71,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	g.informer = sharedinformer.New[*coordinationv1.Lease](leases.Source(), sharedinformer.Options{
 		Name: "leases of group " + opts.Name, Logger: opts.Logger,
 		LabelSelector: labels.SelectorFromSet(labels.Set{GroupLabel: opts.Name}),
-		Timing: reflector.Timing{ // a member that does not see the others takes on nothing
+		Timing: reflector.Timing{ // a member that does not see the others takes no slots
 			WatchTimeout: time.Minute, StallTimeout: opts.RenewDeadline,
 			Backoff: reflector.Backoff{Max: 2 * opts.RetryPeriod},
 		},
@@ -79,7 +80,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	return g, nil
 }
 
-// look has the keeper look at everything again.
+// look makes the keeper check everything again.
 func (g *Group) look() {
 	select {
 	case g.wake <- struct{}{}:
@@ -87,9 +88,9 @@ func (g *Group) look() {
 	}
 }
 
-// Run takes part until ctx is done, and then leaves: it hands all slots over, which takes
-// as long as the work in them takes to end, and deletes its Lease. Trouble with the server
-// is not an error: it is tried again, and shows in Status.
+// Run takes part in the group until ctx is done, and then leaves: it hands over all slots, which takes
+// until the work in them has ended, and deletes its Lease. It does not fail because of errors from the
+// server; it retries, and reports them in Status.
 func (g *Group) Run(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -97,7 +98,7 @@ func (g *Group) Run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("membership: group %s: %w", g.opts.Name, ErrRunning)
 	}
-	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // we outlive ctx to leave
+	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving has to outlive ctx
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -120,8 +121,8 @@ func (g *Group) setRunning(running bool) {
 	g.running = running
 }
 
-// watch ends the work at the deadline, which each renewal puts off, whatever a transport
-// or a logger does.
+// watch ends the work at the deadline, which each renewal postpones, even if a transport or a logger
+// blocks.
 func (g *Group) watch(ctx context.Context) {
 	for {
 		g.mu.Lock()
@@ -131,23 +132,22 @@ func (g *Group) watch(ctx context.Context) {
 			left, changed = time.Hour, g.changed
 		}
 		g.mu.Unlock()
-		if !lease.Sleep(ctx, left, changed) { // after a change there may be something to lose
+		if !lease.Sleep(ctx, left, changed) { // after a change there may be slots to lose
 			return
 		}
 	}
 }
 
-// Owned returns the slots that are this member's, and a channel that is closed when they
-// have changed. One that is to be handed over is among them until the work in it has ended, or
-// its context has, so that what that reads is there.
+// Owned returns the slots of this member, and a channel that is closed when they change. It includes a
+// slot that is to be handed over until the work in it has ended or its context is done, because the
+// work may still read the slot's objects.
 func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.owned, g.changed
 }
 
-// Term returns the token of the term in which this member has a slot, and false if it does
-// not have it.
+// Term returns the token of this member's term in a slot, or false if it does not own the slot.
 func (g *Group) Term(slot int) (shard.Token, bool) {
 	if slot < 0 || slot >= g.opts.Slots {
 		return shard.Token{}, false
@@ -161,7 +161,7 @@ func (g *Group) Term(slot int) (shard.Token, bool) {
 	return s.token, true
 }
 
-// Owns reports whether the slot of a hash is this member's now.
+// Owns reports whether this member owns the slot of a hash now.
 func (g *Group) Owns(hash uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

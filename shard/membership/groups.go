@@ -19,12 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Look reads the groups of a namespace from their Leases, or one group if a name is given, for
-// those who look from outside and are in none. An empty namespace means all. It needs the verb
-// list on leases, and the client's scheme must know Lease. Statuses are by namespace and name.
-// They have no identity, and how long members have been silent is by the members' clocks and
-// ours. Nobody watched, so that moves have no times. Members that do not go with most of the
-// others have a Trouble.
+// Look returns the groups of a namespace, read from their Leases, or only the named group. An empty
+// namespace means all namespaces. Use it to inspect groups from outside. It needs the verb list on
+// leases, and the client's scheme must contain Lease. The statuses are ordered by namespace and name.
+// They have no Identity, and moves have no times. The silence of members is computed from their clocks
+// and ours. Members whose layout differs from the majority's have a Trouble.
 func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]Status, error) {
 	selector := GroupLabel
 	if group != "" {
@@ -93,7 +92,7 @@ func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Stat
 	return s
 }
 
-// silence is for how long a member has said nothing, by its clock and by now.
+// silence returns how long a member has been silent, by its clock and ours.
 func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
 	at := l.CreationTimestamp.Time
 	if l.Spec.RenewTime != nil {
@@ -102,7 +101,7 @@ func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
 	return max(now.Sub(at), 0)
 }
 
-// layoutOf returns the slots and the layout that most Leases have.
+// layoutOf returns the slots and the layout of most Leases.
 func layoutOf(leases []*coordinationv1.Lease) (o Options) {
 	counts := map[string]int{}
 	for _, l := range leases {

@@ -17,50 +17,50 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// keeper keeps our Lease and decides on slots. All of it belongs to the goroutine of Run.
+// keeper maintains our Lease and decides on slots. It belongs to the goroutine of Run.
 //
-// Whenever anything has changed it looks at a snapshot of all Leases:
+// After every change it looks at a snapshot of all Leases:
 //
-//  1. From the members that live follows who is to have which slot (assign).
-//  2. What is ours to have, and nobody else's Lease claims, it claims in our Lease.
-//  3. What a snapshot shows as claimed by us, and by nobody else, it holds. Of two members
-//     who claim a slot, at least one sees the other, since a snapshot is one moment of all
-//     Leases. So no two hold it.
-//  4. What it holds and is to be another's it lets go: nothing begins in it any more, and
-//     when the last work in it has ended the claim is taken out of our Lease.
-//  5. From the Lease of a member that was silent for as long as it said itself it takes the
-//     claims, and then it deletes it, if it is still as it was: a renewal that was under way
-//     fails then. By that time the
-//     member has ended its work, since it counts from an earlier moment, and less.
+//  1. Assign all slots to the live members (see assign).
+//  2. Slots assigned to us that no other Lease claims: claim them in our Lease.
+//  3. Slots that a snapshot shows as claimed by us alone: hold them. A snapshot shows all Leases
+//     at one moment, so of two members that claim a slot, at least one sees the other. So no two
+//     members hold it.
+//  4. Slots that we hold and that are assigned to another member: release them. No new work
+//     begins, and when the last work has ended, remove the claim from our Lease.
+//  5. Leases of members that were silent for longer than they may be: remove their claims, then
+//     delete them, on the condition that they have not changed, so a late renewal fails. By that
+//     time such a member has ended its work, since it counts a shorter time from an earlier
+//     moment.
 //
-// If the snapshots do not show that it has renewed its own Lease, they show nothing of the
-// others either: the watch is opened again.
+// If the snapshots do not show our own renewals, they do not show those of others either: reopen the
+// watch.
 type keeper struct {
 	*Group
-	ours     map[types.UID]bool // Leases that were ours in this run
+	ours     map[types.UID]bool // UIDs of our Leases in this run
 	requests *sync.WaitGroup
 	answers  chan answer
-	writes   int // of our Lease, under way
-	expels   int // deletions of others' Leases, under way
+	writes   int // writes of our Lease in progress
+	expels   int // deletions of other Leases in progress
 
-	own      *coordinationv1.Lease // as we know it; nil while there is none
-	fresh    *coordinationv1.Lease // the one to be made; nil while there is one
-	sure     shard.Slots           // what it claims, whichever of the writes under way were done
-	attempt  *attempt              // the write that is under way, or nil
+	own      *coordinationv1.Lease // last known state; nil if there is none
+	fresh    *coordinationv1.Lease // the Lease to create; nil if there is one
+	sure     shard.Slots           // slots that it claims regardless of which pending writes succeeded
+	attempt  *attempt              // the pending write, or nil
 	due      time.Time             // of the next renewal
-	deadline time.Time             // as Group.until
-	rest     time.Time             // before which nothing is written
-	shown    string                // the resource version of our Lease in the last view
-	unseen   time.Time             // when it was first renewed after that; zero if it was not
+	deadline time.Time             // same as Group.until
+	rest     time.Time             // no writes before this time
+	shown    string                // resource version of our Lease in the last view
+	unseen   time.Time             // time of the first renewal after that; zero if there was none
 	leaving  bool
-	given    time.Time // when the last attempt to leave is given up; zero before that
+	given    time.Time // when the last attempt to leave is given up; zero before leaving
 	done     bool
 
-	expelling map[types.UID]time.Time // when to look after an expired member
+	expelling map[types.UID]time.Time // when to check on an expired member
 
 	targets struct { // the last assignment
-		all    []candidate            // of which it was made
-		owners []string               // by slot; empty for nobody
+		all    []candidate            // the candidates it was computed for
+		owners []string               // by slot; empty if unassigned
 		slots  map[string]shard.Slots // by member
 	}
 }
@@ -86,7 +86,7 @@ func (k *keeper) keep(ctx, beyond context.Context) {
 	}
 }
 
-// finish leaves nothing that could be worked on.
+// finish ends all work.
 func (k *keeper) finish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -97,11 +97,11 @@ func (k *keeper) finish() {
 	}
 }
 
-// step does what there is to do now, and returns when to look again if nothing happens.
+// step does everything that is due, and returns when to look again if nothing happens.
 func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
-	// A snapshot that does not show our own last renewal says nothing of the renewals of others.
+	// A snapshot that does not show our own last renewal may miss renewals of others.
 	if synced && (k.own == nil && k.hears() || k.current(now, v)) {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
@@ -121,7 +121,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 	return next
 }
 
-// view looks at the Leases. It reports false before they have been listed.
+// view returns a view of the Leases. It reports false until they have been listed.
 func (k *keeper) view(now time.Time) (view, bool) {
 	if !k.informer.HasSynced() {
 		return view{taken: shard.AllSlots(k.opts.Slots)}, false
@@ -130,14 +130,14 @@ func (k *keeper) view(now time.Time) (view, bool) {
 	return k.seen.look(now, slices.Collect(objects), k.ours), true
 }
 
-// current reports whether a view shows our Lease as it was last renewed, not long ago. Then
-// what it shows of others is no older than what we know of ourselves.
+// current reports whether a view shows our latest renewal and the deadline has not passed. Then its
+// view of others is as new as our own state.
 func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
 
-// checkWatch has the watch be opened again if it has not shown for long that we have renewed
-// our Lease. Where the connection is half open, nothing else tells.
+// checkWatch reopens the watch if it has not shown a renewal of our Lease for long. Nothing else
+// reveals a half-open connection.
 func (k *keeper) checkWatch(now time.Time, v view) {
 	var shown string
 	if v.own != nil {
@@ -153,13 +153,13 @@ func (k *keeper) checkWatch(now time.Time, v view) {
 	}
 }
 
-// hears reports whether there seems to be a watch: who has no Lease has no renewal to see.
+// hears reports whether the watch seems to work. It is for members that have no Lease to see renewed.
 func (k *keeper) hears() bool {
 	s := k.informer.Status().Reflector
 	return s.State == reflector.Watching && s.Attempts == 0
 }
 
-// judge says whether this member may take part, and who is to have what.
+// judge decides whether this member may take part, and assigns the slots.
 func (k *keeper) judge(now time.Time, v view) {
 	var refusal error
 	var all []candidate
@@ -171,13 +171,13 @@ func (k *keeper) judge(now time.Time, v view) {
 	for _, other := range v.others {
 		switch {
 		case other.expired(now) || other.said.leaving:
-		case other.said.err != nil: // it claims everything until it has run out
+		case other.said.err != nil: // it claims everything until it expires
 			if idle && refusal == nil {
-				refusal = fmt.Errorf("shard: group %s: the Lease %s has the label of the group and cannot be read, so that it may claim anything: %w: no slots are taken until it is silent for %s; delete it if it is no member's", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
+				refusal = fmt.Errorf("shard: group %s: the Lease %s has the group's label but cannot be read, so it may claim anything: %w: no slots are taken until it has been silent for %s; delete it if it does not belong to a member", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
 			}
 		case other.said.layout != k.opts.layout():
 			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.Lease, k.own)) {
-				refusal = fmt.Errorf("shard: group %s: %q works with %q, and we are to work with %q: nothing is done here until no such member is left; give the group another name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
+				refusal = fmt.Errorf("shard: group %s: %q works with %q, but this member has %q and waits until the other has left; give the group another name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
 			}
 		default:
 			all = append(all, candidate{lease.Holder(other.Lease), other.said.weight})
@@ -207,7 +207,7 @@ func older(a, b *coordinationv1.Lease) bool {
 	return a.Name < b.Name
 }
 
-// retarget assigns the slots anew if the members have changed.
+// retarget assigns the slots again if the members have changed.
 func (k *keeper) retarget(all []candidate) {
 	all = distinct(all)
 	if k.targets.owners == nil || !slices.Equal(k.targets.all, all) {
@@ -216,12 +216,12 @@ func (k *keeper) retarget(all []candidate) {
 	}
 }
 
-// wanted returns what is to be a member's.
+// wanted returns the slots assigned to a member.
 func (k *keeper) wanted(identity string) shard.Slots {
 	return k.targets.slots[identity].Union(shard.NewSlots(k.opts.Slots))
 }
 
-// decide changes the phases of slots, as steps 2 to 4 of keeper say. It returns when some
+// decide changes the phases of slots according to steps 2 to 4 of keeper. It returns when the next
 // patience ends.
 func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	next := now.Add(time.Hour)
@@ -229,7 +229,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	defer k.mu.Unlock()
 	wanted := k.wanted(k.opts.Identity)
 	current := synced && k.current(now, v)
-	var epoch uint64 // less than that of an earlier term only where the server's history went back
+	var epoch uint64 // less than in an earlier term only if the server's history went back
 	if current {
 		epoch, _ = strconv.ParseUint(k.own.ResourceVersion, 10, 64)
 	}
@@ -243,11 +243,11 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 			}
 		case claimed:
 			switch {
-			case !want && s.hands > 0: // of a term that was lost
+			case !want && s.hands > 0: // of a lost term
 				s.phase, s.since = leaving, now
 			case !want:
 				s.phase = none
-			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // else after the next renewal
+			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise after the next renewal
 				s.hold(shard.Token{Slot: n, Epoch: epoch})
 			}
 		case held:
@@ -273,10 +273,10 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	return next
 }
 
-// write brings our Lease up to what we have to say, renews it, or deletes it.
+// write updates, renews or deletes our Lease.
 func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 	if k.leaving && !k.given.IsZero() && !now.Before(k.given) {
-		k.opts.Logger.Warn("our lease could not be given back; others have to wait until it has run out")
+		k.opts.Logger.Warn("our lease could not be released; others have to wait until it expires")
 		k.done = true
 		return
 	}

@@ -15,35 +15,35 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// What a member's Lease says, besides who it is and how long it may be silent.
+// Labels and annotations of a member's Lease.
 const (
-	// GroupLabel is the label by which the Leases of a group are found. Its value is the
-	// group's name.
+	// GroupLabel is the label of all Leases of a group. Its value is the group's name.
 	GroupLabel = "shard.millrace.dev/group"
 
 	layoutAnnotation = "shard.millrace.dev/layout"
-	slotsAnnotation  = "shard.millrace.dev/slots" // what the member has, or is about to have
+	slotsAnnotation  = "shard.millrace.dev/slots" // slots that the member has, or is about to have
 	weightAnnotation = "shard.millrace.dev/weight"
-	stateAnnotation  = "shard.millrace.dev/state" // stateLeaving, or nothing
+	stateAnnotation  = "shard.millrace.dev/state" // stateLeaving, or empty
 
 	stateLeaving = "leaving"
 )
 
-// leaseName is that of a member's Lease. Identities may have any characters.
+// leaseName returns the name of a member's Lease. Identities may contain any characters, so it uses a
+// hash.
 func leaseName(group, identity string) string {
 	return fmt.Sprintf("%s-%016x", group, shard.Hash(identity))
 }
 
-// layout is what all members of a group must have alike.
+// layout returns the settings that all members of a group must share.
 func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o.Layout) }
 
-// statement is what we say in our Lease.
+// statement is the content of our Lease.
 type statement struct {
 	claims  shard.Slots
 	leaving bool
 }
 
-// fresh returns a Lease of ours that there has not been.
+// fresh returns a new Lease of ours.
 func (o Options) fresh(c statement) *coordinationv1.Lease {
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(o.Name, o.Identity), Labels: maps.Clone(o.Labels)}}
 	lease.Acquire(l, o.Identity, o.LeaseDuration)
@@ -51,7 +51,7 @@ func (o Options) fresh(c statement) *coordinationv1.Lease {
 	return l
 }
 
-// write renews a Lease of ours with what we have to say.
+// write renews our Lease with a statement.
 func (o Options) write(l *coordinationv1.Lease, c statement) {
 	lease.Renew(l, o.LeaseDuration)
 	if l.Labels == nil {
@@ -70,29 +70,29 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
-// behind reports whether a resource version is known to be from before another. Where it came after
-// that, the server's history went back.
+// behind reports whether resource version rv is older than another. If rv arrived later, the server's
+// history went back.
 func behind(rv, than string) bool {
 	order, err := object.CompareRV(rv, than)
 	return err == nil && order < 0
 }
 
-// said is what a Lease of the group says.
+// said is the content of a Lease of the group.
 type said struct {
 	statement
 	layout string
 	weight int
-	lasts  time.Duration // for how long its member may be silent
-	err    error         // why it cannot be read; it then claims everything
+	lasts  time.Duration // how long its member may be silent
+	err    error         // why it cannot be parsed; it then claims everything
 }
 
-// read reads a Lease of a group with this layout. Slots of another layout are other
-// slots: who has any of them has something of all of ours.
+// read parses a Lease of a group with this layout. Slots of another layout are different ranges, so a
+// member that has any of them claims all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
 	var err3 error
-	if s.lasts > longest { // nobody is to wait for that
+	if s.lasts > longest { // too long to wait for
 		err3 = fmt.Errorf("it may be silent for %s: want %s at most", s.lasts, longest)
 		s.lasts = o.LeaseDuration
 	}

@@ -12,58 +12,56 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// Defaults and limits of options.
+// Defaults and limits of [Options].
 const (
 	defaultSlots = 1024
 
 	mostSlots  = 1 << 14
 	mostWeight = 1000
-	longest    = time.Hour // that others wait for one who is silent
-	mostText   = 256       // bytes of an identity, and of a layout
+	longest    = time.Hour // of the silence of a member
+	mostText   = 256       // bytes of an identity or a layout
 )
 
-// Options name the group and say what this member takes. Namespace and Name are required.
+// Options configure a member of a group. Namespace and Name are required.
 type Options struct {
-	// Namespace is where the Leases of the group are, and Name is the group's: a DNS label
-	// of 40 characters at most. Leases have it in a label and at the beginning of their names.
+	// Namespace is the namespace of the group's Leases. Name is the group's name: a DNS label of at
+	// most 40 characters. It is the value of a label of the Leases and a prefix of their names.
 	Namespace string
 	Name      string
 
-	// Identity is this member's, and no other's. Default: the host name, the process ID
-	// and a random text. A member that comes back under its old identity has to wait until
-	// its old Lease has run out, if it did not leave cleanly. At most 256 bytes of UTF-8.
+	// Identity must be unique among the members. Default: the host name, the process ID and a random
+	// text. A member that restarts under the same identity without having left cleanly has to wait
+	// until its old Lease expires. At most 256 bytes of UTF-8.
 	Identity string
 
-	// Slots is how many slots the group has; default 1024. Layout is whatever else must be
-	// the same in all members, such as the names of keys. A member that has it otherwise than
-	// those who work does not work: see Status.Refusal. At most 256 bytes of UTF-8.
+	// Slots is the number of slots of the group; default 1024. Layout describes everything else that
+	// members must agree on, such as the names of keys. A member whose Slots or Layout differ from
+	// those of working members does not work; see Status.Refusal. At most 256 bytes of UTF-8.
 	Slots  int
 	Layout string
 
-	// Weight is how much this member takes in proportion to others, from 1 to 1000.
-	// Default 1.
+	// Weight is this member's part of the work in proportion to others, from 1 to 1000. Default 1.
 	Weight int
 
-	// Patience is for how long work in hand goes on after its slot is wanted elsewhere. Its
-	// context ends then, and the slot is handed over when the work has ended. Default 10 s;
-	// negative is not at all.
+	// Patience is how long running work may continue after its slot is assigned to another member.
+	// Then its context is done, and the slot is handed over when the work has ended. Default 10 s;
+	// negative means not at all.
 	Patience time.Duration
 
-	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with
-	// the same defaults: 15 s, 10 s and 2 s. An hour is the most.
+	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with the same
+	// defaults: 15 s, 10 s and 2 s. The maximum is an hour.
 	LeaseDuration time.Duration
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
 
-	// Labels are put on our Lease besides those of the group.
+	// Labels are set on our Lease in addition to the group's.
 	Labels map[string]string
 
-	// Logger hears who comes and goes, and of failures. Nil is silent.
+	// Logger logs members that join and leave, and failures. Nil discards them.
 	Logger *slog.Logger
 }
 
-// withDefaults fills in what was left zero, and reports every contradiction with what to
-// change.
+// withDefaults returns o with defaults, or all of its contradictions.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

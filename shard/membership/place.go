@@ -8,37 +8,37 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// place is whose one slot is, and whose it is to be.
+// place is the present and the assigned owner of a slot.
 type place struct {
-	has, wants string    // identities; empty for nobody
-	since      time.Time // when it was seen first that it is the one's who has it
-	waiting    time.Time // when it was seen first that it is to go from the one to the other
+	has, wants string    // identities; empty for none
+	since      time.Time // when it was first seen to have its present owner
+	waiting    time.Time // when it was first seen to be about to move
 }
 
-// moves reports whether the slot is another's than whose it is to be.
+// moves reports whether the slot is to move to another member.
 func (p place) moves() bool { return p.has != "" && p.has != p.wants }
 
-// Move is slots that are to go from one member to another.
+// Move is a set of slots that are to move from one member to another.
 type Move struct {
 	Slots shard.Slots
 	From  string
-	To    string    // empty where nobody is to have them
-	Since time.Time // when that was seen first, of the slot that waits longest; zero where nobody watched
-	Hands int       // how many pieces of work in them have not ended; 0 where they are not ours
+	To    string    // empty if they are not assigned
+	Since time.Time // when that was first seen, for the slot that waits longest; zero in results of Look
+	Hands int       // work in progress in these slots, if they are ours
 }
 
-// Holding is one slot as this member sees it.
+// Holding describes a slot as this member sees it.
 type Holding struct {
 	Slot    int
-	Owner   string    // who claims it; empty for nobody
-	Since   time.Time // when that was seen first
-	To      string    // whose it is to be
-	Waiting time.Time // since when it is to be another's than the owner's; zero where it is not
-	Hands   int       // how many pieces of work in it have not ended here
+	Owner   string    // the member that claims it; empty for none
+	Since   time.Time // when that was first seen
+	To      string    // the member it is assigned to
+	Waiting time.Time // when it was first seen to be about to move; zero if it is not
+	Hands   int       // work in progress here
 }
 
-// Slot returns what is known of one slot. It is the zero value but for the number before the
-// group has been seen, and for slots that there are not.
+// Slot describes one slot. If the slot does not exist or the group has not been seen yet, only the
+// number is set.
 func (g *Group) Slot(n int) Holding {
 	h := Holding{Slot: n}
 	g.mu.Lock()
@@ -54,7 +54,7 @@ func (g *Group) Slot(n int) Holding {
 	return h
 }
 
-// targets says who is to have which slot.
+// targets assigns the slots, by slot and by member.
 func targets(total int, all []candidate) (owners []string, slots map[string]shard.Slots) {
 	owners, slots = make([]string, total), map[string]shard.Slots{}
 	each := map[string][]int{}
@@ -70,7 +70,7 @@ func targets(total int, all []candidate) (owners []string, slots map[string]shar
 	return owners, slots
 }
 
-// place says where each slot is. Members of another layout have none.
+// place returns the place of each slot. Members with another layout own none.
 func (k *keeper) place(now time.Time, members []Member) []place {
 	k.mu.Lock()
 	before := k.places
@@ -101,7 +101,7 @@ func placesOf(total int, members []Member, wants []string) []place {
 			continue
 		}
 		for _, slot := range m.Claims.All() {
-			if all[slot].has == "" || all[slot].has == all[slot].wants { // of two that claim it, one is about to have it
+			if all[slot].has == "" || all[slot].has == all[slot].wants { // if two members claim it, one of them is about to get it
 				all[slot].has = m.Identity
 			}
 		}
@@ -109,7 +109,7 @@ func placesOf(total int, members []Member, wants []string) []place {
 	return all
 }
 
-// movesOf gathers the slots that are to go from one to another.
+// movesOf groups the slots that are to move by their old and new owners.
 func movesOf(all []place, hands func(slot int) int) (moving shard.Slots, moves []Move) {
 	type pair struct{ from, to string }
 	each, found := map[pair][]int{}, map[pair]*Move{}

@@ -19,46 +19,46 @@ import (
 )
 
 var (
-	// errGone: our Lease is not there any more, or it is another's.
-	errGone = errors.New("our Lease was deleted, or taken by somebody else")
-	// errTwin: the Lease of our identity is another's.
-	errTwin = errors.New("there is a Lease of our identity, of a member that was not stopped cleanly or that lives: we wait until it has run out; give each member an identity of its own")
+	// errGone means that our Lease was deleted or taken.
+	errGone = errors.New("our Lease was deleted, or taken by another process")
+	// errTwin means that another process has the Lease of our identity.
+	errTwin = errors.New("another process has a Lease of our identity, since it still runs or was not stopped cleanly: waiting until the Lease expires; give each member its own identity")
 )
 
-// attempt is one write of our Lease.
+// attempt is a write of our Lease.
 type attempt struct {
 	statement
-	last      *coordinationv1.Lease // as it was before; the one to be made if there is none
-	shown     string                // the resource version up to which the watch had shown everything
+	last      *coordinationv1.Lease // the state before the write; the Lease to create if there is none
+	shown     string                // resource version that the watch had reached
 	sent      time.Time
 	given     time.Time   // when it is given up
 	abandoned atomic.Bool // it was given up
 	deletes   bool
-	back      bool // our Lease was met in a state from before last
+	back      bool // the server had our Lease in a state older than last
 }
 
-// answer is what came of a request.
+// answer is the result of a request.
 type answer struct {
-	*attempt // nil for the deletion of another's Lease
+	*attempt // nil for the deletion of another member's Lease
 	lease    *coordinationv1.Lease
 	err      error
 }
 
-// begin starts a write of our Lease, of which last is the latest state.
+// begin starts a write of our Lease.
 func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context, *attempt) (*coordinationv1.Lease, error)) {
 	a := &attempt{statement: s, last: cmp.Or(k.own, k.fresh), shown: k.informer.Status().Reflector.RV, sent: time.Now()}
-	// Two find room before the deadline.
+	// Leave time for two attempts before the deadline.
 	limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline*2/5)
 	a.given = a.sent.Add(k.opts.RenewDeadline / 2)
 	k.attempt = a
-	k.sure = k.sure.Without(k.sure.Without(s.claims)) // it may have been done, or not
+	k.sure = k.sure.Without(k.sure.Without(s.claims)) // the write may or may not succeed
 	k.ask(a, func() (*coordinationv1.Lease, error) {
 		defer cancel()
 		return do(limited, a)
 	})
 }
 
-// ask has a goroutine of its own ask the server.
+// ask sends a request in its own goroutine.
 func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	pending := &k.writes
 	if of == nil {
@@ -71,7 +71,7 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	})
 }
 
-// create makes our Lease. An earlier attempt may have made it, and its answer was lost.
+// create creates our Lease. An earlier attempt may have created it without our receiving the response.
 func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	now, err := k.leases.Create(ctx, a.last)
 	if apierrors.IsAlreadyExists(err) {
@@ -79,11 +79,11 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		switch {
 		case err != nil:
 		case now.Labels[GroupLabel] != k.opts.Name:
-			return nil, fmt.Errorf("the Lease %s is in the place of ours, and of no member of the group, since it lacks the label %s=%s: delete it, or give this member another identity", now.Name, GroupLabel, k.opts.Name)
+			return nil, fmt.Errorf("the Lease %s has the name of ours but lacks the group's label %s=%s: delete it, or give this member another identity", now.Name, GroupLabel, k.opts.Name)
 		case !lease.SameTerm(now, a.last):
 			return nil, errTwin
 		}
-		a.shown = "" // it was written before that
+		a.shown = "" // it was written before
 	}
 	return now, err
 }
@@ -107,13 +107,13 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 	return now, err
 }
 
-// remove deletes our Lease, which claims nothing.
+// remove deletes our Lease, which claims nothing any more.
 func (k *keeper) remove(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	a.deletes = true
 	return nil, k.leases.Delete(ctx, a.last)
 }
 
-// answered takes note of what came of a request.
+// answered processes the result of a request.
 func (k *keeper) answered(a answer) {
 	now := time.Now()
 	if a.attempt == nil {
@@ -125,7 +125,7 @@ func (k *keeper) answered(a answer) {
 		if a.err != nil && a.attempt == nil && !apierrors.IsConflict(a.err) {
 			k.trouble.Failed("the lease of a member that is silent could not be deleted", a.err)
 		}
-		return // a write that was given up says nothing any more
+		return // the write was given up, so its result means nothing
 	}
 	k.attempt = nil
 	switch {
@@ -134,7 +134,7 @@ func (k *keeper) answered(a answer) {
 		k.due, k.rest = now, now
 	case a.err != nil:
 		k.trouble.Failed("our lease could not be written", a.err)
-		k.rest = now.Add(k.opts.RetryPeriod / 4) // the deadline comes nearer
+		k.rest = now.Add(k.opts.RetryPeriod / 4) // the deadline is near
 	case a.deletes:
 		k.done = true
 	default:
@@ -157,8 +157,8 @@ func (k *keeper) answered(a answer) {
 	}
 }
 
-// wentBack ends all terms, since the server's history went back. What is claimed is held again when
-// a snapshot of the history that goes on now shows it as ours alone.
+// wentBack ends all terms, because the server's history went back. Claims are held again when a
+// snapshot of the new history shows them as ours alone.
 func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
@@ -173,7 +173,7 @@ func (k *keeper) lost(err error) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, err))
 	for n := range k.slots {
-		k.slots[n].phase = none // nobody heeds what we claimed
+		k.slots[n].phase = none // others ignore our claims now
 	}
 	k.until = time.Time{}
 	k.mu.Unlock()
@@ -181,11 +181,11 @@ func (k *keeper) lost(err error) {
 	k.opts.Logger.Error("our lease was lost; the work has to stop", "err", err)
 }
 
-// bury deletes the Lease of a member that was silent for too long. A Lease that claims slots is first
-// written as one of a member that has left, on the condition that it is as we saw it. So a member that
-// sees all that later, and the last renewal at the same time, knows that the slots were free before: of
-// a Lease that went with slots it does not know since when. Without the time of its acquisition the
-// Lease is of no term, so that a late renewal of it fails.
+// bury deletes the Lease of a member that was silent for too long. If the Lease claims slots, it is
+// first marked as left, on the condition that it has not changed. So a member that sees the last
+// renewal and this write together knows that the slots are free; for a Lease that was deleted together
+// with its claims it would have to wait. Without an acquire time the Lease belongs to no term, so a
+// late renewal fails.
 func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) error {
 	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {
 		l = l.DeepCopy()
@@ -201,8 +201,8 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 	return k.leases.Delete(ctx, l)
 }
 
-// expel deletes the Leases of members that have been silent for too long. Not all do so
-// at once.
+// expel deletes the Leases of members that have been silent for too long. Members do not all do so at
+// once.
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 	there := map[types.UID]bool{}
 	for _, other := range v.others {

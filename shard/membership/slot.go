@@ -9,36 +9,36 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// phase is how far we are with a slot.
+// phase is the phase of a slot.
 type phase uint8
 
 const (
 	none    phase = iota
-	claimed       // our Lease says that we want it, or is about to; we may not work yet
-	held          // we may work
-	leaving       // our Lease still says that we have it; no more work begins
+	claimed       // our Lease claims it, or is about to; no work yet
+	held          // work is allowed
+	leaving       // our Lease still claims it; no new work
 )
 
-// slot is what this member does with one slot.
+// slot is the state of one slot at this member.
 type slot struct {
 	phase phase
-	hands int       // how many calls of Enter have not been left
-	since time.Time // when it began to leave
+	hands int       // calls of Enter that have not been left
+	since time.Time // when leaving began
 	token shard.Token
-	ctx   context.Context // ends the work in it; nil while nothing may be in it
+	ctx   context.Context // parent context of the work in it; nil if no work is allowed
 	end   context.CancelCauseFunc
 }
 
-// ours reports whether what is in the slot is still to be read here: work may begin in it, or
-// goes on, and has not been told to end. It is called under mu.
+// ours reports whether the slot's objects are still needed here: work may begin, or is running and was
+// not cancelled. The caller holds mu.
 func (s *slot) ours() bool {
 	return s.phase == held || s.phase == leaving && s.hands > 0 && s.ctx.Err() == nil
 }
 
-// Enter begins work on something with a hash. The context carries the Token, and ends with
-// ctx, or when the slot is lost or its patience is over: then with a cause that wraps
-// shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; until then the slot is not handed
-// over. The error wraps shard.ErrNotOurs.
+// Enter begins work on something with a hash. The returned context carries the Token. It is done when
+// ctx is done, when the slot is lost, or when its patience is over; in the last two cases its cause
+// wraps shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; until then the slot is
+// not handed over. If this member does not own the slot, the error wraps shard.ErrNotOurs.
 func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error) {
 	n := shard.SlotOf(hash, g.opts.Slots)
 	g.mu.Lock()
@@ -70,21 +70,21 @@ func (g *Group) left(n int) {
 	}
 }
 
-// hold begins a term. It is called under mu.
+// hold begins a term. The caller holds mu.
 func (s *slot) hold(token shard.Token) {
 	s.phase, s.token = held, token
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 }
 
-// lose ends what is in a slot. It is called under mu.
+// lose ends the work in a slot. The caller holds mu.
 func (s *slot) lose(cause error) {
 	if s.end != nil {
 		s.end(cause)
 	}
 }
 
-// loseAll ends everything, because we may not work any more. What is claimed stays so: if
-// our Lease is still there nobody else has it. It is called under mu.
+// loseAll ends all work, because it is not allowed any more. The claims stay: if our Lease still
+// exists, no other member has these slots. The caller holds mu.
 func (g *Group) loseAll(cause error) {
 	lost := 0
 	for n := range g.slots {
@@ -101,7 +101,7 @@ func (g *Group) loseAll(cause error) {
 	}
 }
 
-// setOwned brings owned up to date. It is called under mu.
+// setOwned updates owned. The caller holds mu.
 func (g *Group) setOwned() {
 	now := g.those((*slot).ours)
 	if now.Equal(g.owned) {
@@ -112,12 +112,12 @@ func (g *Group) setOwned() {
 	g.changed = make(chan struct{})
 }
 
-// claims is what our Lease should say. It is called under mu.
+// claims returns the slots that our Lease should claim. The caller holds mu.
 func (g *Group) claims() shard.Slots {
 	return g.those(func(s *slot) bool { return s.phase != none })
 }
 
-// those returns the slots that are so. It is called under mu.
+// those returns the slots for which are returns true. The caller holds mu.
 func (g *Group) those(are func(*slot) bool) shard.Slots {
 	var all []int
 	for n := range g.slots {

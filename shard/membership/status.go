@@ -10,53 +10,53 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Status is a group seen from one member at one moment.
+// Status is a snapshot of a group as one member sees it.
 type Status struct {
 	Namespace string // of the Leases
 	Group     string
 	Identity  string // ours
 	Weight    int    // ours
-	Slots     int    // how many the group has
-	Layout    string // what else all members must have alike
+	Slots     int    // number of slots of the group
+	Layout    string // other settings that all members must share
 
-	Owned   shard.Slots // what we may work on
-	Wanted  shard.Slots // what is to be ours
-	Leaving shard.Slots // what we have yet to hand over, since work in it goes on
+	Owned   shard.Slots // slots in which this member may work
+	Wanted  shard.Slots // slots assigned to this member
+	Leaving shard.Slots // slots that this member still has to hand over, because work in them continues
 
-	// What is said of the group is of when it was last seen: a member that is cut off knows
-	// nothing of the others. Zero is never.
+	// Seen is when the group was last seen; zero means never. The fields below may be outdated if this
+	// member is cut off from the server.
 	Seen    time.Time
-	Members []Member    // all that have a Lease, we among them, by identity
-	Orphans shard.Slots // what nobody claims
-	Moving  shard.Slots // what is another's than whose it is to be
-	Moves   []Move      // the same, by members
+	Members []Member    // all members with a Lease, including this one, by identity
+	Orphans shard.Slots // slots that no member claims
+	Moving  shard.Slots // slots that are to move to another member
+	Moves   []Move      // the same, grouped by members
 
-	Refusal error    // why we take no part; nil if we do
-	Lost    *Failure // why our Lease was lost the last time; nil if it never was
+	Refusal error    // why this member takes no part; nil if it does
+	Lost    *Failure // why this member last lost its Lease; nil if it never did
 
-	Attempts int      // failures since the last success, of renewals or of the watch; 0 means that all is well
-	Failure  *Failure // the last one ever, nil if there was none
+	Attempts int      // failures of renewals or of the watch since the last success
+	Failure  *Failure // the last failure, nil if there was none
 }
 
-// Member is what the Lease of one member says.
+// Member is the content of a member's Lease.
 type Member struct {
 	Identity string
 	Lease    string // its name
-	Layout   string // with the number of slots
+	Layout   string // including the number of slots
 	Weight   int
-	Claims   shard.Slots // what it has, or is about to have
-	Wanted   int         // how many slots are to be its
+	Claims   shard.Slots // slots that it has, or is about to have
+	Wanted   int         // number of slots assigned to it
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
-	Late     bool          // it has been silent for a third of the time for which it may be, as none is that lives
+	Late     bool          // it has been silent for a third of the permitted time, which does not happen to a healthy member
 	Expired  bool          // it has been silent for too long
-	Trouble  string        // why it takes no part, empty if it does
+	Trouble  string        // why it takes no part; empty if it does
 }
 
-// Failure is trouble with the server.
+// Failure is a failed request to the server.
 type Failure = lease.Failure
 
-// Status returns the group as it is now.
+// Status returns a snapshot of the group.
 func (g *Group) Status() Status {
 	watch := g.informer.Status().Reflector
 	unsynced := g.informer.Unsynced()
@@ -73,7 +73,7 @@ func (g *Group) Status() Status {
 	return s
 }
 
-// refusal says why this member takes no part. It is called under mu.
+// refusal returns why this member takes no part. The caller holds mu.
 func (g *Group) refusal(s Status, unsynced error) error {
 	trouble := func(what string) error {
 		if s.Attempts == 0 || s.Failure == nil {
@@ -98,11 +98,11 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	return nil
 }
 
-// late is the part of the time for which a member may be silent after which it is late. By default
-// that is 5 s, in which a member renews its Lease twice.
+// late is the fraction of its permitted silence after which a member is late. By default that is 5 s,
+// in which a member renews its Lease twice.
 const late = 3
 
-// members describes everybody who has a Lease, and us.
+// members describes all members with a Lease, and this one.
 func (k *keeper) members(now time.Time, v view) []Member {
 	var all []Member
 	if k.own != nil {
@@ -120,7 +120,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 	return all
 }
 
-// member describes one by its Lease.
+// member describes a member by its Lease.
 func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) Member {
 	m := Member{
 		Identity: lease.Holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,

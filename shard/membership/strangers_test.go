@@ -31,10 +31,10 @@ func (r *rig) stranger(name string, change func(*coordinationv1.Lease)) {
 // A Lease that nobody can read keeps everybody out while it is renewed, and is told of.
 func TestALeaseThatCannotBeRead(t *testing.T) {
 	for want, change := range map[string]func(l *coordinationv1.Lease){
-		`"nonsense" are no slots of 8`: func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/slots"] = "nonsense" },
-		"its weight is 0":              func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "0" },
-		"its weight is 1001":           func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "1001" },
-		"want 1h0m0s at most":          func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(1 << 30)) },
+		`"nonsense" are not slots of 8`: func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/slots"] = "nonsense" },
+		"its weight is 0":               func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "0" },
+		"its weight is 1001":            func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "1001" },
+		"want 1h0m0s at most":           func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(1 << 30)) },
 	} {
 		inBubble(t, 8, func(r *rig) {
 			renew := func(n int) {
@@ -46,7 +46,7 @@ func TestALeaseThatCannotBeRead(t *testing.T) {
 				settle(10 * time.Second)
 				renew(n + 1)
 			}
-			require.ErrorContains(t, a.Status().Refusal, "the Lease strange has the label of the group and cannot be read")
+			require.ErrorContains(t, a.Status().Refusal, "the Lease strange has the group's label but cannot be read")
 			require.ErrorContains(t, a.Status().Refusal, want)
 			owned, _ := a.Owned()
 			require.Zero(t, owned.Len())
@@ -94,7 +94,7 @@ func TestALeaseInThePlaceOfOurs(t *testing.T) {
 		r.stranger(name, func(l *coordinationv1.Lease) { l.Labels = nil })
 		a := r.join("a", membership.Options{})
 		settle(time.Minute)
-		require.ErrorContains(t, a.Status().Refusal, "the Lease "+name+" is in the place of ours")
+		require.ErrorContains(t, a.Status().Refusal, "the Lease "+name+" has the name of ours")
 		require.NoError(t, r.srv.Delete(leases, object.Key{Namespace: "shop", Name: name}))
 		settle(2 * time.Second)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(a))

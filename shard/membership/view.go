@@ -16,23 +16,23 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// sightings remembers since when Leases have been silent, by our own clock, and those
-// that went with slots.
+// sightings tracks, by our own clock, since when Leases have been silent. It also remembers deleted
+// Leases that claimed slots.
 type sightings struct {
 	opts Options
-	told func() // something has changed; called without the lock
+	told func() // called after changes, without the lock
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	all map[types.UID]*sighting
 }
 
-// sighting is a Lease as it was last seen.
+// sighting is the last seen state of a Lease.
 type sighting struct {
 	lease.Sighting
 	said  said
-	back  bool // it was taken back to an older state, and its member has not written since
-	gone  bool // the handler has heard last that it was deleted
-	empty bool // and that it had nothing then
+	back  bool // it went back to an older state, and its member has not written since
+	gone  bool // the handler last received a Delete
+	empty bool // it claimed nothing when it was deleted
 }
 
 func (s *sighting) expired(now time.Time) bool { return now.Sub(s.Since) >= s.said.lasts }
@@ -43,7 +43,7 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	if e.Type == sharedinformer.Delete {
 		one := s.see(e.Object, time.Now())
 		one.gone, one.empty = true, one.said.claims.Len() == 0 && !e.FinalStateUnknown
-	} else if one := s.all[e.Object.UID]; one != nil { // it has its label again
+	} else if one := s.all[e.Object.UID]; one != nil { // its label was restored
 		one.gone = false
 	}
 	s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	return nil
 }
 
-// see takes note of a Lease. It is called under mu. Where the server's history went back, its member
-// may work in what it had claimed until it has written it again.
+// see updates the sighting of a Lease. If the server's history went back, its member may work in its
+// earlier claims until it has written the Lease again. The caller holds mu.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	if one == nil {
@@ -71,19 +71,18 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	return one
 }
 
-// view is the group at one moment, as a snapshot of the Leases shows it.
+// view is a snapshot of the group's Leases.
 type view struct {
 	own     *coordinationv1.Lease // nil if there is none
-	others  []*sighting           // whose Leases there are, by name; copies
-	taken   shard.Slots           // what others have, or may have
-	expires time.Time             // when the first of the others does; zero for never
+	others  []*sighting           // the other Leases, by name; copies
+	taken   shard.Slots           // slots that others have, or may have
+	expires time.Time             // when the first of the others expires; zero for never
 }
 
-// look makes a view of the Leases that there are. Those with a UID of ours are not of others.
+// look returns a view of the given Leases. Those whose UID is in ours do not count as others.
 //
-// A Lease that went with slots says nothing of who took it away. If its member is alive, it
-// may work on until it hears of that: so the slots stay taken for as long as they would
-// have been.
+// If a Lease with claims was deleted, its member may not have noticed and may continue to work. So its
+// slots stay taken until the Lease would have expired.
 func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +113,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 		if there[uid] || ours[uid] {
 			return ours[uid]
 		}
-		if one.gone && (one.empty || one.expired(now)) { // who had nothing leaves nothing
+		if one.gone && (one.empty || one.expired(now)) { // without claims there is nothing to remember
 			return true
 		}
 		v.taken = v.taken.Union(one.said.claims)
