@@ -1,8 +1,8 @@
 // Package confidential decides which objects are secrets. Debug pages, recordings, snapshots and
-// informer-debug all ask it, so each withholds the same objects.
+// informer-debug all use it, so they withhold the same objects.
 //
-// In doubt an object is a secret. Any name that contains "secret" makes it one, such as that of
-// the kind SealedSecret, of the resource clustersecrets, or of a Go type.
+// When in doubt, an object is a secret. Any name that contains "secret" makes it one, such as the kind
+// SealedSecret, the resource clustersecrets, or the name of a Go type.
 package confidential
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Named reports whether one of the names, of a kind, a resource or an informer, contains "secret".
+// Named reports whether one of the names (of a kind, a resource or an informer) contains "secret".
 func Named(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), "secret") })
 }
@@ -37,8 +37,8 @@ func Type(t reflect.Type) bool {
 	})
 }
 
-// isSecret reports whether t is corev1.Secret or a pointer to it. Packages below the client do
-// without the types of the API, so it goes by the name.
+// isSecret reports whether t is corev1.Secret or a pointer to it. It compares names, because packages
+// below the client do not import the API types.
 func isSecret(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -46,8 +46,8 @@ func isSecret(t reflect.Type) bool {
 	return t.PkgPath() == "k8s.io/api/core/v1" && t.Name() == "Secret"
 }
 
-// Object reports whether an object is a secret, by its kind and its Go type. An object whose Go
-// type holds any kind, and which names none, counts as one: a transform may have removed the kind.
+// Object reports whether an object is a secret, by its kind and its Go type. If the Go type fits any
+// kind and the object names none, it counts as a secret: a transform may have removed the kind.
 func Object(o runtime.Object) bool {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch o.(type) {
@@ -61,7 +61,7 @@ func Object(o runtime.Object) bool {
 
 type contextKey struct{}
 
-// Mark returns a context for requests whose answers have secrets, as their sender knows.
+// Mark returns a context for requests whose responses contain secrets.
 func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, contextKey{}, true) }
 
 // Marked reports whether ctx comes from [Mark].

@@ -1,8 +1,7 @@
-// Package jitter draws the times by which waits of many clients are spread, so that
-// they do not all come back at once.
+// Package jitter randomizes waits, so that many clients do not all come back at once.
 //
-// The draws come from the runtime's source of randomness. A simulation, which must play
-// the same way twice, calls Seed. All functions may be called concurrently.
+// It uses the runtime's random source. A simulation, which must be reproducible, calls Seed. All
+// functions may be called concurrently.
 package jitter
 
 import (
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// seeded is nil unless Seed was called.
+// seeded is nil unless Seed is in effect.
 var seeded atomic.Pointer[source]
 
 type source struct {
@@ -21,10 +20,10 @@ type source struct {
 	rand *rand.Rand
 }
 
-// longest is how many calls of Longest have not been restored.
+// longest counts the calls of Longest that have not been restored.
 var longest atomic.Int64
 
-// Below returns a duration from 0 up to, but not including, d; 0 if d is not positive.
+// Below returns a random duration in [0, d), or 0 if d is not positive.
 func Below(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -41,7 +40,7 @@ func Below(d time.Duration) time.Duration {
 	return time.Duration(s.rand.Int64N(int64(d)))
 }
 
-// Longer returns d and a part of by, or the longest duration where that would be more.
+// Longer returns d plus a random part of by, capped at the longest duration.
 func Longer(d, by time.Duration) time.Duration {
 	if more := Below(by); more <= math.MaxInt64-d {
 		return d + more
@@ -49,22 +48,22 @@ func Longer(d, by time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// Around returns a period up to a tenth longer or shorter, so that not everything comes
-// due at once.
+// Around returns a random period within a tenth of the given one, so that not everything is due at
+// once.
 func Around(period time.Duration) time.Duration {
 	return Longer(period-period/10, period/5+1)
 }
 
-// Seed makes all further draws of the process follow from seed, until restore is
-// called. It is for simulations.
+// Seed makes the random durations of this process depend only on seed, until restore is called. It is
+// for simulations.
 func Seed(seed uint64) (restore func()) {
 	before := seeded.Swap(&source{rand: rand.New(rand.NewPCG(seed, 0x6a6974746572))})
 	return func() { seeded.Store(before) }
 }
 
-// Longest makes all further draws of the process the longest that there can be, until each
-// caller has called its restore. It is for replays: who waits for no shorter than was recorded
-// comes to what was recorded in the same order.
+// Longest makes every random duration the longest possible one, until each caller has called its
+// restore. It is for replays: a client that waits at least as long as the recorded one receives the
+// recorded responses in order.
 func Longest() (restore func()) {
 	longest.Add(1)
 	return sync.OnceFunc(func() { longest.Add(-1) })

@@ -7,39 +7,38 @@ import (
 	"time"
 )
 
-// Recall tells a client that is answered from a recording what it drew when it was
-// recorded, and what it was told by others than the server, so that it comes back when it came
-// back, and asks for what it asked for. It tells the recording which client asks. The zero value
-// knows nothing: draws are then those of the package. It is safe for concurrent use.
+// Recall makes a client whose responses come from a recording behave like the recorded client. It
+// holds the random waits and lifetimes of the recorded client, and signals that did not come from the
+// server. It also identifies the client to the recording. The zero value knows nothing: durations are
+// then random. It is safe for concurrent use.
 type Recall struct {
-	number atomic.Uint64 // of the client, once it was asked for
+	number atomic.Uint64 // the client's number; 0 until Number is called
 
-	mu       sync.Mutex    // guards the rest
-	next     time.Time     // when the client came next; zero if unknown
-	lifetime time.Duration // of the watch that it asked for last; 0 if unknown
-	probed   bool          // the client's next request was for where the server is
-	known    bool          // whether it was is known
-	deaf     func()        // tells the client that its watch is deaf; nil where it need not know
+	mu       sync.Mutex    // guards the fields below
+	next     time.Time     // time of the client's next request; zero if unknown
+	lifetime time.Duration // of the watch requested last; 0 if unknown
+	probed   bool          // the client's next request was a probe
+	known    bool          // probed is known
+	deaf     func()        // tells the client that its watch is deaf; may be nil
 }
 
 type recallKey struct{}
 
-// WithRecall returns a context whose requests tell r.
+// WithRecall returns a context whose requests use r.
 func WithRecall(ctx context.Context, r *Recall) context.Context {
 	return context.WithValue(ctx, recallKey{}, r)
 }
 
-// RecallOf returns what WithRecall put into ctx, nil if nothing. A nil Recall may be told,
-// and asked.
+// RecallOf returns the Recall of ctx, or nil. The methods of a nil Recall may be called.
 func RecallOf(ctx context.Context) *Recall {
 	r, _ := ctx.Value(recallKey{}).(*Recall)
 	return r
 }
 
-// numbers is how many clients have a number.
+// numbers counts the clients with a number.
 var numbers atomic.Uint64
 
-// Number tells a client from all others of the process. It is 0 for none.
+// Number returns a number that is unique to the client in this process. It returns 0 for nil.
 func (r *Recall) Number() uint64 {
 	if r == nil {
 		return 0
@@ -50,8 +49,8 @@ func (r *Recall) Number() uint64 {
 	return r.number.Load()
 }
 
-// Tell takes the moment of the client's next request, and how long the watch that it asks
-// for now was to last. The zero of each is unknown.
+// Tell sets the time of the client's next request, and the lifetime of the watch it requests now. Zero
+// means unknown.
 func (r *Recall) Tell(next time.Time, lifetime time.Duration) {
 	if r == nil {
 		return
@@ -61,9 +60,9 @@ func (r *Recall) Tell(next time.Time, lifetime time.Duration) {
 	r.next, r.lifetime = next, lifetime
 }
 
-// TellProbed takes whether the client's next request, after the one that it makes now, was for
-// where the server is, which it asks behind a watch that was mute or deaf. Known is whether the
-// recording goes on so far.
+// TellProbed sets whether the client's next request, after the current one, was a probe of the
+// server's progress, made behind a mute or deaf watch. known reports whether the recording is long
+// enough to tell.
 func (r *Recall) TellProbed(probed, known bool) {
 	if r == nil {
 		return
@@ -73,7 +72,7 @@ func (r *Recall) TellProbed(probed, known bool) {
 	r.probed, r.known = probed, known
 }
 
-// Probed returns what TellProbed was told last.
+// Probed returns the last arguments of TellProbed.
 func (r *Recall) Probed() (probed, known bool) {
 	if r == nil {
 		return false, false
@@ -83,8 +82,8 @@ func (r *Recall) Probed() (probed, known bool) {
 	return r.probed, r.known
 }
 
-// OnDeaf has deaf called when the recording has come to where the client was told that its watch
-// is deaf.
+// OnDeaf sets a function to call when the recording reaches the point at which the client learned that
+// its watch was deaf.
 func (r *Recall) OnDeaf(deaf func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,8 +103,8 @@ func (r *Recall) Deaf() {
 	}
 }
 
-// Below draws what is added to a wait, from 0 up to, but not including, d. Where the next
-// request is known, it is what comes nearest to that.
+// Below returns the duration to add to a wait, in [0, d). If the time of the next request is known, it
+// is the duration closest to it; otherwise it is random.
 func (r *Recall) Below(wait, d time.Duration) time.Duration {
 	drawn := Below(d)
 	if r == nil || d <= 0 {
@@ -119,7 +118,7 @@ func (r *Recall) Below(wait, d time.Duration) time.Duration {
 	return min(max(time.Until(r.next)-wait, 0), d-1)
 }
 
-// Lifetime returns how long the watch was to last, and drawn if that is unknown.
+// Lifetime returns the recorded lifetime of the watch, or drawn if that is unknown.
 func (r *Recall) Lifetime(drawn time.Duration) time.Duration {
 	if r == nil {
 		return drawn

@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// MaxRequests is how many writes of one Lease may be under way. There are more than a few
-// only if a transport ignores the contexts of its requests.
+// MaxRequests limits the concurrent writes of one Lease. There are more than a few only if a transport
+// ignores the contexts of its requests.
 const MaxRequests = 8
 
-// ErrDeaf: a request goes on after its context has ended.
-var ErrDeaf = errors.New("no answer; the client's transport goes on although the request was given up")
+// ErrDeaf means that a request continues after its context has ended.
+var ErrDeaf = errors.New("no response; the client's transport ignores that the request's context has ended")
 
-// place is where Leases are served. It is known, so no discovery is needed.
+// place is the mapping of Leases. It is fixed, so no discovery is needed.
 var place = discovery.Mapping{
 	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
@@ -35,8 +35,8 @@ type Client struct {
 	namespace string
 }
 
-// NewClient fails if client is nil or its scheme does not know Lease. A client for an empty
-// namespace can only list.
+// NewClient returns a client. It fails if client is nil or its scheme lacks Lease. With an empty
+// namespace the client can only list.
 func NewClient(client *rest.Client, namespace string) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("the client is nil")
@@ -47,13 +47,13 @@ func NewClient(client *rest.Client, namespace string) (*Client, error) {
 	return &Client{rest.ResourceForMapping[*coordinationv1.Lease](client, place).Namespace(namespace), namespace}, nil
 }
 
-// Missing reports whether the API server says that there is no such Lease. A web server
-// that does not know the path, such as a proxy's, says nothing about the Lease.
+// Missing reports whether the API server says that the Lease does not exist. A response from another
+// web server, such as a proxy that does not know the path, does not count.
 func Missing(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Guard calls do, which sends requests, and returns an error if the client's transport panics.
+// Guard calls do, which sends requests, and turns a panic of the client's transport into an error.
 func Guard(do func() (*coordinationv1.Lease, error)) (now *coordinationv1.Lease, err error) {
 	err = failure.Apart("the client's transport", func() (err error) {
 		now, err = do()
@@ -77,13 +77,13 @@ func (c *Client) Create(ctx context.Context, l *coordinationv1.Lease) (*coordina
 	return written(l, now, err)
 }
 
-// Update writes l if the Lease is still as it was when l was made of it.
+// Update writes l if the Lease has not changed since l was read.
 func (c *Client) Update(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now, err := c.Resource.Update(ctx, l, metav1.UpdateOptions{})
 	return written(l, now, err)
 }
 
-// written makes sure that a response shows the Lease as it was written.
+// written fails unless a response shows the Lease as it was written.
 func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || l.UID != "" && now.UID != l.UID || !SameTerm(now, l) || Token(now) != Token(l)) {
 		err = errors.New("the response is not the Lease that was written: a proxy may have sent it in the API server's place, or changed the Lease")
@@ -91,9 +91,9 @@ func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, er
 	return now, err
 }
 
-// Change writes a changed copy of last. On a conflict somebody else has written to the Lease,
-// labels for instance: Change reads it again, and writes a changed copy of that unless ours
-// returns an error for it. It returns that error together with the Lease.
+// Change writes a changed copy of last. On a conflict, which may only be about labels, it reads the
+// Lease again and writes a changed copy of that, unless ours returns an error for it. Then it returns
+// that error and the Lease.
 func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours func(now *coordinationv1.Lease) error, change func(*coordinationv1.Lease)) (*coordinationv1.Lease, error) {
 	put := func(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		next := l.DeepCopy()
@@ -113,7 +113,7 @@ func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours fu
 	return put(now)
 }
 
-// Delete deletes the Lease if it is still like l. It succeeds if there is none.
+// Delete deletes the Lease if it has not changed since l was read. It succeeds if there is none.
 func (c *Client) Delete(ctx context.Context, l *coordinationv1.Lease) error {
 	err := c.Resource.Delete(ctx, object.Key{Name: l.Name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if Missing(err) {

@@ -1,7 +1,5 @@
-// Package lease holds the parts that packages leaderelection and membership share: the
-// fields of a Lease (coordination.k8s.io/v1), the requests for Leases, the options that say
-// how long a holder may be silent, and the count of failed requests.
-//
+// Package lease holds the common parts of packages leaderelection and membership: the fields of a
+// Lease (coordination.k8s.io/v1), requests, options about timing, and the count of failed requests.
 // # Clocks
 //
 // Clocks of different machines are never compared. A [Sighting] counts from the moment at

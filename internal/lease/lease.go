@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Holder returns the identity of the holder, empty if there is none.
+// Holder returns the identity of the holder, or "".
 func Holder(l *coordinationv1.Lease) string {
 	if l.Spec.HolderIdentity == nil {
 		return ""
@@ -17,8 +17,7 @@ func Holder(l *coordinationv1.Lease) string {
 	return *l.Spec.HolderIdentity
 }
 
-// Token returns the number of the term, which is the count of transitions; 0 if the Lease
-// does not say.
+// Token returns the number of the term, which is the count of transitions, or 0 if the Lease lacks it.
 func Token(l *coordinationv1.Lease) int64 {
 	if l.Spec.LeaseTransitions == nil {
 		return 0
@@ -26,7 +25,7 @@ func Token(l *coordinationv1.Lease) int64 {
 	return int64(*l.Spec.LeaseTransitions)
 }
 
-// Lasts returns how long the holder may be silent, or otherwise if the Lease does not say.
+// Lasts returns how long the holder may be silent, or otherwise if the Lease lacks it.
 func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if said := l.Spec.LeaseDurationSeconds; said != nil && *said > 0 {
 		return time.Duration(*said) * time.Second
@@ -34,28 +33,28 @@ func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Acquire begins a term of identity in l, whose holder may be silent for lasts. The other
-// fields stay as they are.
+// Acquire begins a term of identity in l, whose holder may be silent for lasts. It keeps the other
+// fields.
 func Acquire(l *coordinationv1.Lease, identity string, lasts time.Duration) {
 	Renew(l, lasts)
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // as the server keeps it
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = &identity, &now
 }
 
-// Renew sets the time of renewal, and the time for which the holder may be silent: other
-// candidates would take the Lease too early if somebody had written a shorter one.
+// Renew sets the renewal time and the permitted silence. If the silence had been shortened by others,
+// candidates would take the Lease too early.
 func Renew(l *coordinationv1.Lease, lasts time.Duration) {
 	l.Spec.RenewTime = new(metav1.NowMicro())
 	l.Spec.LeaseDurationSeconds = new(int32(lasts / time.Second))
 }
 
-// SameTerm reports whether a and b have the same holder since the same moment. The identity
-// alone does not tell, since two processes may have been given the same one.
+// SameTerm reports whether a and b have the same holder since the same time. The identity alone is not
+// enough, since two processes may have been given the same one.
 func SameTerm(a, b *coordinationv1.Lease) bool {
 	return Holder(a) == Holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
 }
 
-// Sleep waits for d, or until wake can be received from. It returns false when ctx is done.
+// Sleep waits for d or a receive from wake. It returns false if ctx is done first.
 func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -67,14 +66,14 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// Sighting is a Lease and the time since when it has been seen unchanged, by our own clock.
+// Sighting is a Lease and the time, by our own clock, since when it has not changed.
 type Sighting struct {
 	Lease *coordinationv1.Lease // nil if it has not been seen
 	Since time.Time
 }
 
-// See records the Lease as it is now, and reports whether its holder gave a sign of life. Only
-// a change of the spec is one: anybody may write a label into a Lease.
+// See records the current state of the Lease, and reports whether its holder has written it. Only
+// changes of the spec count, because others may change labels.
 func (s *Sighting) See(l *coordinationv1.Lease, now time.Time) (alive bool) {
 	if alive = s.Lease == nil || !equality.Semantic.DeepEqual(s.Lease.Spec, l.Spec); alive {
 		s.Since = now

@@ -18,8 +18,8 @@ import (
 // DefaultDuration is the default of LeaseDuration.
 const DefaultDuration = 15 * time.Second
 
-// Options point to the options that elections and groups have in common. See
-// leaderelection.Options for their meaning.
+// Options point to the options shared by elections and groups. See leaderelection.Options for their
+// meaning.
 type Options struct {
 	Namespace string
 	Identity  *string
@@ -32,8 +32,8 @@ type Options struct {
 	Longest       time.Duration // of the three
 }
 
-// Complete fills in the defaults, rounds LeaseDuration up to seconds, and returns an error
-// that says of each mistake how to fix it.
+// Complete sets defaults, rounds LeaseDuration up to seconds, and returns an error that lists all
+// mistakes and how to fix them.
 func (o Options) Complete() error {
 	var errs []error
 	wrong := func(err error) { errs = append(errs, err) }

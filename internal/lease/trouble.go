@@ -8,22 +8,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/throttle"
 )
 
-// Failure is trouble with the server.
+// Failure is a failed request to the server.
 type Failure struct {
 	Err  error
 	When time.Time
 }
 
-// Error is the reason.
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// MarshalText lets a status print readably as JSON.
+// MarshalText makes the JSON of a status readable.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
-// Trouble counts the failures since the last success, and logs them less and less often.
+// Trouble counts failures since the last success, and logs them less and less often.
 type Trouble struct {
 	Logger *slog.Logger
 
@@ -33,7 +31,7 @@ type Trouble struct {
 	log      *throttle.Log // of the failures since the last success
 }
 
-// Failed records a failure and logs it under the message what.
+// Failed records a failure and logs it with the message what.
 func (t *Trouble) Failed(what string, err error) {
 	t.mu.Lock()
 	if t.attempts == 0 {
@@ -45,7 +43,7 @@ func (t *Trouble) Failed(what string, err error) {
 	log.Do(func(int) { t.Logger.Warn(what, "err", err, "attempts", attempts) })
 }
 
-// Answered records a success, and logs it after failures.
+// Answered records a success, and logs it if it follows failures.
 func (t *Trouble) Answered() {
 	t.mu.Lock()
 	failed := t.attempts
@@ -56,8 +54,7 @@ func (t *Trouble) Answered() {
 	}
 }
 
-// State returns the number of failures since the last success, and the last failure ever,
-// nil if there was none.
+// State returns the number of failures since the last success, and the last failure or nil.
 func (t *Trouble) State() (attempts int, last *Failure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

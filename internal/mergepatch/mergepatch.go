@@ -1,4 +1,4 @@
-// Package mergepatch makes JSON merge patches (RFC 7386) of two states of an object.
+// Package mergepatch computes JSON merge patches (RFC 7386) between two states of an object.
 package mergepatch
 
 import (
@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields returns an object as JSON has it. Its numbers are json.Number: an int64 has no
-// place in a float64.
+// Fields returns the JSON fields of o. Numbers are json.Number, since a float64 cannot hold every
+// int64.
 func Fields(o any) (map[string]any, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -22,7 +22,7 @@ func Fields(o any) (map[string]any, error) {
 	return Decode(body)
 }
 
-// Decode is Fields of an object that has been encoded.
+// Decode is [Fields] for an encoded object.
 func Decode(body []byte) (map[string]any, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -33,12 +33,10 @@ func Decode(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// Between is what makes after of before, two states of what in Go is of type typ: null for
-// what goes, the value for what comes or changes, and the same for what is within. Where others
-// may have added entries to maps, those are shared: of one that goes, as one does that is empty
-// and whose tag says omitempty, it has null for each entry. Where nothing was set before, it
-// has all of after; zeros says whether that was so and there was a zero value which is there
-// before and after.
+// Between returns the merge patch from before to after, two states of a Go value of type typ. If
+// shared, others may add entries to its maps: a map that disappears, as an empty one with omitempty
+// does, is not replaced by null, but each of its entries is. If nothing was set in before, the patch
+// contains all of after; zeros reports whether this added zero values that are in before too.
 func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
 	for name, old := range before {
@@ -55,7 +53,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 		within, isObject := value.(map[string]any)
 		oldWithin, wasObject := old.(map[string]any)
 		switch {
-		case value == nil && old != nil: // it is gone
+		case value == nil && old != nil: // the loop above has handled it
 		case isObject && wasObject:
 			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name), shared)
 			if len(inner) > 0 {
@@ -64,7 +62,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 				same[name] = value
 			}
 			zeros = zeros || innerZeros
-		case !reflect.DeepEqual(old, value): // what is null is as good as missing
+		case !reflect.DeepEqual(old, value): // null equals missing
 			patch[name] = value
 		default:
 			same[name] = value
@@ -77,7 +75,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 	return patch, true
 }
 
-// gone is what a patch has for a field of a struct that goes.
+// gone returns the patch for a field that disappears: null, or null for each entry of a map.
 func gone(old any, field reflect.Type) any {
 	entries, _ := old.(map[string]any)
 	if len(entries) == 0 || field == nil || field.Kind() != reflect.Map {
@@ -90,8 +88,7 @@ func gone(old any, field reflect.Type) any {
 	return each
 }
 
-// typeOf returns the type of what JSON calls name in a value of type typ; nil if that is not
-// known.
+// typeOf returns the type of the JSON member name in a value of type typ, or nil if it is unknown.
 func typeOf(typ reflect.Type, name string) reflect.Type {
 	if typ != nil && typ.Kind() == reflect.Map {
 		return typ.Elem()
@@ -104,13 +101,12 @@ var (
 	marshalerType = reflect.TypeFor[json.Marshaler]()
 )
 
-// field returns the type of the field that JSON calls name of a struct or a pointer to one;
-// nil for all else.
+// field returns the type of the field with the JSON name in a struct or a pointer to one, or nil.
 func field(typ reflect.Type, name string) reflect.Type {
 	switch {
 	case typ == nil:
 		return nil
-	case name == "metadata" && typ.Implements(objectType): // also of what has no fields in Go
+	case name == "metadata" && typ.Implements(objectType): // also for objects without Go fields
 		return reflect.TypeFor[metav1.ObjectMeta]()
 	case typ.Kind() == reflect.Pointer:
 		typ = typ.Elem()
@@ -127,7 +123,7 @@ func field(typ reflect.Type, name string) reflect.Type {
 		case tag == "" && f.Anonymous && f.Type != typ && f.Type != reflect.PointerTo(typ):
 			embedded = append(embedded, f.Type)
 		case tag == name, tag == "" && f.Name == name && f.IsExported():
-			return f.Type // which hides those that are embedded
+			return f.Type // it shadows embedded fields
 		}
 	}
 	for _, e := range embedded {
@@ -138,7 +134,7 @@ func field(typ reflect.Type, name string) reflect.Type {
 	return nil
 }
 
-// isZero reports whether a value in JSON is what Go writes for a zero value.
+// isZero reports whether a JSON value is the encoding of a zero value.
 func isZero(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -156,8 +152,8 @@ func isZero(value any) bool {
 	return value == nil || value == "" || value == false
 }
 
-// Lists yields the paths of the lists in a patch of before, such as "metadata.finalizers":
-// each replaces the one that is there, and null for a list takes it away.
+// Lists returns the paths of the lists in a patch of before, such as "metadata.finalizers". A list in
+// a patch replaces the whole list, and null removes it.
 func Lists(patch, before map[string]any) (paths []string) {
 	for name, value := range patch {
 		_, was := before[name].([]any)
@@ -178,8 +174,8 @@ func Lists(patch, before map[string]any) (paths []string) {
 	return paths
 }
 
-// Contended reports whether a patch replaces a list to which several controllers add: the
-// finalizers or the owner references. One that was made of an old state would drop the entries of others.
+// Contended reports whether a patch replaces a list that several controllers write, namely the
+// finalizers or the owner references. A patch based on an old state would drop entries of others.
 func Contended(patch map[string]any) bool {
 	metadata, _ := patch["metadata"].(map[string]any)
 	_, finalizers := metadata["finalizers"]
@@ -187,8 +183,8 @@ func Contended(patch map[string]any) bool {
 	return finalizers || owners
 }
 
-// Carry puts the resource version into a patch, so that it fails with a conflict where
-// the object has another one.
+// Carry adds the resource version to a patch, which then fails with a conflict if the object has
+// another version.
 func Carry(patch map[string]any, version string) {
 	if version == "" {
 		return

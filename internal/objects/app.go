@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// app is what the replicas of one application have in common. It is drawn
-// anew for each of them, so that they are equal but share no memory.
+// app is the part that the replicas of an application have in common. Each replica draws its own copy,
+// so that they are equal but share no memory.
 type app struct {
 	s         *source
 	name      string
@@ -45,8 +45,8 @@ func newApp(seed uint64, kind string, i int, o Options) *app {
 	return a
 }
 
-// template is the pod's specification as its template has it: what the API
-// server and the scheduler add to it is not in it.
+// template returns the pod's specification as in its template, without additions by the API server and
+// the scheduler.
 func (a *app) template() corev1.PodSpec {
 	s := a.s
 	grace := int64(s.number(30))
@@ -84,8 +84,7 @@ func (a *app) container(c int, name string) corev1.Container {
 	}
 }
 
-// env is eleven variables: ten values and a reference to one of the pod's own
-// fields.
+// env returns eleven variables: ten values and a reference to a field of the pod.
 func (a *app) env() []corev1.EnvVar {
 	s := a.s
 	values := [...][2]string{
@@ -128,7 +127,7 @@ func (a *app) probe(path string, period int32) *corev1.Probe {
 	}
 }
 
-// replicaSet is the owner of a pod.
+// replicaSet returns the owner of a pod.
 func (a *app) replicaSet() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         "apps/v1",

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Deployment is the i-th deployment, rolled out and available; 5 to 6 KB as
-// JSON. Deployments of one application are what one chart installed many times
-// gives: they differ in name, uid, resource version and times.
+// Deployment returns the i-th deployment, rolled out and available, with 5 to 6 KB of JSON.
+// Deployments of one application look like many installations of one chart: they differ in name, UID,
+// resource version and times.
 func Deployment(seed uint64, i int, o Options) *appsv1.Deployment {
 	a := newApp(seed, "deployment", i, o)
 	s := newSource(seed, "deployment", i, o.Hostile)

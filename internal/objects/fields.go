@@ -9,14 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fields writes the FieldsV1 form of a set of fields: a tree of objects whose
-// names are "f:" with a field's name, or "k:" with the key of a list's item,
-// and whose leaves are empty. See FieldsV1 in the documentation of
-// meta/v1.ObjectMeta. Only the branches are written that make up most of the
-// bytes; a real entry has a few more.
+// fields builds the FieldsV1 form of a set of fields: a tree of objects whose names are "f:" with a
+// field name, or "k:" with the key of a list item, and whose leaves are empty. See FieldsV1 in the
+// documentation of meta/v1.ObjectMeta. It contains only the branches with most of the bytes; a real
+// entry has a few more.
 type fields struct{ strings.Builder }
 
-// open begins a branch; its owner may also own it as a whole.
+// open begins a branch. If whole, the manager also owns the branch itself.
 func (f *fields) open(name string, whole bool) {
 	f.name(name)
 	f.WriteByte('{')
@@ -34,7 +33,7 @@ func (f *fields) leaf(names ...string) {
 	}
 }
 
-// name writes a name, after what separates it from what stands before it.
+// name writes a name, after a separator if needed.
 func (f *fields) name(name string) {
 	if s := f.String(); s == "" {
 		f.Grow(2048)
@@ -55,13 +54,13 @@ func (f *fields) name(name string) {
 	f.WriteString(`":`)
 }
 
-// done is the whole, as an entry has it.
+// done returns the complete text.
 func (f *fields) done() string {
 	f.WriteByte('}')
 	return f.String()
 }
 
-// key is the name of an item of a list with keys.
+// key returns the name of an item in a list with keys.
 func key(name, value string) string { return `k:{"` + name + `":"` + value + `"}` }
 
 func managed(manager, subresource, apiVersion string, at metav1.Time, owned string) metav1.ManagedFieldsEntry {
@@ -76,7 +75,7 @@ func managed(manager, subresource, apiVersion string, at metav1.Time, owned stri
 	}
 }
 
-// labelsAndOwner are the metadata that the creator of an object owns.
+// labelsAndOwner writes the metadata owned by the creator of an object.
 func (f *fields) labelsAndOwner(meta *metav1.ObjectMeta) {
 	f.open("f:metadata", false)
 	for _, m := range []struct {
@@ -100,7 +99,7 @@ func (f *fields) labelsAndOwner(meta *metav1.ObjectMeta) {
 	f.shut()
 }
 
-// podSpec are the fields of a pod's specification that come from its template.
+// podSpec writes the fields of a pod's specification that come from its template.
 func (f *fields) podSpec(spec *corev1.PodSpec) {
 	f.open("f:spec", false)
 	f.open("f:containers", false)
@@ -121,8 +120,7 @@ func (f *fields) podSpec(spec *corev1.PodSpec) {
 	f.shut()
 }
 
-// condition is an item of a list of conditions, with one field more that
-// nobody else has in the hostile variant.
+// condition writes an item of a list of conditions, with an extra unique field in the hostile variant.
 func (f *fields) condition(s *source, kind string, leaves ...string) {
 	f.open(key("type", kind), false)
 	f.leaf(leaves...)

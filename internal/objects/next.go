@@ -14,30 +14,27 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Round is by how much the resource version of an object grows from one
-// version to the next, so that a change of any object in round n is newer than
-// every change of round n-1, as long as there are fewer objects than that. The
-// i-th object has Round + i at first.
+// Round is the difference between the resource versions of consecutive versions of an object. So every
+// change in round n is newer than all changes of round n-1, for up to Round objects. The i-th object
+// starts at Round + i.
 const Round = 1_000_000
 
-// Next is a copy of obj as its n-th MODIFIED event would bring it; obj is not
-// altered. See [Touch].
+// Next returns a copy of obj as in its n-th MODIFIED event. See [Touch].
 func Next[T object.Object](obj T, n int) T {
-	next := obj.DeepCopyObject().(T) // a copy has the type of what was copied
+	next := obj.DeepCopyObject().(T) // DeepCopyObject returns the same type
 	Touch(next, n)
 	return next
 }
 
-// Touch makes of obj its n-th version, n counting from 1. Everything that is
-// not named here stays as it is:
+// Touch turns obj into its n-th version, counted from 1. It changes only
 //
-//   - the resource version (see [Round]), and the time of the last manager;
-//   - a pod's first container restarts, and the pod is not ready at odd n, and
-//     ready again at even n;
-//   - a deployment has one available replica less at odd n;
+//   - the resource version (see [Round]) and the time of the last manager;
+//   - a pod's restarts of the first container, and its readiness: not ready at odd n, ready at
+//     even n;
+//   - a deployment's available replicas: one less at odd n;
 //   - a widget's heartbeat, and its first condition at odd and even n.
 func Touch(obj object.Object, n int) {
-	rv, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64) // an object without one is the first
+	rv, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64) // an object without one counts as the first
 	obj.SetResourceVersion(version(int(rv%Round), n))
 	at := metav1.NewTime(obj.GetCreationTimestamp().Add(time.Hour + time.Duration(n)*time.Minute))
 	if entries := slices.Clone(obj.GetManagedFields()); len(entries) > 0 {

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pod is the i-th pod: running and ready, with two containers of eleven
-// environment variables each, probes, resources, five labels, two entries in
-// managedFields and a full status; 6 to 7 KB as JSON, about 4.5 KB as protobuf.
+// Pod returns the i-th pod: running and ready, with two containers of eleven environment variables
+// each, probes, resources, five labels, two entries in managedFields and a full status; 6 to 7 KB as
+// JSON, about 4.5 KB as protobuf.
 func Pod(seed uint64, i int, o Options) *corev1.Pod {
 	a := newApp(seed, "pod", i, o)
 	s := newSource(seed, "pod", i, o.Hostile)
@@ -43,12 +43,12 @@ func Pod(seed uint64, i int, o Options) *corev1.Pod {
 	return pod
 }
 
-// suffix is the last part of the i-th name: five letters, as drawn by the API
-// server, but without collisions up to twenty-seven to the power of five.
+// suffix returns the last part of the i-th name: five letters as the API server draws them, but unique
+// up to 27^5 names.
 func suffix(i int) string {
 	const base = len(letters)
 	const all = base * base * base * base * base
-	n := (i*7_654_321 + 1_234_567) % all // the factor has no divisor in common with all
+	n := (i*7_654_321 + 1_234_567) % all // the factor and all are coprime
 	b := make([]byte, 5)
 	for at := range b {
 		b[at] = letters[n%base]
@@ -57,8 +57,8 @@ func suffix(i int) string {
 	return string(b)
 }
 
-// admit adds what the API server adds to every pod: the volume of the service
-// account, mounted in each container, and two tolerations.
+// admit adds the API server's additions to every pod: the service account's volume, mounted in each
+// container, and two tolerations.
 func admit(spec *corev1.PodSpec, s *source, volume string) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(s.number(420)), Sources: []corev1.VolumeProjection{
@@ -81,7 +81,7 @@ func admit(spec *corev1.PodSpec, s *source, volume string) {
 	}
 }
 
-// status is that of a pod that runs.
+// status sets the status of a running pod.
 func status(pod *corev1.Pod, a *app, s *source, i, node int) {
 	created := pod.CreationTimestamp
 	ready := after(created, 8)

@@ -12,37 +12,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What the cluster consists of.
+// Sizes of the simulated cluster.
 const (
 	Apps       = 200
 	Namespaces = 50
 	Nodes      = 1000
 )
 
-// Options vary what is made. The zero value is a usual cluster.
+// Options vary the objects. The zero value is a typical cluster.
 type Options struct {
-	// Hostile makes objects that have nothing in common: no string, no list
-	// and no part is found in another object of the kind, beyond the words of
-	// the API itself. Sizes are about the same.
+	// Hostile makes objects with nothing in common: no string, list or part occurs in another object
+	// of the kind, except words of the API itself. Sizes are about the same.
 	Hostile bool
 }
 
-// source is where the content of one object, or of what several have in
-// common, is drawn from.
+// source draws the content of an object, or the common content of several.
 type source struct {
 	r       *rand.Rand
 	hostile bool
 }
 
-// newSource gives each seed, kind and index a sequence of its own.
+// newSource returns a distinct random sequence for each seed, kind and index.
 func newSource(seed uint64, kind string, i int, hostile bool) *source {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", kind, i)
 	return &source{r: rand.New(rand.NewPCG(seed, h.Sum64())), hostile: hostile}
 }
 
-// appSource is the source of what the replicas of an application share. In
-// the hostile variant each object is an application of its own.
+// appSource returns the source of the content shared by an application's replicas. In the hostile
+// variant each object is its own application.
 func appSource(seed uint64, kind string, i int, o Options) *source {
 	if o.Hostile {
 		return newSource(seed, kind+"-app", i, true)
@@ -50,10 +48,10 @@ func appSource(seed uint64, kind string, i int, o Options) *source {
 	return newSource(seed, "app", i%Apps, false)
 }
 
-// letters are those of generated names: no vowels, so that no words appear.
+// letters are the letters of generated names: no vowels, to avoid words.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
-// token is n random letters.
+// token returns n random letters.
 func (s *source) token(n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -62,7 +60,7 @@ func (s *source) token(n int) string {
 	return string(b)
 }
 
-// hex is n random bytes as hexadecimal digits.
+// hex returns n random bytes as hexadecimal digits.
 func (s *source) hex(n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -71,7 +69,7 @@ func (s *source) hex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// fixed is a word that everybody uses; nobody else, in the hostile variant.
+// fixed returns a word that all objects share, or a unique one in the hostile variant.
 func (s *source) fixed(word string) string {
 	if s.hostile {
 		return word + "-" + s.token(7)
@@ -79,12 +77,12 @@ func (s *source) fixed(word string) string {
 	return word
 }
 
-// pick is one of a few words, drawn.
+// pick returns one of a few words.
 func (s *source) pick(words ...string) string {
 	return s.fixed(words[s.r.IntN(len(words))])
 }
 
-// number is a usual number; any of two thousand million, in the hostile variant.
+// number returns a usual number, or any of two thousand million in the hostile variant.
 func (s *source) number(usual int32) int32 {
 	if s.hostile {
 		return s.r.Int32()
@@ -92,7 +90,7 @@ func (s *source) number(usual int32) int32 {
 	return usual
 }
 
-// quantity is one of the usual amounts; an odd one, in the hostile variant.
+// quantity returns one of the usual amounts, or an unusual one in the hostile variant.
 func (s *source) quantity(usual ...string) resource.Quantity {
 	amount := usual[s.r.IntN(len(usual))]
 	if s.hostile {
@@ -101,24 +99,24 @@ func (s *source) quantity(usual ...string) resource.Quantity {
 	return resource.MustParse(amount)
 }
 
-// uid is a random uid (RFC 9562, version 4).
+// uid returns a random UID (RFC 9562, version 4).
 func (s *source) uid() types.UID {
 	h := s.hex(16)
 	return types.UID(h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:])
 }
 
-// epoch is the time at which everything begins.
+// epoch returns the start of the simulated time.
 func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// created is a time within ninety days from the beginning.
+// created returns a time within ninety days after epoch.
 func (s *source) created() metav1.Time {
 	return metav1.NewTime(epoch().Add(time.Duration(s.r.IntN(90*24*3600)) * time.Second))
 }
 
-// after is a moment shortly after t.
+// after returns a time shortly after t.
 func after(t metav1.Time, seconds int) metav1.Time {
 	return metav1.NewTime(t.Add(time.Duration(seconds) * time.Second))
 }
 
-// version is the resource version of the i-th object after n changes.
+// version returns the resource version of the i-th object after n changes.
 func version(i, n int) string { return fmt.Sprint((n+1)*Round + i%Round) }

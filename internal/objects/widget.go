@@ -11,21 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a widget is called in the API.
+// Names of the widget kind.
 const (
 	WidgetKind   = "Widget"
 	WidgetPlural = "widgets"
 )
 
-// WidgetVersion is the group and version of widgets.
+// WidgetVersion returns the group and version of widgets.
 func WidgetVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "bench.millrace.dev", Version: "v1"}
 }
 
-// Widget is the i-th custom resource, of about 3 KB as JSON: a managed
-// database, say, with a class that many have in common, a status with
-// conditions, and two entries in managedFields. Values are of the types that
-// decoding JSON into an Unstructured gives: int64 for numbers, map[string]any,
+// Widget returns the i-th custom resource, with about 3 KB of JSON: say, a managed database, with a
+// class that many have in common, a status with conditions, and two entries in managedFields. Values
+// have the types that decoding JSON into an Unstructured yields: int64 for numbers, map[string]any,
 // []any, string and bool.
 func Widget(seed uint64, i int, o Options) *unstructured.Unstructured {
 	a := newApp(seed, "widget", i, o)
@@ -102,7 +101,7 @@ func widgetStatus(s *source, i int, created metav1.Time) map[string]any {
 	}
 }
 
-// stamp is a time as JSON has it.
+// stamp returns a time in its JSON form.
 func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func ownedByWidgetUser(w *unstructured.Unstructured, parameters map[string]any) string {

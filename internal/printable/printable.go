@@ -1,4 +1,4 @@
-// Package printable keeps what others say from steering a terminal.
+// Package printable prevents untrusted text from controlling a terminal.
 package printable
 
 import (
@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Control reports whether a terminal may obey a character, or show those behind it in another
-// order: C0 with tab and line feed, DEL, C1, and marks of writing direction.
+// Control reports whether a terminal may obey a character, or reorder those after it: C0 including tab
+// and line feed, DEL, C1, and marks of writing direction.
 func Control(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// JSON returns JSON text in which all such characters inside of texts are escaped, and what is
-// no UTF-8 is the replacement character. It means the same. The text may be changed.
+// JSON returns JSON with all such characters in strings escaped and invalid UTF-8 replaced by the
+// replacement character. Its meaning is the same. It may modify text.
 func JSON(text []byte) []byte {
 	clean := true
 	for n := 0; n < len(text) && clean; n++ {
@@ -30,27 +30,26 @@ func JSON(text []byte) []byte {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			b.WriteString(`\ufffd`)
-		case r < ' ' || !Control(r): // those below a space stand between texts: JSON has none in them
+		case r < ' ' || !Control(r): // characters below a space only occur between strings
 			b.Write(text[:size])
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r) // none is beyond U+FFFF
+			fmt.Fprintf(&b, `\u%04x`, r) // none is above U+FFFF
 		}
 		text = text[size:]
 	}
 	return b.Bytes()
 }
 
-// Writer writes text for people: control characters become spaces, but for tabs and line
-// feeds. A character that two writes divide is none.
+// Writer writes text with control characters replaced by spaces, except tabs and line feeds. A
+// character split between two writes counts as invalid.
 type Writer struct{ To io.Writer }
 
-// Write implements io.Writer.
 func (w Writer) Write(text []byte) (int, error) {
 	clean := bytes.Map(func(r rune) rune {
 		if Control(r) && r != '\t' && r != '\n' {
 			return ' '
 		}
-		return r // a byte that is no UTF-8 is RuneError
+		return r // invalid UTF-8 yields RuneError
 	}, text)
 	if _, err := w.To.Write(clean); err != nil {
 		return 0, err

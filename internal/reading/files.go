@@ -1,5 +1,4 @@
-// Package reading reads files that may not answer: on the disk of another machine, or because
-// they are no files but pipes.
+// Package reading reads files whose reads may hang, such as pipes and files on network mounts.
 package reading
 
 import (
@@ -14,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Patience is how long Try waits. A disk of this machine answers in a thousandth of it.
+// Patience is how long Try waits. A local disk responds a thousand times faster.
 const Patience = time.Second
 
-// ErrSlow is why Try waits no longer.
-var ErrSlow = errors.New("it does not answer when it is read: check the file system that it is on")
+// ErrSlow means that Try has stopped waiting.
+var ErrSlow = errors.New("it does not answer: check its file system")
 
-// A File is read for what it holds.
+// File is a file with a description.
 type File struct {
 	What string // such as "bearer token"
 	Path string
@@ -29,45 +28,45 @@ type File struct {
 // String reads "bearer token in PATH".
 func (f File) String() string { return f.What + " in " + f.Path }
 
-// Files are read together, by one goroutine for all who wait. Nobody can end the read of a
-// file: whoever gives up leaves the goroutine behind, which goes on and hands over what it
-// reads, however late. As long as it does, no other one begins.
+// Files reads a set of files in one goroutine for all callers. A blocked read cannot be cancelled: a
+// caller that gives up leaves the goroutine behind, which continues and delivers its result, however
+// late. No other one starts until it is done.
 type Files struct {
 	log   *slog.Logger
 	files []File
 	read  func(path string) ([]byte, error)
 	take  func(contents [][]byte, err error) error
 
-	mu      sync.Mutex // guards running, and what says so
+	mu      sync.Mutex // guards running and the fields of a run named below
 	running *run       // nil while nothing is read
 }
 
-// run is a reading of all files.
+// run is one pass over all files.
 type run struct {
 	began time.Time
-	at    int  // the file that is read now; guarded by the mu of Files, as is the one below
-	told  bool // that it does not answer
+	at    int  // index of the file being read; guarded by Files.mu, as is told
+	told  bool // a warning was logged
 
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// New returns files that read reads. When all have been, or one could not be, take is called
-// with what they hold or the error, and those who wait get what it returns.
+// New returns Files that are read by read. When all files have been read, or one has failed, take is
+// called with their contents or the error, and its result is returned to the callers.
 func New(log *slog.Logger, files []File, read func(path string) ([]byte, error), take func(contents [][]byte, err error) error) *Files {
 	return &Files{log: log, files: files, read: read, take: take}
 }
 
-// Wait has the files read, and waits for it as long as ctx lasts. If that is too short the error is a
-// *source.StuckError, which names the file that does not answer.
+// Wait reads the files and waits until ctx is done. Then the error is a *source.StuckError, which
+// names the blocked file.
 func (f *Files) Wait(ctx context.Context) error { return f.wait(ctx, false) }
 
-// Try is Wait for those who can do with what was read before. When a file has not
-// answered for Patience, whoever comes waits no longer: the error is ErrSlow then.
+// Try is [Files.Wait] for callers that can use the previous contents. It fails with ErrSlow once a
+// pass has taken longer than Patience.
 func (f *Files) Try(ctx context.Context) error { return f.wait(ctx, true) }
 
-// Again is Try for those who know that what was read is of no use. A reading that began before
-// they came may bring the same: another one follows it.
+// Again is [Files.Try] for callers that know that the previous contents are invalid. A pass that
+// started before the call may return the same contents, so another one follows it.
 func (f *Files) Again(ctx context.Context) error {
 	r, began := f.join()
 	if err := f.await(ctx, r, true); err != nil {
@@ -87,7 +86,7 @@ func (f *Files) wait(ctx context.Context, brief bool) error {
 	return r.err
 }
 
-// await waits until a run has ended. The error says why it waits no longer.
+// await waits until a run has ended, or returns an error that says why it stopped waiting.
 func (f *Files) await(ctx context.Context, r *run, brief bool) error {
 	if left := Patience - time.Since(r.began); left > 0 {
 		source.ProgressOf(ctx).Step("", f.at(r).String())
@@ -114,7 +113,7 @@ func (f *Files) await(ctx context.Context, r *run, brief bool) error {
 	}
 }
 
-// join returns the run that is under way, or begins one.
+// join returns the current run, or starts one.
 func (f *Files) join() (r *run, began bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,8 +125,8 @@ func (f *Files) join() (r *run, began bool) {
 	return f.running, true
 }
 
-// run reads all files. It ends also where the reader, or the logger that take uses, panics or
-// calls runtime.Goexit.
+// run reads all files. It also ends if the reader, or the logger that take uses, panics or calls
+// runtime.Goexit.
 func (f *Files) run(r *run) {
 	contents := make([][]byte, len(f.files))
 	var err error
@@ -140,7 +139,7 @@ func (f *Files) run(r *run) {
 			return err
 		})
 		if err != nil {
-			contents, err = nil, fmt.Errorf("%s: %w", file.What, err) // which names the path
+			contents, err = nil, fmt.Errorf("%s: %w", file.What, err) // err names the path
 			break
 		}
 	}
@@ -151,7 +150,7 @@ func (f *Files) run(r *run) {
 	close(r.done)
 }
 
-// at returns the file that is read now.
+// at returns the file being read.
 func (f *Files) at(r *run) File {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,14 +160,14 @@ func (f *Files) at(r *run) File {
 	return f.files[r.at]
 }
 
-// complain logs that a file does not answer, once for each run.
+// complain logs that a file is blocked, once for each run.
 func (f *Files) complain(r *run) {
 	f.mu.Lock()
 	told := r.told
 	r.told = true
 	f.mu.Unlock()
 	if !told {
-		f.log.Warn("a file does not answer when it is read: check the file system that it is on", "file", f.at(r).String(), "after", Patience)
+		f.log.Warn("a file does not answer: check its file system", "file", f.at(r).String(), "after", Patience)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package selector knows selectors whose text selects more than they do. A server is sent the
-// text alone.
+// Package selector detects selectors whose text selects more than they do. Servers receive only the
+// text.
 package selector
 
 import (
@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// NoLabels reports whether s, which may be nil, is labels.Nothing: that is written as
+// NoLabels reports whether s, which may be nil, is labels.Nothing. Its text is empty, which selects
 // everything.
 func NoLabels(s labels.Selector) bool { return s != nil && !s.Empty() && s.String() == "" }
 
-// NoFields reports whether s, which may be nil, is fields.Nothing, or has it among others: it
-// is left out where they are written.
+// NoFields reports whether s, which may be nil, is or contains fields.Nothing, which is missing from
+// its text.
 func NoFields(s fields.Selector) bool {
 	if s == nil || s.Empty() {
 		return false
 	}
 	all := s.Requirements()
-	wanted := fields.Set{} // what has all that is written
+	wanted := fields.Set{} // matches all requirements in the text
 	for _, r := range all {
 		if r.Operator == selection.NotEquals {
-			wanted[r.Field] += r.Value + "x" // longer than each, and so none of them
+			wanted[r.Field] += r.Value + "x" // longer than each of them, so equal to none
 		}
 	}
 	for _, r := range all {
@@ -30,7 +30,7 @@ func NoFields(s fields.Selector) bool {
 			wanted[r.Field] = r.Value
 		}
 	}
-	for _, r := range all { // where they contradict each other, the server selects nothing
+	for _, r := range all { // contradictions in the text make the server select nothing
 		if (wanted[r.Field] == r.Value) == (r.Operator == selection.NotEquals) {
 			return false
 		}

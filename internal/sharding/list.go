@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// List is a list of an informer's objects as it applies it. Slots may have come or gone since the
-// list began, and it tells nothing of those.
+// List interprets a list of an informer's objects. Slots may have come or gone since the list began,
+// and the list proves nothing about those.
 type List struct {
 	terms *Terms
-	gains uint64              // before the list
-	away  map[identity]string // the versions of objects that it showed and that are not owned
+	gains uint64              // when the list began
+	away  map[identity]string // versions of listed objects that are not owned
 }
 
 type identity struct {
@@ -21,7 +21,7 @@ type identity struct {
 	uid types.UID
 }
 
-// List returns a list that began after some gains and has shown objects that are not owned.
+// List returns a List that began after the given gains. away are listed objects that are not owned.
 func (t *Terms) List(gains uint64, away []object.Version) *List {
 	l := &List{t, gains, make(map[identity]string, len(away))}
 	for _, v := range away {
@@ -30,14 +30,14 @@ func (t *Terms) List(gains uint64, away []object.Version) *List {
 	return l
 }
 
-// tells reports whether the list tells of the slot of an object: it is owned, and was when the
-// list began.
+// tells reports whether the list is complete for the slot of an object: the slot is owned, and was
+// when the list began.
 func (l *List) tells(o object.Head) bool {
 	since := l.terms.Since(o)
 	return 0 < since && since <= l.gains
 }
 
-// Owned removes the objects of slots of which the list does not tell.
+// Owned removes the objects of slots for which the list is not complete.
 func (l *List) Owned(items []object.Head) []object.Head {
 	return slices.DeleteFunc(items, func(o object.Head) bool {
 		if l.tells(o) {
@@ -48,8 +48,8 @@ func (l *List) Owned(items []object.Head) []object.Head {
 	})
 }
 
-// Moved reports whether an object that the list lacks has moved, and was not deleted as far as the
-// list tells, and a version at which it was away, or that of the object itself if none is known.
+// Moved reports whether an object missing from the list may have moved instead of being deleted. rv is
+// a version at which it was not owned, or the object's own version if none is known.
 func (l *List) Moved(o object.Head) (rv string, moved bool) {
 	rv, away := l.away[identity{object.KeyOf(o), o.GetUID()}]
 	if !away {

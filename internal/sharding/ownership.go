@@ -1,5 +1,5 @@
-// Package sharding is how informers follow a share of the work (package shard), and how reconcilers
-// wait while a slot changes hands. It knows neither of them: an informer passes Hooks.
+// Package sharding makes informers follow a share of the work (package shard), and makes reconcilers
+// wait while a slot changes hands. It imports neither: an informer passes Hooks.
 package sharding
 
 import (
@@ -13,38 +13,38 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Ownership is which objects an informer owns: those in the slots of its share, which come and go.
+// Ownership knows which objects an informer owns: those in the slots of its share, which come and go.
 //
-// Each change by which slots come is a gain. The cache holds a slot when a list that began after
-// the gain of its term has been applied. Until then it may have objects of the slot that are older
-// than the writes of the owner before (S04).
+// Each change that adds slots is a gain. The cache holds a slot once it has applied a list that began
+// after the gain of the slot's term. Before that it may have objects of the slot that are older than
+// the writes of the previous owner (S04).
 type Ownership struct {
 	shard.Scope
 	hooks  Hooks
-	asking chan struct{} // a token while the share is asked
+	asking chan struct{} // holds a token while the share is called
 
-	mu   sync.Mutex // orders changes of last, and what Hooks.Lost and Gains say of them; nothing of a user's is called under it
+	mu   sync.Mutex // orders changes of last with calls of Hooks.Lost and Gains; no user code is called while it is held
 	last atomic.Pointer[Terms]
 }
 
-// Hooks is what an informer does for its Ownership. They may be called from any goroutine.
+// Hooks are functions of an informer that its Ownership calls, from any goroutine.
 type Hooks struct {
-	CallShare   func(do func()) error     // calls methods of the share, which is a user's
-	ShareFailed func(error)               // is told why such a call failed
-	Lost        func(shard.Slots)         // has the cache drop the objects of slots; it must return at once
-	Gained      func()                    // has the reflectors list anew
-	MayHave     func(object.Version) bool // whether the cache has an object, or may come to have it
+	CallShare   func(do func()) error     // calls methods of the share, which may be user code
+	ShareFailed func(error)               // receives the error of such a call
+	Lost        func(shard.Slots)         // drops the objects of slots from the cache; must return at once
+	Gained      func()                    // makes the reflectors list again
+	MayHave     func(object.Version) bool // reports whether the cache has an object, or may get it
 }
 
-// How often a share is asked that changes without end: so often in a row, and then at that
-// distance. One that failed is asked again after a while.
+// A share that keeps changing is asked asksInARow times without a pause, and then at this interval. A
+// share that failed is asked again after a while.
 const (
 	asksInARow = 100
 	asksEvery  = 10 * time.Millisecond
 	afterFault = time.Second
 )
 
-// New returns the ownership of a scope that does not own everything. It asks the share nothing yet.
+// New returns the ownership of a sharded scope. It does not call the share yet.
 func New(scope shard.Scope, hooks Hooks) *Ownership {
 	o := &Ownership{Scope: scope, hooks: hooks, asking: make(chan struct{}, 1)}
 	outset := make(chan struct{})
@@ -53,20 +53,20 @@ func New(scope shard.Scope, hooks Hooks) *Ownership {
 	return o
 }
 
-// Terms is which slots an informer owns, and since when. It does not change.
+// Terms are the slots that an informer owns, with the gains that added them. They are immutable.
 type Terms struct {
 	key     shard.Key
 	slots   shard.Slots
-	changed <-chan struct{} // closed when there are other terms
+	changed <-chan struct{} // closed when newer terms exist
 	gains   uint64
-	since   []uint64 // the gain by which the term of each slot began; 0 where it is not owned
+	since   []uint64 // by slot, the gain that began its term; 0 if it is not owned
 	epochs  []uint64
 }
 
-// Since returns the gain by which the slot of an object came, and 0 where it is not owned.
+// Since returns the gain that added the slot of an object, or 0 if it is not owned.
 func (t *Terms) Since(o object.Head) uint64 { return t.SinceOf(t.key.Hash(o)) }
 
-// SinceOf is Since of the slot of a hash.
+// SinceOf is [Terms.Since] for the slot of a hash.
 func (t *Terms) SinceOf(hash uint64) uint64 {
 	if len(t.since) == 0 {
 		return 0
@@ -74,7 +74,7 @@ func (t *Terms) SinceOf(hash uint64) uint64 {
 	return t.since[shard.SlotOf(hash, len(t.since))]
 }
 
-// stale reports whether there are other terms.
+// stale reports whether newer terms exist.
 func (t *Terms) stale() bool {
 	select {
 	case <-t.changed:
@@ -84,14 +84,14 @@ func (t *Terms) stale() bool {
 	}
 }
 
-// nothing returns the terms that follow where the share cannot say what is owned.
+// nothing returns the next terms if the share failed: no slots.
 func (t *Terms) nothing() *Terms {
 	again := make(chan struct{})
 	time.AfterFunc(afterFault, func() { close(again) })
 	return &Terms{key: t.key, gains: t.gains, changed: again}
 }
 
-// next returns the terms that follow.
+// next returns the next terms, from the share.
 func (t *Terms) next(share shard.Share) *Terms {
 	next := &Terms{key: t.key, gains: t.gains}
 	next.slots, next.changed = share.Owned()
@@ -110,8 +110,8 @@ func (t *Terms) next(share shard.Share) *Terms {
 	return next
 }
 
-// lost returns the slots of t whose terms have ended by those that follow. One that came back
-// in between is known by its epoch.
+// lost returns the slots of t whose terms have ended by the next terms. A slot that was lost and
+// regained in between is recognized by its epoch.
 func (t *Terms) lost(next *Terms) shard.Slots {
 	if t.slots.Total() != next.slots.Total() {
 		return t.slots
@@ -125,10 +125,10 @@ func (t *Terms) lost(next *Terms) shard.Slots {
 	return shard.NewSlots(t.slots.Total(), lost...)
 }
 
-// Last returns the terms that were found last, and asks nobody.
+// Last returns the latest known terms without calling the share.
 func (o *Ownership) Last() *Terms { return o.last.Load() }
 
-// Terms returns the terms as the share has them now.
+// Terms returns the current terms of the share.
 func (o *Ownership) Terms() *Terms {
 	t := o.Last()
 	if !t.stale() {
@@ -145,13 +145,13 @@ func (o *Ownership) Terms() *Terms {
 	}
 	o.mu.Lock()
 	o.last.Store(t)
-	if lost := before.lost(t); lost.Len() > 0 { // it is told before any list that begins in these terms
+	if lost := before.lost(t); lost.Len() > 0 { // before any list in the new terms begins
 		o.hooks.Lost(lost)
 	}
 	o.mu.Unlock()
 	<-o.asking
 	if err != nil {
-		o.hooks.ShareFailed(fmt.Errorf("%w; nothing is held until it says what is ours", err))
+		o.hooks.ShareFailed(fmt.Errorf("%w; nothing is owned until it works again", err))
 	}
 	if t.gains != before.gains {
 		o.hooks.Gained()
@@ -162,14 +162,15 @@ func (o *Ownership) Terms() *Terms {
 // Gains implements reflector.Ownership.
 func (o *Ownership) Gains() uint64 {
 	o.Terms()
-	o.mu.Lock() // until what was lost is told
+	o.mu.Lock() // wait until Hooks.Lost has been called
 	defer o.mu.Unlock()
 	return o.Last().gains
 }
 
-// Follow looks at every change until ctx is done. Others look too, and need not wait for it.
+// Follow updates the terms after every change, until ctx is done. Other callers update them too and
+// need not wait for it.
 func (o *Ownership) Follow(ctx context.Context) {
-	var asks time.Time // how much of its asking it has had
+	var asks time.Time // spent part of asksInARow
 	for {
 		t, now := o.Terms(), time.Now()
 		if asks.Before(now) {

@@ -10,22 +10,22 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Requests is the reflector.Ownership of one reflector of an informer. It asks the server for the
-// objects that are owned, and notes whether it gets those: with each request anew, since another
-// server may answer. If the server sends other objects too, they are left out here.
+// Requests implements reflector.Ownership for one reflector of an informer. It asks the server for the
+// owned objects only, and notes with each request whether the server complies, since another server
+// may respond. If the server sends other objects too, they are skipped here.
 type Requests struct {
 	*Ownership
 
 	by         atomic.Uint32 // a shard.Selection; zero before the first note
-	unanswered atomic.Int32  // requests with a selector that were not accepted, in a row
+	unanswered atomic.Int32  // consecutive requests with a selector that were not accepted
 }
 
-// maxUnanswered is how many requests with a selector may fail in a row before one goes without:
-// something on the way may dislike it, and not say so.
+// maxUnanswered is how many consecutive requests with a selector may fail before one is sent without:
+// a proxy may reject the selector without saying so.
 const maxUnanswered = 4
 
-// Select implements reflector.Ownership. An object whose key may change, and that the cache
-// has, is not known to be deleted where a list lacks it: it may be another process's now.
+// Select implements reflector.Ownership. If a list lacks an object whose key can change, that does not
+// prove a deletion, so it tracks such objects of the cache that the list shows as not owned.
 func (r *Requests) Select(req *source.Request, lists bool) (away func() []object.Version) {
 	var mu sync.Mutex
 	var all []object.Version
@@ -60,13 +60,13 @@ func (r *Requests) Select(req *source.Request, lists bool) (away func() []object
 	return func() []object.Version {
 		mu.Lock()
 		defer mu.Unlock()
-		listed = true // later events are not of the list
+		listed = true // later events do not belong to the list
 		return all
 	}
 }
 
-// ask returns how the server is to be asked for some slots, and what is to be called with each
-// object that comes: whether it was asked for. That is nil where nothing is asked for.
+// ask returns the selection for some slots, and a function to call with each received object, whether
+// or not it was asked for. The function is nil without a selection.
 func (r *Requests) ask(slots shard.Slots) (source.Selection, func(askedFor bool)) {
 	selector := r.Key.Selector(slots)
 	switch {
@@ -103,8 +103,8 @@ func (r *Requests) ask(slots shard.Slots) (source.Selection, func(askedFor bool)
 	}
 }
 
-// telling is how many objects that were asked for, and no other between, show that the server
-// selects: that this is chance is as likely as 20 heads in a row.
+// telling returns how many objects that were asked for, without any other, show that the server
+// selects: by chance this is as likely as 20 heads in a row.
 func telling(slots shard.Slots) int64 {
 	heads := math.Log2(float64(slots.Total()) / float64(slots.Len()))
 	if slots.Len() == 0 || heads <= 0 {
@@ -115,12 +115,12 @@ func telling(slots shard.Slots) int64 {
 
 func (r *Requests) note(by shard.Selection) { r.by.Store(uint32(by)) }
 
-// Selection is what was noted last.
+// Selection returns the last noted selection.
 func (r *Requests) Selection() shard.Selection {
 	return max(shard.Selection(r.by.Load()), shard.SelectionUnknown)
 }
 
-// Selection is what the requests of all reflectors of an informer come to.
+// Selection combines the selections of all reflectors of an informer.
 func Selection(all []*Requests) shard.Selection {
 	by := shard.SelectionUnknown
 	for n, r := range all {

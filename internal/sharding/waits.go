@@ -9,28 +9,28 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Soon and Late are how soon caches are asked again whether they hold a slot, at least and
-// at most.
+// Soon and Late are the shortest and the longest time until caches are asked again whether they hold a
+// slot.
 const (
 	Soon = 20 * time.Millisecond
 	Late = 5 * time.Second
 )
 
-// Waits are the terms of slots that caches did not hold when somebody asked. The zero value
-// is ready, and safe for concurrent use.
+// Waits tracks slots that the caches did not hold when asked. The zero value is ready to use. It is
+// safe for concurrent use.
 type Waits struct {
 	mu    sync.Mutex
-	first map[int]wait // by slot: there are not more
+	first map[int]wait // by slot, so it is bounded
 }
 
-// wait is when it was asked first in a term.
+// wait is the time of the first question in a term.
 type wait struct {
 	term  shard.Token
 	asked time.Time
 }
 
-// Next is how long a request waits until the caches are asked again: a quarter of the time
-// for which they have been asked in this term, since they held the slot last.
+// Next returns how long a request waits until the caches are asked again: a quarter of the time for
+// which they have not held the slot in this term.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,17 +45,17 @@ func (w *Waits) Next(term shard.Token) time.Duration {
 	return min(max(time.Since(first.asked)/4, Soon), Late)
 }
 
-// held forgets the wait for a slot.
+// held ends the wait for a slot.
 func (w *Waits) held(slot int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.first, slot)
 }
 
-// refused is Next for a request that may not enter a slot now, and 0 if the share does not have the
-// slot: then the request is another process's. A slot that it has may be refused at the end of a
-// lease that is renewed after all, or until it is handed over; informers keep it, and tell of
-// nothing again.
+// refused returns the wait of a request that may not enter a slot now, or 0 if the share lacks the
+// slot, because the request then belongs to another process. An owned slot may be refused at the end
+// of a lease that is then renewed, or until it is handed over. Informers keep such a slot and send no
+// new events for it, so the request must not be dropped.
 func (w *Waits) refused(share shard.Share, hash uint64) time.Duration {
 	owned, _ := share.Owned()
 	if !owned.HasHash(hash) {
@@ -69,7 +69,7 @@ func (w *Waits) refused(share shard.Share, hash uint64) time.Duration {
 	return w.Next(term)
 }
 
-// Loss is why a slot in which ctx worked is no longer ours: shard.ErrLost or shard.ErrMoved.
+// Loss returns why the slot that ctx worked in was lost: shard.ErrLost or shard.ErrMoved.
 func Loss(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, shard.ErrLost) {
 		return shard.ErrLost
@@ -77,7 +77,7 @@ func Loss(ctx context.Context) error {
 	return shard.ErrMoved
 }
 
-// Over reports whether the work in a context ended because its slot is another's.
+// Over reports whether ctx ended because its slot was lost.
 func Over(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, shard.ErrLost) || errors.Is(cause, shard.ErrMoved)

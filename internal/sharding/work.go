@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// ErrNotHeld: the cache is yet to list the objects that came with the slot.
-var ErrNotHeld = errors.New("the cache does not have yet what came with the slot")
+// ErrNotHeld means that the cache has not listed the objects of the slot yet.
+var ErrNotHeld = errors.New("the cache does not have the objects of the slot yet")
 
-// Work is work in a slot that this process owns.
+// Work is work in an owned slot.
 type Work struct {
-	Context context.Context // carries the token, and ends with the slot
+	Context context.Context // carries the token; done when the slot is lost
 	Share   shard.Share
 	Token   shard.Token
 	Hash    uint64
 	leave   func()
 }
 
-// Enter enters a share for work on an object with a hash. It returns no work if the object is
-// another process's, or, with a wait after which to try again, if the slot is to be handed over
-// or holds reports that a cache does not hold it. It panics if the share or holds does.
+// Enter enters a share to work on an object with a hash. It returns nil if the object belongs to
+// another process, or nil and a wait, after which to try again, if the slot is being handed over or
+// holds returns false. It panics if share or holds does.
 func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds func(hash uint64) bool) (in *Work, wait time.Duration, err error) {
 	working, leave, err := share.Enter(ctx, hash)
 	switch {
@@ -33,7 +33,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	case err != nil:
 		return nil, 0, err
 	case working == nil || leave == nil:
-		return nil, 0, fmt.Errorf("the share (%T) says that a slot is ours, and returns no context or no leave", share)
+		return nil, 0, fmt.Errorf("the share (%T) reports a slot as ours but returns no context or no leave function", share)
 	}
 	in = &Work{Context: working, Share: share, Hash: hash, leave: leave}
 	entered := false
@@ -54,7 +54,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	return in, 0, nil
 }
 
-// Leave ends the work, so that the slot may be handed over. It fails if the share does.
+// Leave ends the work, so that the slot can be handed over. It fails if the share does.
 func (w *Work) Leave() error {
 	return failure.Apart("the leave of the share", func() error {
 		w.leave()
@@ -62,9 +62,8 @@ func (w *Work) Leave() error {
 	})
 }
 
-// Lacks says why an object of the share that a cache lacks may exist all the same: the slot of the
-// work was lost, or holds reports that the cache does not hold it. It is asked after the cache was
-// read, since a cache drops objects after their slot is lost.
+// Lacks returns why an object of the share that a cache lacks may exist: the slot was lost, or holds
+// returns false. Call it after reading the cache, which drops objects only after their slot is lost.
 func (w *Work) Lacks(holds func(hash uint64) bool) error {
 	switch token, ours := w.Share.Term(w.Token.Slot); {
 	case !ours || token != w.Token:

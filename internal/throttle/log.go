@@ -12,9 +12,9 @@ const (
 	lastInterval  = 10 * time.Minute
 )
 
-// Log reports a recurring problem at once, and then at intervals that double. A problem
-// that has not recurred for the length of the last interval starts over. The zero value
-// works; all methods may be called from any goroutine.
+// Log reports a recurring problem at once, and then at intervals that double. The interval is reset if
+// the problem does not recur for the length of the last one. The zero value is ready to use. It is
+// safe for concurrent use.
 type Log struct {
 	mu       sync.Mutex // guards all below; nothing is called while it is held
 	next     time.Time  // no message before
@@ -22,8 +22,7 @@ type Log struct {
 	more     int // occurrences since the last message
 }
 
-// Do calls log with the number of occurrences since the last message, unless the
-// interval has not passed.
+// Do calls log with the number of occurrences since the last message, if the interval has passed.
 func (l *Log) Do(log func(more int)) {
 	l.mu.Lock()
 	now := time.Now()
