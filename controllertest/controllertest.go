@@ -30,39 +30,39 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Options configure the world of a test. The zero value works.
+// Options configure the environment of a test. The zero value works.
 type Options struct {
-	// Server configures the simulated API server. It serves the usual built-in
-	// resources and those named in Server.Resources; apiservertest.ReadDefinition
-	// makes one from the manifest of a CustomResourceDefinition.
+	// Server configures the simulated API server. It serves the usual built-in resources and those in
+	// Server.Resources; apiservertest.ReadDefinition makes one from the manifest of a
+	// CustomResourceDefinition.
 	Server apiservertest.Options
 
-	// Scheme knows the Go types. Nil means scheme.New().
+	// Scheme maps kinds to Go types. The default is scheme.New().
 	Scheme *runtime.Scheme
 
-	// Factory configures the factory. DetectMutations is on, with a period of a
-	// minute, unless it is negative.
+	// Factory configures the factory. DetectMutations is on, with a period of one minute, unless it is
+	// negative.
 	Factory factory.Options
 
-	// Logger hears what client, factory and the controllers of a manager log. Nil writes warnings
-	// and errors to the test's log, and information too under go test -v.
+	// Logger receives the logs of the client, the factory and the controllers of a manager. By default
+	// warnings and errors go to the test's log, and with go test -v also information.
 	Logger *slog.Logger
 
-	// Tick is how long a reconcile takes that writes: its first write returns so much later in
-	// the bubble's time. A reconcile that follows therefore reads another time, as it does on a
-	// cluster, so that a status with the time in it is found to lead to the next reconcile
-	// without end. Default DefaultTick; negative means no time. A replay has none.
+	// Tick is the duration of a reconcile that writes: its first write returns that much later in the
+	// bubble's time. So the next reconcile reads another time, as on a cluster, and a status that
+	// contains the time is found to lead to an endless sequence of reconciles. Default DefaultTick;
+	// negative means no time. A replay has no ticks.
 	Tick time.Duration
 
-	// AllowPanics is for tests of what becomes of a reconcile that panics. Without it,
-	// one fails the test.
+	// AllowPanics permits reconciles to panic, for tests of the consequences. By default a panic
+	// fails the test.
 	AllowPanics bool
 
-	recording *recording.File // what informers receive; nil for that of the server
+	recording *recording.File // received by the informers; nil if they use the server
 }
 
-// Env is the world of one test: an API server, a client and a factory, inside one
-// bubble of testing/synctest.
+// Env is the environment of one test: an API server, a client and a factory, in a bubble of
+// testing/synctest.
 type Env struct {
 	testing.TB
 
@@ -77,28 +77,28 @@ type Env struct {
 	replay      *recording.Replay // nil without a recording
 	allowPanics bool
 	pace        *pace
-	over        atomic.Bool // body has returned
+	over        atomic.Bool // the body has returned
 
-	// quiet has room for one: whoever waits until everything is quiet.
+	// quiet is held by the goroutine that waits until everything is quiet.
 	quiet    chan struct{}
-	observed []*observed // of whoever has put something into quiet
+	observed []*observed // guarded by quiet
 
 	runs    sync.WaitGroup
 	mu      sync.Mutex     // guards running
-	running map[string]int // how many of a type that Start was given run
+	running map[string]int // number of running arguments of Start, by type
 }
 
-// Context returns a context that ends when the test's body has returned.
+// Context returns a context that is done when the test's body has returned.
 func (e *Env) Context() context.Context { return e.ctx }
 
-// Run runs body in a bubble, with a world of its own. It fails the test if body
-// leaves a goroutine behind that does not end with Env.Context().
+// Run runs body in a bubble with its own environment. It fails the test if body leaves a goroutine
+// behind that does not end with [Env.Context].
 func Run(t *testing.T, body func(e *Env)) {
 	t.Helper()
 	RunWith(t, Options{}, body)
 }
 
-// RunWith is Run with options.
+// RunWith is [Run] with options.
 func RunWith(t *testing.T, o Options, body func(e *Env)) {
 	t.Helper()
 	if o.Scheme == nil {
@@ -153,8 +153,8 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 	})
 }
 
-// failOnMutation returns an error handler that fails the test where code has
-// changed an object of the cache, and else leaves it to next.
+// failOnMutation returns an error handler that fails the test if a cached object was changed, and
+// passes other failures to next.
 func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *failure.Failure) failure.Verdict) func(context.Context, *failure.Failure) failure.Verdict {
 	return func(ctx context.Context, f *failure.Failure) failure.Verdict {
 		if _, ok := errors.AsType[*sharedinformer.MutationError](f); ok {
@@ -169,13 +169,13 @@ func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *fa
 
 var builtin = sync.OnceValue(scheme.New)
 
-// Start starts the factory's informers and runs what it is given, controllers or a
-// manager mostly, until the test ends or stop is called, which waits for all of them. It
-// returns when everything is quiet: a first reconcile of what was there is over
-// then, unless it waits for time to pass. An error of Run fails the test.
+// Start starts the factory's informers and runs its arguments, usually controllers or a manager, until
+// the test ends or stop is called; stop waits for all of them. Start returns when everything is quiet:
+// the first reconciles of existing objects are over, unless they wait for time to pass. If Run returns
+// an error, the test fails.
 //
-// The test's log says which controllers wait for a source and why, and, now and
-// whenever everything is quiet again, which reconciles have failed.
+// Start logs which controllers wait for a source and why, and which reconciles have failed. The latter
+// is logged whenever everything is quiet again.
 func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func()) {
 	e.Helper()
 	e.mustLive("Start")
@@ -201,7 +201,7 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 			}
 		})
 	}
-	if !managed { // else the manager does it, and stops them at its end
+	if !managed { // otherwise the manager starts and stops them
 		e.Factory.Start(e.ctx)
 	}
 	e.settle()
@@ -211,14 +211,13 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 	}
 }
 
-// Settle lets the bubble's time go on by d, which takes no real time, and then
-// waits until everything is quiet: until every goroutine waits for time to pass
-// or for something to happen, and no reconcile writes; see Options.Tick. A d that is not
-// positive only waits.
+// Settle advances the bubble's time by d, which takes no real time, and then waits until everything is
+// quiet: every goroutine waits for time to pass or for an event, and no reconcile writes; see
+// Options.Tick. If d is not positive, it only waits.
 //
-// What never comes to rest is stopped when it has changed one object 10,000 times at one
-// moment, or in 1,000 reconciles one after the other, and fails the test: a reconcile, mostly,
-// that each time changes what leads to the next one.
+// If objects keep changing, Settle stops them and fails the test: after 10,000 changes of one object
+// at the same time, or after 1,000 consecutive reconciles that change it. The usual cause is a
+// reconcile that changes something that leads to the next reconcile.
 func (e *Env) Settle(d time.Duration) {
 	e.Helper()
 	e.mustLive("Settle")
@@ -226,10 +225,9 @@ func (e *Env) Settle(d time.Duration) {
 	e.settle()
 }
 
-// Put creates or replaces an object on the server, its status included, waits
-// until everything is quiet, and returns a copy of the object as the server has it.
-// Where that one is being deleted and o has no finalizers, it is gone, and o is made as a new
-// one; if o is a copy of it, with its UID, it only lets it go.
+// Put creates or replaces an object on the server, including its status, waits until everything is
+// quiet, and returns a copy of the server's object. If the server's object is being deleted and o has
+// no finalizers, the object is removed; then, unless o has its UID, o is created as a new object.
 func Put[T object.Object](e *Env, o T) T {
 	e.Helper()
 	e.mustLive("Put")
@@ -244,8 +242,8 @@ func Put[T object.Object](e *Env, o T) T {
 	return stored.(T)
 }
 
-// Get returns a copy of an object as the server has it. It fails the test if it is not
-// there, and says what is.
+// Get returns a copy of the server's object. If it does not exist, Get fails the test and lists the
+// objects that do.
 func Get[T object.Object](e *Env, key object.Key) T {
 	e.Helper()
 	gvr := resource[T](e)
@@ -256,7 +254,7 @@ func Get[T object.Object](e *Env, key object.Key) T {
 	return o.(T)
 }
 
-// All returns copies of all objects of a type, as the server has them.
+// All returns copies of all objects of a type on the server.
 func All[T object.Object](e *Env) []T {
 	e.Helper()
 	var all []T
@@ -266,8 +264,8 @@ func All[T object.Object](e *Env) []T {
 	return all
 }
 
-// Delete deletes an object on the server, or marks it as being deleted where it
-// has finalizers, and waits until everything is quiet.
+// Delete deletes an object on the server, or marks it as being deleted if it has finalizers, and waits
+// until everything is quiet.
 func Delete[T object.Object](e *Env, key object.Key) {
 	e.Helper()
 	e.mustLive("Delete")
@@ -278,10 +276,10 @@ func Delete[T object.Object](e *Env, key object.Key) {
 	e.settle()
 }
 
-// shownKeys is how many objects a message names.
+// shownKeys limits the objects in a message.
 const shownKeys = 10
 
-// absent says that an object is not there, and which are.
+// absent returns a message that says that an object does not exist, and which ones do.
 func (e *Env) absent(verb string, gvr object.GVR, key object.Key, err error) string {
 	text := fmt.Sprintf("%s %s %s: %v", verb, gvr.Resource, object.FormatKey(key), err)
 	all := e.Server.Objects(gvr)
@@ -299,13 +297,13 @@ func (e *Env) absent(verb string, gvr object.GVR, key object.Key, err error) str
 	return text
 }
 
-// isNil reports whether a value is nil, or is a pointer that is.
+// isNil reports whether a value is nil or a nil pointer.
 func isNil(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// resource is where a type is served.
+// resource returns the resource of a type.
 func resource[T object.Object](e *Env) object.GVR {
 	e.Helper()
 	mapping, err := rest.ResourceFor[T](e.Client).Mapping(e.ctx)
@@ -315,11 +313,11 @@ func resource[T object.Object](e *Env) object.GVR {
 	return mapping.Resource
 }
 
-// Manager returns a manager with the client and the informers of the world, for programs
-// whose parts are added to one: what main does with its manager, a test does with this.
-// Start runs it, and it runs the informers. Its options must name no addresses, or the test
-// fails, since no packet leaves the world; an election is possible. Webhooks of manager.WebhookFor
-// are made and never called: the simulated server has no admission. Their certificate is made, too.
+// Manager returns a manager with the client and the informers of the environment. Use it to test a
+// program that adds its parts to a manager. Start runs the manager, which runs the informers. The test
+// fails if opts has addresses, since there is no network; leader election works. Webhooks of
+// manager.WebhookFor are created, with a certificate, but never called, because the simulated server
+// has no admission.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	e.Helper()
 	for name, address := range map[string]string{
@@ -343,12 +341,12 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	return m
 }
 
-// Logger returns the logger of the world, that of Options.Logger if there is one. Give it to a controller that is
-// made without a manager, so that the test's log has what its reconciles write to controller.Logger.
+// Logger returns the logger of the environment. Pass it to controllers that are created without a
+// manager, so that the test's log includes messages of controller.Logger.
 func (e *Env) Logger() *slog.Logger { return e.logger }
 
-// newLogger returns a logger that writes warnings and errors to the test's log, under go test -v
-// information too, with the time since the test began, and nothing after the test has ended.
+// newLogger returns a logger that writes to the test's log until the test ends: warnings and errors,
+// and under go test -v also information, with the time since the start of the test.
 func newLogger(t testing.TB) *slog.Logger {
 	out := &testLog{out: t.Output()}
 	t.Cleanup(out.close)
@@ -359,7 +357,7 @@ func newLogger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey { // a bubble's time begins at midnight
+			if len(groups) == 0 && a.Key == slog.TimeKey { // a bubble starts at midnight
 				return slog.String(slog.TimeKey, a.Value.Time().UTC().Format("15:04:05.000"))
 			}
 			return a
@@ -367,8 +365,7 @@ func newLogger(t testing.TB) *slog.Logger {
 	}))
 }
 
-// testLog is the log of a test until it is closed. A test's own log panics when it is
-// written to after the end.
+// testLog is a test's log until it is closed. Writing to the log of a finished test would panic.
 type testLog struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// deaf is a listener to which nobody connects: the webhooks of a manager under test.
+// deaf is a listener without connections, for the webhooks of a manager under test.
 type deaf struct {
 	closed chan struct{}
 	close  func()
@@ -17,17 +17,14 @@ func newDeaf() *deaf {
 	return d
 }
 
-// Accept implements net.Listener.
 func (d *deaf) Accept() (net.Conn, error) {
 	<-d.closed
 	return nil, net.ErrClosed
 }
 
-// Close implements net.Listener.
 func (d *deaf) Close() error {
 	d.close()
 	return nil
 }
 
-// Addr implements net.Listener.
 func (d *deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443} }

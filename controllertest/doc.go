@@ -1,5 +1,5 @@
-// Package controllertest tests a controller against a simulated API server, with
-// virtual time and without a single sleep.
+// Package controllertest tests controllers against a simulated API server, in virtual time and without
+// sleeps.
 //
 // # Usage
 //
@@ -13,18 +13,17 @@
 //		})
 //	}
 //
-// Everything runs in a bubble of testing/synctest: when Put, Delete, Start or
-// Settle return, whatever was to happen has happened. So there is nothing to poll
-// for. A reconcile that writes takes a second of the bubble's time (Options.Tick), so that no two
-// of them read the same time.
+// Everything runs in a bubble of testing/synctest: when Put, Delete, Start or Settle return, all
+// reactions have happened, so there is nothing to poll for. A reconcile that writes takes a second of
+// the bubble's time (Options.Tick), so no two of them read the same time.
 //
-// Where main adds its controllers to a manager, give what adds them Env.Manager:
+// If main adds its controllers to a manager, pass Env.Manager to that function:
 //
 //	m := e.Manager(manager.Options{})
 //	require.NoError(t, addControllers(m))
 //	e.Start(m)
 //
-// An informer needs no controller. Start without arguments starts the factory:
+// A test of an informer needs no controller. Start without arguments starts the factory:
 //
 //	pods := factory.Informer[*corev1.Pod](e.Factory)
 //	e.Start()
@@ -32,11 +31,9 @@
 //	e.Settle(time.Hour)
 //	t.Log(pods.Status())
 //
-// A kind of your own needs two things: its Go type in a scheme, and its place on the
-// server. See the example of RunWith.
+// Your own kinds need a Go type in a scheme and a resource on the server; see the example of RunWith.
 //
-// What a program received elsewhere comes again with Replay, so that a bug report becomes a
-// test:
+// Replay plays a recording from another program, which turns a bug report into a test:
 //
 //	controllertest.Replay(t, "testdata/bug.recording", func(e *controllertest.Env) {
 //		e.Start(newController(e.Factory))
@@ -46,33 +43,31 @@
 //
 // # What is simulated
 //
-// See apiservertest: lists, watches, writes, conflicts, server-side apply,
-// finalizers, the status subresource and faults (Env.Server.Faults) behave as those
-// of a real server. There is no garbage collection, no other controller, no
-// validation and no admission.
+// See apiservertest: lists, watches, writes, conflicts, server-side apply, finalizers, the status
+// subresource and faults (Env.Server.Faults) behave as on a real server. There is no garbage
+// collection, no other controller, no validation and no admission.
 //
 // # Concurrency
 //
-// The functions and the methods of an Env may be called from several goroutines of the
-// bubble, and from a reconciler: they wait for each other. When the body has returned, they
-// fail the test.
+// The functions and the methods of an Env may be called concurrently by goroutines of the bubble,
+// including reconcilers; they wait for each other. After the body has returned, they fail the test.
 //
 // # Failure
 //
-// What cannot be done ends the test with t.Fatal. A controller that changes an object
-// of the cache instead of a copy fails the test, with the object and the field, at
-// the latest when the informers stop. So does a reconcile that panics, with its stack, unless
-// Options.AllowPanics is set, and one that never comes to rest; see Env.Settle.
+// Failed operations end the test with t.Fatal. A controller that changes a cached object instead of a
+// copy fails the test, with the object and the field, at the latest when the informers stop. So does a
+// reconcile that panics, with its stack, unless Options.AllowPanics is set, and one that never comes
+// to rest; see Env.Settle.
 //
-// What has not ended a day after its context, in the bubble's time, is named. Then, as for
-// every goroutine that is left at the end, package synctest ends the test's process and shows
-// the stacks. What is busy without end, or waits for something outside of the bubble, is
-// ended by go test -timeout alone.
+// Arguments of Start that have not ended a day after their context, in the bubble's time, are named.
+// Then, as for every goroutine left at the end, package synctest ends the test process and prints the
+// stacks. Goroutines that are busy forever, or wait for something outside of the bubble, are only
+// ended by go test -timeout.
 //
 // # Debugging
 //
-// When nothing happens, run the test with -v, or let it fail: the test's log has what reconciles
-// write to controller.Logger (under -v also at level info), the
-// warnings of client and informers, the last reconcile that failed, and what a
-// controller waits for. A type that the scheme does not know shows up there.
+// If nothing happens, run the test with -v or let it fail. The test's log has the messages that
+// reconcilers write to controller.Logger (with -v also at level info), the warnings of the client and
+// the informers, the last failed reconcile, and the sources that a controller waits for. It also shows
+// types that the scheme lacks.
 package controllertest

@@ -10,12 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// endLimit is how long what Start has started may take to end, in the bubble's time. Whoever
-// takes longer does not end at all.
+// endLimit is how long the arguments of Start may take to end, in the bubble's time.
 const endLimit = 24 * time.Hour
 
-// end ends what Start has started and waits for it. What does not end is named: the panic of
-// synctest that follows has nothing but stacks, and takes what other tests would say with it.
+// end ends the arguments of Start and waits for them. It names those that do not end, because the
+// panic of synctest that follows shows only stacks, and aborts the other tests.
 func (e *Env) end() {
 	e.Helper()
 	e.over.Store(true)
@@ -32,11 +31,11 @@ func (e *Env) end() {
 	case <-ended:
 		e.settle()
 	case <-limit.C:
-		e.Errorf("%v after the context has ended there still runs: %s: each must return when its context ends", endLimit, strings.Join(e.living(), "; "))
+		e.Errorf("still running %v after the context has ended: %s: each must return when its context ends", endLimit, strings.Join(e.living(), "; "))
 	}
 }
 
-// mustLive fails the test that goes on with an Env after its end.
+// mustLive fails the test if it uses an Env after its end.
 func (e *Env) mustLive(call string) {
 	e.Helper()
 	if e.over.Load() {
@@ -44,7 +43,7 @@ func (e *Env) mustLive(call string) {
 	}
 }
 
-// note notes that something runs. Call the function when it has returned.
+// note notes that r runs. Call ended when it has returned.
 func (e *Env) note(r any) (ended func()) {
 	name := fmt.Sprintf("%T", r)
 	count := func(n int) {
@@ -58,7 +57,7 @@ func (e *Env) note(r any) (ended func()) {
 	return func() { count(-1) }
 }
 
-// living says what has not ended.
+// living describes everything that has not ended.
 func (e *Env) living() (all []string) {
 	e.mu.Lock()
 	all = slices.Sorted(maps.Keys(e.running))
@@ -76,7 +75,7 @@ func (e *Env) living() (all []string) {
 	return all
 }
 
-// named names what is being reconciled, where that is known.
+// named returns the requests being reconciled, if known.
 func (o *observed) named() string {
 	keys := o.running()
 	if len(keys) == 0 {
@@ -85,7 +84,7 @@ func (o *observed) named() string {
 	return " (" + strings.Join(keys, ", ") + ")"
 }
 
-// runningIn are the first requests that a controller reconciles.
+// runningIn returns some of the requests that a controller is reconciling.
 func runningIn(c controller.View) (keys []string) {
 	for _, held := range c.Contents(shownKeys).Running {
 		keys = append(keys, held.Key.String())

@@ -9,22 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 )
 
-// observed are the controllers of what was started, and what the test's log says of
-// them. Their own log may have been left out.
+// observed are the controllers of an argument of Start. Their state is written to the test's log,
+// since their own logger may be silent.
 type observed struct {
 	look    func() []controller.Status
-	running func() []string // requests that are being reconciled, where they are known
+	running func() []string // requests being reconciled, if known
 	told    map[string]told // by the name of the controller
 }
 
-// told is what was known of a controller when everything was quiet.
+// told is the state of a controller when everything was last quiet.
 type told struct {
 	errors  uint64
 	panics  uint64
 	waiting bool
 }
 
-// observe looks at what is to be started, if it is or has a controller.
+// observe observes an argument of Start, if it is or has a controller.
 func (e *Env) observe(r any) {
 	o := &observed{told: map[string]told{}, running: func() []string { return nil }}
 	switch r := r.(type) {
@@ -46,13 +46,12 @@ func (e *Env) observe(r any) {
 	<-e.quiet
 }
 
-// settle waits until everything is quiet, and writes to the test's log which
-// reconciles have failed since the last time and which controllers wait for a source. It
-// may be called from several goroutines, also from one that a controller has: each then
-// waits for the others to be done.
+// settle waits until everything is quiet, and logs which reconciles have failed since the last time
+// and which controllers wait for a source. It may be called concurrently, also from goroutines of a
+// controller: calls then wait for each other.
 func (e *Env) settle() {
 	e.Helper()
-	e.quiet <- struct{}{} // synctest has room for one that waits
+	e.quiet <- struct{}{} // synctest permits only one waiter
 	defer func() { <-e.quiet }()
 	e.pace.rest()
 	for _, o := range e.observed {
@@ -65,7 +64,7 @@ func (e *Env) settle() {
 	}
 }
 
-// tell writes to the test's log what is new of a controller.
+// tell logs the news of a controller.
 func (e *Env) tell(o *observed, s controller.Status) {
 	e.Helper()
 	before, now := o.told[s.Name], told{s.Errors, s.Panics, s.State == controller.Waiting}
@@ -81,7 +80,7 @@ func (e *Env) tell(o *observed, s controller.Status) {
 	o.told[s.Name] = now
 }
 
-// stackOf is the stack of a panic on lines of its own, empty if the last failure was none.
+// stackOf returns the stack of a panic on separate lines, or "" if the last failure was no panic.
 func stackOf(f *controller.Failure) string {
 	p, ok := errors.AsType[*failure.PanicError](f)
 	if f == nil || !ok {
@@ -90,7 +89,7 @@ func stackOf(f *controller.Failure) string {
 	return fmt.Sprintf(", the last: %v\n%s", f, p.Stack)
 }
 
-// waitsFor says which sources a controller waits for, and why.
+// waitsFor returns which sources a controller waits for, and why.
 func waitsFor(s controller.Status) error {
 	var why []error
 	for _, source := range s.Sources {

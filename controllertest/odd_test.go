@@ -71,7 +71,7 @@ var odd = map[string]struct {
 				return controller.Result{}, nil
 			}))
 		})
-	}, []string{"--- FAIL", "24h0m0s after the context has ended there still runs: *controller.Controller; controller greeter, whose reconciles have not returned: 1 (shop): each must return", "odd_test.go:"}},
+	}, []string{"--- FAIL", "still running 24h0m0s after the context has ended: *controller.Controller; controller greeter, whose reconciles have not returned: 1 (shop): each must return", "odd_test.go:"}},
 	"a managed reconcile that ignores its context": {func(t *testing.T) {
 		Run(t, func(e *Env) {
 			Put(e, namespace("shop"))
@@ -126,7 +126,7 @@ var odd = map[string]struct {
 			Put(e, namespace("shop"))
 			e.Error("Put has returned")
 		})
-	}, []string{"--- FAIL", "it never comes to rest: PATCH /api/v1/namespaces/shop/status was sent by 1000 reconciles", "A status that tells the time does"}},
+	}, []string{"--- FAIL", "it never comes to rest: PATCH /api/v1/namespaces/shop/status was sent by 1000 reconciles", "A status that contains the time does"}},
 	"an object that is nil": {func(t *testing.T) {
 		Run(t, func(e *Env) { Put[*corev1.Namespace](e, nil) })
 	}, []string{"--- FAIL", "put: the *v1.Namespace is nil"}},
@@ -200,7 +200,7 @@ var odd = map[string]struct {
 			e.Start(reconciling(e, nothing))
 			e.PlayToEnd()
 		})
-	}, []string{"--- FAIL", "odd.recording: it goes on for 36500 days, and a test plays 31 at most"}},
+	}, []string{"--- FAIL", "odd.recording: it lasts 36500 days, but a test plays at most 31"}},
 	"a long recording that does not suit": {func(t *testing.T) {
 		Replay(t, record(t, func(get func(path string)) {
 			get("/api/v1/namespaces")
@@ -223,7 +223,7 @@ var odd = map[string]struct {
 		text[len(text)/2] ^= 1
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		Replay(t, file, func(e *Env) { e.Error("it is played") })
-	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: the checksum of a block is wrong: what comes before is played", "it is played"}},
+	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: the checksum of a block is wrong: the part before it is played", "it is played"}},
 	"a recording without a player": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.PlayToEnd() })
 	}, []string{"--- FAIL", "PlayToEnd without a recording: use Replay in the place of Run"}},

@@ -10,41 +10,41 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// DefaultTick is how long a reconcile that writes takes in the bubble's time.
+// DefaultTick is the default of Options.Tick.
 const DefaultTick = time.Second
 
-// How often one object may be written, and how many objects may be made in one place, at one
-// moment of the bubble's time, and in how many turns. More than that never comes to rest.
+// Limits for things that never come to rest: writes of one object and creations in one place at the
+// same bubble time, and consecutive ticks that write one object.
 const (
 	maxWrites = 10_000
 	maxTurns  = 1000
-	creates   = 10 // times as many
+	creates   = 10 // times maxWrites
 )
 
-// pace lets time pass with each reconcile that writes, and finds what never comes to rest. While a
-// reconcile leads to the next at once, nothing is quiet: the test would run until its real time is
-// over, and not say why.
+// pace makes reconciles that write take time, and detects those that never come to rest. If each
+// reconcile leads to the next one at once, nothing is ever quiet, and the test would run into its real
+// timeout without an explanation.
 type pace struct {
 	t    testing.TB
-	stop func()        // ends what writes
-	tick time.Duration // how long a reconcile that writes takes; 0 for no time
+	stop func()        // stops all writers
+	tick time.Duration // duration of a reconcile that writes; 0 for none
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	now    time.Time
 	sent   map[string]int // by method and path, at now
 	over   bool
 	ticked map[string]bool // reconciles that have written, by controller.ID
-	until  time.Time       // when the last tick is over
+	until  time.Time       // end of the last tick
 	turns  map[string]turn // by method and path
 }
 
-// turn is the last of the ticks in which one object was written, one after the other.
+// turn is the last of consecutive ticks that wrote one object.
 type turn struct {
 	ends   time.Time
 	number int
 }
 
-// wrap counts what a transport sends.
+// wrap counts the requests of a transport.
 func (p *pace) wrap(next http.RoundTripper) http.RoundTripper {
 	return counting{next, p}
 }
@@ -54,7 +54,6 @@ type counting struct {
 	pace *pace
 }
 
-// RoundTrip implements http.RoundTripper.
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return c.next.RoundTrip(r)
@@ -72,9 +71,9 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// begin begins a tick if a request is the first write of its reconcile, and returns how long it
-// takes. The clock of the bubble stands still while anything is busy. Without ticks, a status that
-// tells the time would be the same at the next reconcile, which it never is on a cluster.
+// begin begins a tick if the request is the first write of its reconcile, and returns its duration.
+// The bubble's clock stands still while anything runs. Without ticks, a status that contains the time
+// would be the same in the next reconcile, which never happens on a cluster.
 func (p *pace) begin(r *http.Request) time.Duration {
 	id := controller.ID(r.Context())
 	p.mu.Lock()
@@ -88,7 +87,7 @@ func (p *pace) begin(r *http.Request) time.Duration {
 	now, key := time.Now(), key(r)
 	p.ticked[id], p.until = true, now.Add(p.tick)
 	t := p.turns[key]
-	if t.ends.Before(now) { // it was at rest
+	if t.ends.Before(now) { // it was at rest in between
 		t.number = 0
 	}
 	t.ends, t.number = p.until, t.number+1
@@ -112,7 +111,7 @@ func (p *pace) count(r *http.Request) {
 	}
 }
 
-// most is how often a request may be sent, if one about one object may be sent limit times.
+// most returns how often a request may be sent, given the limit for requests about one object.
 func most(r *http.Request, limit int) int {
 	if r.Method == http.MethodPost {
 		return creates * limit
@@ -122,16 +121,16 @@ func most(r *http.Request, limit int) int {
 
 func key(r *http.Request) string { return r.Method + " " + r.URL.Path }
 
-// end fails the test, once, and ends what writes. It is called under mu.
+// end fails the test, once, and stops all writers. The caller holds mu.
 func (p *pace) end(why string, args ...any) {
 	if !p.over {
 		p.over = true
-		p.t.Errorf("it never comes to rest: "+why+": does each reconcile change what leads to the next one? A status that tells the time does, for one", args...)
+		p.t.Errorf("it never comes to rest: "+why+": does each reconcile change something that leads to the next one? A status that contains the time does", args...)
 		p.stop()
 	}
 }
 
-// rest waits until everything waits for time to pass and no tick is under way.
+// rest waits until everything waits for time to pass and no tick is in progress.
 func (p *pace) rest() {
 	for {
 		synctest.Wait()
@@ -145,7 +144,7 @@ func (p *pace) rest() {
 	}
 }
 
-// stopped reports whether everything was stopped.
+// stopped reports whether the writers were stopped.
 func (p *pace) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

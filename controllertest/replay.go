@@ -8,24 +8,24 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// Replay runs body in a bubble where the informers of Env.Factory receive what a recording
-// has: lists, watches, errors and cuts, as they came and with the times between. They go
-// through the same states, events and failures in the same order (D02). A list or watch that
-// was not recorded fails with an error that names what the file has. Writes, and reads of
-// single objects, go to Env.Server, where a test finds what a controller wrote.
+// Replay runs body in a bubble where the informers of Env.Factory receive the contents of a recording:
+// lists, watches, errors and disconnections, in the recorded order and with the recorded times in
+// between. They go through the same states, events and failures in the same order (D02). A list or
+// watch that was not recorded fails with an error that names the recorded ones. Writes and reads of
+// single objects go to Env.Server, so a test can check what a controller wrote.
 //
-// The recording goes on when time does: see Env.PlayToEnd and Env.Settle. What Env.Put
-// and the like do is not seen by the informers.
+// The recording advances with the bubble's time: see [Env.PlayToEnd] and [Env.Settle]. Informers do
+// not see the effects of [Put] and [Delete].
 //
-// A file that is no recording, or goes on for more than 31 days, fails the test. Of one that is
-// damaged, or cut off by a crash, what comes before is played, and the test's log says where that
+// The test fails if the file is not a recording or lasts longer than 31 days. If the file is damaged
+// or truncated by a crash, the part before the damage is played, and the test's log says where it
 // ends.
 func Replay(t *testing.T, file string, body func(e *Env)) {
 	t.Helper()
 	ReplayWith(t, file, Options{}, body)
 }
 
-// ReplayWith is Replay with options.
+// ReplayWith is [Replay] with options.
 func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 	t.Helper()
 	f, err := recording.Open(file)
@@ -38,12 +38,12 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 		}
 	})
 	if d := length(f); d > maxPlayed {
-		t.Fatalf("recording %s: it goes on for %d days, and a test plays %d at most: record with a smaller MaxSize, which keeps less of what is old", file, d/day, maxPlayed/day)
+		t.Fatalf("recording %s: it lasts %d days, but a test plays at most %d: record with a smaller MaxSize, which keeps less old data", file, d/day, maxPlayed/day)
 	}
 	if f.Damage != nil {
-		t.Logf("%v: what comes before is played", f.Damage)
+		t.Logf("%v: the part before it is played", f.Damage)
 	}
-	// A client that waits for as long as it may never comes earlier than the recorded one.
+	// With the longest waits, no client comes earlier than the recorded one.
 	defer jitter.Longest()()
 	o.recording = f
 	RunWith(t, o, body)
@@ -52,12 +52,12 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 const (
 	day = 24 * time.Hour
 
-	// maxPlayed is how long a recording may go on. Informers that it does not suit ask again
-	// every minute, and each time the test's log has a line of it.
+	// maxPlayed limits the length of a recording. Informers that do not match it retry every minute
+	// and log a line each time.
 	maxPlayed = 31 * day
 )
 
-// length is how long a recording is played.
+// length returns the time it takes to play a recording.
 func length(f *recording.File) time.Duration {
 	if len(f.Requests) == 0 {
 		return 0
@@ -65,9 +65,9 @@ func length(f *recording.File) time.Duration {
 	return f.Duration - f.Requests[0].At
 }
 
-// PlayToEnd lets time go on until all was played of what the informers have asked for, and
-// then waits until everything is quiet. It fails the test if they do not ask for all of it,
-// as they do with other options than the recorded ones. It is for Replay alone.
+// PlayToEnd advances the time until everything that the informers have requested was played, and then
+// waits until everything is quiet. It fails the test if they do not request everything, for example
+// because their options differ from the recorded ones. It works only in [Replay].
 func (e *Env) PlayToEnd() {
 	e.Helper()
 	e.mustLive("PlayToEnd")
