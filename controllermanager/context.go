@@ -19,8 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Context is what one controller is made of. Its methods may be called from any
-// goroutine.
+// Context provides the parts of one controller. Its methods may be called from any goroutine.
 type Context struct {
 	name    string
 	client  *rest.Client
@@ -31,47 +30,45 @@ type Context struct {
 	events  *events.Recorder
 }
 
-// Name is the controller's.
+// Name returns the controller's name.
 func (c *Context) Name() string { return c.name }
 
-// Client writes in the controller's name; see Options.NewClient.
+// Client returns a client that writes in the controller's name; see Options.NewClient.
 func (c *Context) Client() *rest.Client { return c.client }
 
-// Factory has the informers, which all controllers share.
+// Factory returns the factory of the informers, which all controllers share.
 func (c *Context) Factory() *factory.Factory { return c.factory }
 
-// Mapper knows where kinds are served. Its RESTMapper method makes it apimachinery's
-// interface.
+// Mapper returns the mapper, which finds where kinds are served. Its RESTMapper method returns
+// apimachinery's interface.
 func (c *Context) Mapper() *discovery.Mapper { return c.factory.Client().Mapper() }
 
-// Scheme has the Go types.
+// Scheme returns the scheme with the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
 
-// Events records events in the controller's name. They are sent while it runs, and the
-// rest when it has returned.
+// Events returns a recorder of events in the controller's name. Events are sent while the controller
+// runs, and the remaining ones after it has returned.
 func (c *Context) Events() *events.Recorder { return c.events }
 
-// Served is what the server served when the controller was made.
+// Served returns the resources that the server served when the controller was created.
 func (c *Context) Served() Resources { return c.served }
 
-// InformersStarted is closed when every controller that is not skipped has been made,
-// and so has asked for its shared informers. A controller that finds out only while it
-// runs what to watch waits for this, lest it make an informer that another one asks
-// for.
+// InformersStarted returns a channel that is closed when every controller that is not skipped has been
+// created, and so has requested its shared informers. A controller that chooses its kinds while it
+// runs should wait for this, so that it does not create an informer that another controller requests.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 
-// ResyncPeriod is how often a handler that wants to hear of every object now and
-// then should ask for it. Each call draws it anew, between Options.MinResyncPeriod and
-// twice that, so that not all are called at one time.
+// ResyncPeriod returns a resync period for a handler: a random one between Options.MinResyncPeriod and
+// twice that, so that not all handlers resync at once.
 func (c *Context) ResyncPeriod() time.Duration {
 	return jitter.Longer(c.opts.MinResyncPeriod, c.opts.MinResyncPeriod)
 }
 
-// Logger is that of the options, with the controller's name; never nil.
+// Logger returns the logger of the options with the controller's name. It is never nil.
 func (c *Context) Logger() *slog.Logger { return c.opts.Logger.With("controller", c.name) }
 
-// Controller returns Options.Controller for this controller, to be changed and given
-// to controller.New: with the logger of the options, and a resync period of its own.
+// Controller returns Options.Controller for this controller, with the logger of the options and its
+// own resync period. Change it as needed and pass it to controller.New.
 func (c *Context) Controller() controller.Options {
 	opts := c.opts.Controller
 	if opts.Logger == nil {
@@ -83,18 +80,18 @@ func (c *Context) Controller() controller.Options {
 	return opts
 }
 
-// ClientFor returns a client that reads from the informer that all controllers share
-// and writes in this one's name. A kind that bypasses the cache (factory.Options.DisableFor) it
-// reads from the server, in this one's name as well.
+// ClientFor returns a client that reads from the shared informer and writes in this controller's name.
+// If the kind bypasses the cache (factory.Options.DisableFor), it also reads from the server in this
+// controller's name.
 func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{})
 }
 
-// Shard is what a key puts into this process's share of the work; everything, where the
-// processes do not share it. See Options.Shard.
+// Shard returns the scope of this process's share according to key, or of everything without sharding.
+// See Options.Shard.
 func (c *Context) Shard(key shard.Key) shard.Scope { return c.opts.Shard(key) }
 
-// ClientOf is ClientFor for what a key puts into this process's share, as Context.Shard has it.
+// ClientOf is [ClientFor] for this process's share according to key; see [Context.Shard].
 func ClientOf[T object.Object](c *Context, key shard.Key) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{Scope: factory.Scope{Shard: c.Shard(key)}})
 }
@@ -107,12 +104,12 @@ func clientWith[T object.Object](c *Context, of factory.For[T]) *controller.Clie
 	return controller.NewClient(factory.InformerWith(c.factory, of), resource)
 }
 
-// Clients returns a function for Options.NewClient: each controller gets a client of
-// its own, which says its name to the server after the user agent of cfg.
+// Clients returns a function for Options.NewClient that creates a client for each controller, with the
+// controller's name after the user agent of cfg.
 func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
 	return func(controller string) (*rest.Client, error) {
 		if cfg == nil {
-			return rest.NewClient(nil, scheme) // which says what to do
+			return rest.NewClient(nil, scheme) // its error says what to do
 		}
 		own := cfg.Clone()
 		if own.UserAgent == "" {
@@ -123,10 +120,10 @@ func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string)
 	}
 }
 
-// Resources are what a server serves.
+// Resources is the set of resources that a server serves.
 type Resources map[object.GVR]bool
 
-// Has reports whether a resource is served. An empty version is any.
+// Has reports whether a resource is served. An empty version matches any version.
 func (r Resources) Has(gvr object.GVR) bool {
 	if gvr.Version != "" {
 		return r[gvr]
@@ -139,8 +136,8 @@ func (r Resources) Has(gvr object.GVR) bool {
 	return false
 }
 
-// discover asks a server what it serves. A group that cannot be discovered, because
-// the server behind it is down, counts as not served.
+// discover returns the resources that a server serves. A group whose discovery fails, because the
+// server behind it is down, counts as not served.
 func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
 	mappings, err := mapper.Mappings(ctx)
 	if len(mappings) == 0 && err != nil {

@@ -1,5 +1,5 @@
-// Package controllermanager runs many named controllers as one program, in the shape of
-// kube-controller-manager. Its user chooses among them.
+// Package controllermanager runs a selection of named controllers as one program, like
+// kube-controller-manager.
 //
 // # Usage
 //
@@ -16,52 +16,50 @@
 //
 // # Sharing
 //
-// With Options.Shard, such as m.Shard of a manager.Manager with Options.Sharding, every process
-// runs the controllers, each on its share (package shard): those ask for what they work on
-// with ClientOf. One that works on everything would do so in every process, and fails. What only
-// a leader is to run goes into a Manager of its own, without Shard.
+// With Options.Shard, for example m.Shard of a manager.Manager with Options.Sharding, every process
+// runs the controllers, each on its share (package shard); the controllers get the clients of their
+// kinds from ClientOf. A controller that works on everything would do so in every process, so it is an
+// error. Add controllers that only a leader may run to another Manager, without Shard.
 //
 // # The life of a controller
 //
-//	Disabled   by the user's choice, or by its own default
-//	Skipped    the server does not serve what it requires, so far
-//	Declined   it was asked, and returned nothing to run
+//	Disabled   deselected by the user, or by default
+//	Skipped    the server does not serve the required resources yet
+//	Declined   its New returned nothing to run
 //	Pending ─► Running ─► Ended
 //
-// To run:
+// A run has these steps:
 //
-//  1. Ask the server what it serves, again and again until it answers.
-//  2. Make the controllers that are enabled and whose resources are served, in the
-//     order of the registry. They get their informers from the context.
+//  1. Ask the server for its resources, until it responds.
+//  2. Create the controllers that are enabled and whose resources are served, in the order of the
+//     registry. They get their informers from the context.
 //  3. Close Context.InformersStarted: every shared informer is known.
-//  4. Start them one after the other, at intervals that differ.
-//  5. While one is skipped, ask the server every Options.DiscoveryInterval, and make
-//     and start what has become possible. A resource that disappears ends no
-//     controller: its informers say so, and come back with the resource.
-//  6. When the context is done, wait for all of them.
+//  4. Start them one after the other, at random intervals.
+//  5. While a controller is skipped, ask the server every Options.DiscoveryInterval, and create
+//     and start the controllers that have become possible. A resource that disappears ends no
+//     controller: its informers report it, and recover with the resource.
+//  6. When the context is done, wait for all controllers.
 //
 // # Guarantees
 //
-//   - What is chosen exists: if a name is unknown, or both wanted and not, New fails
-//     and says what there is.
-//   - A controller that does not run is accounted for: Status has each with its reason,
-//     and a warning in the log says which are skipped.
+//   - If the selection contains an unknown name, or selects and excludes the same one, New fails
+//     and lists the names.
+//   - Status lists every controller that does not run, with the reason, and a warning in the log
+//     names the skipped ones.
 //   - When Run returns, every controller has returned (L23).
 //
 // # Concurrency
 //
-// A Registry does not change. Run owns two goroutines for each running controller: the
-// controller's, and one that sends its events. Status and Ready may be called at any
-// time from any goroutine.
+// A Registry is immutable. Run owns two goroutines for each running controller: the controller's, and
+// one that sends its events. Status and Ready may be called at any time from any goroutine.
 //
 // # Failure
 //
-// A controller that cannot be made, fails or panics ends all the others, and Run returns
-// every error with its controller's name. Discovery that fails is tried again, and
-// Ready says why.
+// If a controller cannot be created, fails or panics, all others are stopped, and Run returns every
+// error with its controller's name. Failed discovery is retried, and Ready returns the reason.
 //
 // # Debugging
 //
-// Status has each controller. Ready, and so the manager's /readyz, says which of them
-// wait and for what.
+// Status lists all controllers. Ready, and so the manager's /readyz, names those that are waiting and
+// what they wait for.
 package controllermanager

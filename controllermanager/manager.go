@@ -13,39 +13,37 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Errors of the life of a Manager.
+// Errors returned by [Manager].
 var (
-	// ErrRunning: Run was called while it runs.
-	ErrRunning = errors.New("the controllers run already")
-	// ErrStarting: not every controller has been started.
+	// ErrRunning means that Run was called while it runs.
+	ErrRunning = errors.New("the controllers are already running")
+	// ErrStarting means that not every controller has been started yet.
 	ErrStarting = errors.New("controllers are being started")
 )
 
-// The pauses between two attempts to find out what the server serves.
+// The shortest and the longest pause between two attempts at discovery.
 const (
 	firstPause = time.Second
 	mostPause  = 30 * time.Second
 )
 
-// Manager runs those controllers of a registry that are chosen and possible. It is a
-// manager.Runnable: add it to a manager.Manager for election and probes. Make it with
-// New.
+// Manager runs the selected controllers of a registry whose resources are served. It is a
+// manager.Runnable: add it to a manager.Manager for leader election and probes. Create it with [New].
 type Manager struct {
 	registry *Registry
 	factory  *factory.Factory
 	opts     Options
 	enabled  []string
-	share    shard.Share // nil for everything
+	share    shard.Share // nil without sharding
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	running bool
 	state   map[string]*member
-	waiting error // why not all are started; nil when they are
+	waiting error // why not all are started; nil if they are
 }
 
-// New returns a manager that does not run, for the informers of f. It does not start
-// these; a manager.Cluster does. New fails if the options make no sense or name
-// controllers that the registry does not have.
+// New returns a manager that does not run yet and uses the informers of f. It does not start these; a
+// manager.Cluster does. New fails if the options are invalid or name unknown controllers.
 func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error) {
 	switch {
 	case registry == nil:
@@ -69,16 +67,15 @@ func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error)
 	return m, nil
 }
 
-// Name is "controller manager".
+// Name returns "controller manager".
 func (m *Manager) Name() string { return "controller manager" }
 
-// Share is the share of the work that is this process's; nil is everything. A
-// manager.Manager runs what has a share whether it leads or not.
+// Share returns this process's share of the work, or nil without sharding. A manager.Manager runs a
+// runnable with a share whether it leads or not.
 func (m *Manager) Share() shard.Share { return m.share }
 
-// Run makes and starts the controllers, and returns when all have returned: nil if ctx
-// was done, otherwise every error with the name of its controller. It may be called
-// again when it has returned.
+// Run creates and starts the controllers, and returns when all have returned: nil if ctx is done, and
+// otherwise every error with the name of its controller. It may be called again after it has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
 	if m.running {
@@ -96,8 +93,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return newRound(ctx, m).run()
 }
 
-// Unfinished names the reconciles that take long, and those that keep Run from returning, each with
-// its controller; see controller.Controller.Unfinished.
+// Unfinished names slow reconciles, and those that keep Run from returning, with their controllers;
+// see [controller.Controller.Unfinished].
 func (m *Manager) Unfinished() (all []string) {
 	for _, c := range m.runningMembers() {
 		u, ok := c.run.(interface{ Unfinished() []string })
@@ -111,7 +108,7 @@ func (m *Manager) Unfinished() (all []string) {
 	return all
 }
 
-// runningMembers are those that run, in the order of the registry.
+// runningMembers returns the running controllers, in the order of the registry.
 func (m *Manager) runningMembers() (members []*member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +120,7 @@ func (m *Manager) runningMembers() (members []*member) {
 	return members
 }
 
-// Ready returns nil while every controller that should run does so and is ready.
+// Ready returns nil if every controller that should run is running and ready.
 func (m *Manager) Ready() error {
 	m.mu.Lock()
 	errs := []error{m.waiting}
@@ -138,7 +135,7 @@ func (m *Manager) Ready() error {
 	return errors.Join(errs...)
 }
 
-// Status returns every controller of the registry, in its order.
+// Status returns the status of every controller, in the order of the registry.
 func (m *Manager) Status() []Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +163,7 @@ func (m *Manager) reset() {
 	}
 }
 
-// set changes the state of a controller, and logs a change.
+// set sets the state of a controller, and logs it if it has changed.
 func (m *Manager) set(name string, s State, reason string) {
 	m.mu.Lock()
 	before := m.state[name].Status
@@ -186,7 +183,7 @@ func (m *Manager) set(name string, s State, reason string) {
 	}
 }
 
-// discover asks what the server serves until it knows or ctx is done.
+// discover retries discovery until it succeeds or ctx is done.
 func (m *Manager) discover(ctx context.Context) (Resources, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		served, err := discover(ctx, m.factory.Client().Mapper())
@@ -205,13 +202,13 @@ func (m *Manager) discover(ctx context.Context) (Resources, error) {
 	}
 }
 
-// failed notes why a controller does not run, and returns that as its error.
+// failed notes why a controller does not run, and returns that as an error.
 func (m *Manager) failed(name string, err error) error {
 	m.set(name, Ended, err.Error())
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// sleep waits for d, and reports whether ctx is not done.
+// sleep waits for d. It reports false if ctx is done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -221,27 +218,27 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// State is where a controller is in its life.
+// State is a state in the life of a controller.
 type State uint8
 
-// The states of a controller.
+// States of a controller.
 const (
-	// Pending: it will be made or started.
+	// Pending means that it will be created or started.
 	Pending State = iota
-	// Disabled: it was not chosen.
+	// Disabled means that it was not selected.
 	Disabled
-	// Skipped: the server does not serve what it requires. It is looked at again every
-	// Options.DiscoveryInterval.
+	// Skipped means that the server does not serve the resources it requires. They are checked again
+	// every Options.DiscoveryInterval.
 	Skipped
-	// Declined: it was asked, and returned nothing to run.
+	// Declined means that its New returned nothing to run.
 	Declined
-	// Running: its Run has been called.
+	// Running means that its Run has been called.
 	Running
-	// Ended: its Run has returned.
+	// Ended means that its Run has returned.
 	Ended
 )
 
-// String names the state in lower case.
+// String returns the name of the state in lower case.
 func (s State) String() string {
 	switch s {
 	case Pending:
@@ -260,12 +257,12 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// MarshalText lets a Status print readably as JSON.
+// MarshalText makes the JSON of a Status readable.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Status is one controller seen from outside.
+// Status is the status of one controller.
 type Status struct {
 	Name   string
 	State  State
-	Reason string // why it does not run or failed; empty where all is well
+	Reason string // why it does not run or has failed; otherwise empty
 }

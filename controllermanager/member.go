@@ -13,15 +13,15 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// member is one controller of a run.
+// member is a controller in one run.
 type member struct {
 	Status
-	run    manager.Runnable // nil unless it is to run
-	events *events.Recorder // of what runs
+	run    manager.Runnable // nil if it is not to run
+	events *events.Recorder // set if run is
 }
 
-// create calls the descriptor's New, with a client and a recorder of its own, and makes
-// an error of a panic and of a runtime.Goexit.
+// create calls the descriptor's New with a client and a recorder for the controller, and turns a panic
+// or a runtime.Goexit into an error.
 func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	m := r.m
 	client := m.factory.Client()
@@ -53,8 +53,8 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	return c, err
 }
 
-// unshared says why a controller works on everything where the processes share the work, nil
-// if it does not. One that can never run is told so.
+// unshared returns an error if a controller works on everything although the processes share the work.
+// If the controller can never run, the error says that instead.
 func unshared(run manager.Runnable) error {
 	sharer, ok := run.(interface{ Share() shard.Share })
 	if !ok || sharer.Share() != nil {
@@ -63,16 +63,16 @@ func unshared(run manager.Runnable) error {
 	if c, ok := run.(interface{ Err() error }); ok && c.Err() != nil {
 		return c.Err()
 	}
-	return errors.New("it works on everything, and would do so in every process that shares the work: let it ask for what it reconciles with ClientOf, by a key for which Options.Shard gives a share, or add it to a controllermanager.Manager without Options.Shard")
+	return errors.New("it works on everything, in every process that shares the work: get the client of its kind from ClientOf, with a key for which Options.Shard returns a share, or add it to a controllermanager.Manager without Options.Shard")
 }
 
-// call runs the controller and makes an error of a panic and of a runtime.Goexit. Its
-// events are sent meanwhile, and the last of them when it has returned.
+// call runs the controller, and turns a panic or a runtime.Goexit into an error. It sends the
+// controller's events in parallel, and the last of them after it has returned.
 func (c *member) call(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var sent sync.WaitGroup
 	defer sent.Wait()
 	defer stop()
-	sent.Go(func() { _ = c.events.Run(sending) }) // it returns nil: NewRegistry has checked the name, and what cannot be sent is counted and logged
+	sent.Go(func() { _ = c.events.Run(sending) }) // returns nil: NewRegistry has checked the name, and events that cannot be sent are counted and logged
 	return failure.Apart("Run", func() error { return c.run.Run(ctx) })
 }

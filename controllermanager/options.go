@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// The defaults of Options.
+// Defaults of [Options].
 const (
-	// DefaultMinResyncPeriod is that of kube-controller-manager.
+	// DefaultMinResyncPeriod is the default of kube-controller-manager.
 	DefaultMinResyncPeriod   = 12 * time.Hour
 	DefaultStartInterval     = 50 * time.Millisecond
 	DefaultDiscoveryInterval = time.Minute
@@ -22,48 +22,47 @@ const (
 
 // Options configure a Manager. The zero value works.
 type Options struct {
-	// Controllers are the ones to run; see Registry.Select. Empty means "*".
+	// Controllers selects the controllers to run; see [Registry.Select]. The default is "*".
 	Controllers string
 
-	// NewClient makes the client with which a controller writes, so that the
-	// server's audit log and flow control can tell controllers apart; see Clients.
-	// If it is nil, all write with the client of the factory.
+	// NewClient creates the client with which a controller writes, so that the server's audit log and
+	// flow control can distinguish controllers; see [Clients]. If it is nil, all controllers use the
+	// factory's client.
 	NewClient func(controller string) (*rest.Client, error)
 
-	// Shard, if not nil, is what Context.Shard returns, such as manager.Manager.Shard of a
-	// manager with Options.Sharding. If it gives this process a share, the controllers run
-	// in every process, and one that works on everything is an error: what only a leader
-	// is to run, or every process whole, goes into another Manager.
+	// Shard, if not nil, implements Context.Shard, for example as manager.Manager.Shard of a manager
+	// with Options.Sharding. If it returns a share, the controllers run in every process, and one that
+	// works on everything is an error: add controllers that run only on a leader, or whole in every
+	// process, to another Manager.
 	Shard func(shard.Key) shard.Scope
 
-	// MinResyncPeriod is the lower bound of Context.ResyncPeriod. Default
-	// DefaultMinResyncPeriod.
+	// MinResyncPeriod is the lower bound of [Context.ResyncPeriod]. Default DefaultMinResyncPeriod.
 	MinResyncPeriod time.Duration
 
-	// StartInterval is the least time between the starts of two controllers; each
-	// time is up to twice as long, so that many such programs do not start in step.
-	// Default DefaultStartInterval; negative means none.
+	// StartInterval is the minimum time between the starts of two controllers; each interval is up to
+	// twice as long, so that many such programs do not start in step. Default DefaultStartInterval;
+	// negative means none.
 	StartInterval time.Duration
 
-	// DiscoveryInterval is how often the server is asked again what it serves while a
-	// controller is skipped. Default DefaultDiscoveryInterval; negative means never.
+	// DiscoveryInterval is how often discovery is repeated while a controller is skipped. Default
+	// DefaultDiscoveryInterval; negative means never.
 	DiscoveryInterval time.Duration
 
-	// Controller has what the options of all controllers share, such as where their
-	// metrics go; see Context.Controller. A RateLimiter cannot be shared.
+	// Controller holds options for all controllers, such as their metrics; see [Context.Controller]. A
+	// RateLimiter cannot be shared.
 	Controller controller.Options
 
-	// Logger hears which controllers run and which do not. Nil is silent.
+	// Logger logs which controllers run and which do not. Nil discards this.
 	Logger *slog.Logger
 }
 
-// complete fills in defaults, or says what cannot be.
+// complete sets defaults, and fails if the options are invalid.
 func (o *Options) complete() error {
 	switch {
 	case o.MinResyncPeriod < 0:
 		return fmt.Errorf("MinResyncPeriod is %s: want a positive duration, or 0 for %s", o.MinResyncPeriod, DefaultMinResyncPeriod)
 	case o.Controller.RateLimiter != nil:
-		return errors.New("Controller.RateLimiter is set: all controllers would count their failures together; give each its own in Descriptor.New")
+		return errors.New("Controller.RateLimiter is set: all controllers would share their failure counts; give each its own in Descriptor.New")
 	case o.MinResyncPeriod == 0:
 		o.MinResyncPeriod = DefaultMinResyncPeriod
 	}
@@ -82,7 +81,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// share asks for the share of this process; nil is everything.
+// share returns this process's share, or nil without sharding.
 func (o *Options) share() (s shard.Share, err error) {
 	err = failure.Apart("Shard", func() error {
 		s = o.Shard(shard.ByUID()).Share

@@ -11,39 +11,36 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Descriptor says what a controller is called, what it needs, and how to make it.
+// Descriptor describes a controller: its name, its requirements, and how to create it.
 type Descriptor struct {
-	// Name is what logs, flags and metrics call it, such as
-	// "replicaset-controller".
+	// Name is the controller's name in logs, flags and metrics, such as "replicaset-controller".
 	Name string
 
-	// Aliases are other names that the flag understands, such as "replicaset".
+	// Aliases are other names for the flag, such as "replicaset".
 	Aliases []string
 
-	// DisabledByDefault leaves it out of "*".
+	// DisabledByDefault excludes the controller from "*".
 	DisabledByDefault bool
 
-	// Requires are the resources without which it is skipped. An empty version
-	// means any.
+	// Requires are the resources without which the controller is skipped. An empty version matches any
+	// version.
 	Requires []object.GVR
 
-	// New makes the controller, which asks c for its informers and clients. It is
-	// called once in each Run, before any controller runs, and must not block. If it
-	// returns neither a controller nor an error, it declines to run with this
-	// configuration.
+	// New creates the controller, with informers and clients from c. It is called once in each Run,
+	// before any controller runs, and must not block. If it returns neither a controller nor an error,
+	// the controller declines to run with this configuration.
 	New func(c *Context) (manager.Runnable, error)
 }
 
-// Registry holds all controllers of a program. Make it with NewRegistry.
+// Registry holds all controllers of a program. Create it with [NewRegistry].
 type Registry struct {
 	descriptors []Descriptor
-	names       map[string]string // of every name and alias, the name
+	names       map[string]string // from names and aliases to names
 }
 
-// NewRegistry returns a registry of controllers, which are made and started in this
-// order. It fails if two have one name, and if one has none or cannot be made, or a name
-// that the API refuses in events: that may be a DNS name and a slash, and has then 63 characters
-// at most, of letters, digits, "-", "_" and ".".
+// NewRegistry returns a registry of controllers, which are created and started in this order. It fails
+// if two have the same name, if one has no name or no New, or if the API does not accept a name in
+// events: an optional DNS name and a slash, followed by at most 63 letters, digits, "-", "_" and ".".
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	r := &Registry{descriptors: slices.Clone(descriptors), names: map[string]string{}}
 	for i, d := range r.descriptors {
@@ -55,7 +52,7 @@ func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 		}
 		for _, name := range append([]string{d.Name}, d.Aliases...) {
 			if name == "" || name == "*" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, ", ") {
-				return nil, fmt.Errorf("controller %d, %q: %q cannot be a name: a list of controllers would mean something else by it", i, d.Name, name)
+				return nil, fmt.Errorf("controller %d, %q: %q cannot be a name: it has another meaning in a list of controllers", i, d.Name, name)
 			}
 			if other, taken := r.names[name]; taken {
 				return nil, fmt.Errorf("controller %q: %q means %q already", d.Name, name, other)
@@ -66,7 +63,7 @@ func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	return r, nil
 }
 
-// Names returns the names of all controllers, in their order.
+// Names returns the names of all controllers, in order.
 func (r *Registry) Names() []string {
 	names := make([]string, 0, len(r.descriptors))
 	for _, d := range r.descriptors {
@@ -75,13 +72,12 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// Select reads a list of controllers such as "*,-foo,bar": those named, without those
-// with a minus before them. "*" stands for all that are not disabled by default. Order
-// does not matter, an empty list means "*", and aliases are as good as names. Select
-// returns names, in the order of the registry.
+// Select parses a list of controllers such as "*,-foo,bar": the named ones, without those with a
+// leading minus. "*" stands for all that are not disabled by default. Order does not matter, an empty
+// list means "*", and aliases are accepted. Select returns names in the order of the registry.
 //
-// If a name is unknown, or a controller is both wanted and not, Select fails and says
-// what there is.
+// If a name is unknown, or a controller is both selected and excluded, Select fails, and the error
+// lists the names.
 func (r *Registry) Select(list string) ([]string, error) {
 	star, wanted := false, map[string]bool{}
 	for item := range strings.SplitSeq(list, ",") {
@@ -96,10 +92,10 @@ func (r *Registry) Select(list string) ([]string, error) {
 		alias, unwanted := strings.CutPrefix(item, "-")
 		name, known := r.names[alias]
 		if !known {
-			return nil, fmt.Errorf("controllers %q: there is no %q, but %s", list, alias, strings.Join(r.Names(), ", "))
+			return nil, fmt.Errorf("controllers %q: unknown name %q: want one of %s", list, alias, strings.Join(r.Names(), ", "))
 		}
 		if before, again := wanted[name]; again && before == unwanted {
-			return nil, fmt.Errorf("controllers %q: %q is both wanted and not: leave one out", list, name)
+			return nil, fmt.Errorf("controllers %q: %q is both selected and excluded: leave one out", list, name)
 		}
 		wanted[name] = !unwanted
 	}
@@ -114,7 +110,7 @@ func (r *Registry) Select(list string) ([]string, error) {
 	return selected, nil
 }
 
-// Usage explains the list that Select reads, for a flag.
+// Usage returns the help text of a flag that is parsed by Select.
 func (r *Registry) Usage() string {
 	var all, off []string
 	for _, d := range r.descriptors {

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// round is one Run of a Manager. Its methods are called by the goroutine of Run.
+// round is one Run of a Manager. Run's goroutine calls its methods.
 type round struct {
 	m       *Manager
-	ctx     context.Context // ends with that of Run, or when a controller fails
+	ctx     context.Context // done when that of Run is, or when a controller fails
 	cancel  context.CancelCauseFunc
-	started chan struct{} // closed when all that could be made at the start has been
+	started chan struct{} // closed when all controllers that are possible at the start are created
 	clients []*rest.Client
 	runs    sync.WaitGroup // a goroutine for each controller
-	any     bool           // whether one has been started
+	any     bool           // a controller has been started
 
 	mu   sync.Mutex // guards errs
 	errs []error
@@ -30,7 +30,7 @@ func newRound(ctx context.Context, m *Manager) *round {
 	return r
 }
 
-// run does what the package's doc says, and returns when all has ended.
+// run performs the steps in the package documentation, and returns when everything has ended.
 func (r *round) run() error {
 	defer r.cancel(nil)
 	defer func() {
@@ -38,14 +38,14 @@ func (r *round) run() error {
 			c.CloseIdleConnections()
 		}
 	}()
-	r.m.factory.Client().Mapper().Invalidate() // what was found out long ago may have changed
+	r.m.factory.Client().Mapper().Invalidate() // earlier discoveries may be outdated
 	served, err := r.m.discover(r.ctx)
 	if err != nil {
 		return nil // ctx is done
 	}
 	for _, s := range r.m.Status() {
 		if s.State == Disabled {
-			r.m.set(s.Name, s.State, s.Reason) // which logs it
+			r.m.set(s.Name, s.State, s.Reason) // logs it
 		}
 	}
 	made, err := r.make(served)
@@ -64,8 +64,8 @@ func (r *round) run() error {
 	return errors.Join(r.errs...)
 }
 
-// lookAgain asks the server now and then what it serves, as long as a controller is
-// skipped, and starts those for which it has become enough.
+// lookAgain repeats discovery at intervals while a controller is skipped, and starts those whose
+// resources have appeared.
 func (r *round) lookAgain() {
 	interval := r.m.opts.DiscoveryInterval
 	for interval > 0 && r.skipped() && sleep(r.ctx, interval) {
@@ -73,7 +73,7 @@ func (r *round) lookAgain() {
 		mapper.Invalidate()
 		served, err := discover(r.ctx, mapper)
 		if err != nil {
-			r.m.opts.Logger.Debug("skipped controllers stay so", "err", err)
+			r.m.opts.Logger.Debug("skipped controllers stay skipped", "err", err)
 			continue
 		}
 		made, err := r.make(served)
@@ -94,8 +94,8 @@ func (r *round) skipped() bool {
 	return false
 }
 
-// make makes the controllers that are pending or skipped and have what they require,
-// and returns them in the order of the registry.
+// make creates the pending and skipped controllers whose resources are served, and returns them in the
+// order of the registry.
 func (r *round) make(served Resources) (made []*member, err error) {
 	for _, d := range r.m.registry.descriptors {
 		r.m.mu.Lock()
@@ -125,7 +125,7 @@ func (r *round) make(served Resources) (made []*member, err error) {
 	return made, nil
 }
 
-// missing names what a controller requires and the server does not serve.
+// missing names the required resources that the server does not serve.
 func missing(d Descriptor, served Resources) string {
 	var missing []string
 	for _, gvr := range d.Requires {
@@ -136,8 +136,7 @@ func missing(d Descriptor, served Resources) string {
 	return strings.Join(missing, ", ")
 }
 
-// start starts what was made, one after the other, and reports whether ctx is not
-// done.
+// start starts controllers one after the other. It reports false if ctx is done.
 func (r *round) start(made []*member) bool {
 	for _, c := range made {
 		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, jitter.Longer(interval, interval)) {
@@ -157,7 +156,7 @@ func (r *round) start(made []*member) bool {
 	return r.ctx.Err() == nil
 }
 
-// fail ends the round.
+// fail notes an error and ends the round.
 func (r *round) fail(err error) {
 	r.mu.Lock()
 	r.errs = append(r.errs, err)
