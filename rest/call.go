@@ -20,24 +20,24 @@ import (
 // maxObjectBody bounds the body that holds one object.
 const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
 
-// call is one use of a verb, before it is known where the resource is and which
-// encoding its server speaks.
+// call is one use of a verb, before the resource's location and the server's encodings
+// are known.
 type call struct {
 	verb   string
 	method string
 	key    object.Key
 	query  url.Values
-	list   bool // the answer is a list
+	list   bool // the response is a list
 	repeat repeat
-	stream bool // the body of the answer is read as it comes
+	stream bool // the caller reads the response body as it arrives
 
-	object      object.Object // what to send, encoded as the server likes it
-	body        []byte        // or the bytes to send
+	object      object.Object // to send, in an encoding the server accepts
+	body        []byte        // or the bytes to send as they are
 	contentType string        // of body
 }
 
-// send resolves the resource and sends the call, once more in plain JSON where
-// the server refuses more. The body of the answer must be closed.
+// send resolves the resource and sends the call. If the server rejects the encoding,
+// send repeats the call in plain JSON. The caller must close the response body.
 func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, error) {
 	m, err := r.mapping(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 	}
 	resp, err := r.client.do(ctx, req)
 	if placeMissing(err, c.stream) {
-		r.location.forget() // no resource is served there; it may be elsewhere now
+		r.location.forget() // the resource is gone from there, perhaps served elsewhere now
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
@@ -78,10 +78,10 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 	return req, resp, err
 }
 
-// placeMissing reports whether the server knows nothing of the whole resource. A
-// list and a watch are about nothing else; with other verbs an object may be
-// missing, which the server says with its name, where a path that it does not know
-// is answered by its web server.
+// placeMissing reports whether err means that the server does not serve the resource at
+// all, rather than that an object is missing. Lists and watches name no object. For
+// other verbs, the API server's 404 for a missing object names it in a Status; its 404
+// for an unknown path comes from the web server and has none.
 func placeMissing(err error, stream bool) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -116,7 +116,7 @@ func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, e
 	}, nil
 }
 
-// one sends a call that is answered with one object.
+// one sends a call whose response is one object.
 func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	var none object.Object
 	req, resp, err := r.send(ctx, c)
@@ -134,7 +134,7 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	}
 	obj, err := decoder.Object(body)
 	if err == nil {
-		return obj.(object.Object), nil // of a decoder of whole objects
+		return obj.(object.Object), nil // decoders of whole objects return an object.Object
 	}
 	if isSuccess(err) && c.object != nil {
 		return c.object, nil
@@ -142,9 +142,9 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	return none, req.wrap(r.client.concealed(resp, err))
 }
 
-// none sends a call whose answer says no more than that it succeeded: with a Status, or
-// with what was deleted, of which the kind is enough. What is not from the API says
-// nothing. It returns what the answer says of a deleted object.
+// none sends a call whose response only confirms success, with a Status or with the
+// deleted object, and returns what the response says about that object. A response from
+// something other than the API is an error.
 func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	}
 	body, err := readBody(resp, maxStatusBytes)
 	if len(body) > maxStatusBytes {
-		return d, nil // no Status and no page, but the objects of a collection
+		return d, nil // too large for a Status or an error page: the objects of a collection
 	}
 	if err != nil {
 		return d, req.wrap(err)
@@ -170,12 +170,13 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	}
 	var is metav1.TypeMeta
 	if isJSON(resp) && len(body) > 0 && (json.Unmarshal(body, &is) != nil || is.Kind == "") {
-		return d, req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // it may be a Secret: not quoted
+		return d, req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // not quoted: it may be a Secret
 	}
 	return deletionOf(decoder.Object(body)), nil
 }
 
-// deletionOf returns what the decoded answer to a DELETE says: the object, or a Status of success.
+// deletionOf converts the decoded response to a DELETE: the object, or a Status of
+// success.
 func deletionOf(o object.Head, err error) Deletion {
 	if o, ok := o.(object.Object); ok && err == nil {
 		return Deletion{UID: o.GetUID(), Object: o}
@@ -195,7 +196,7 @@ func query(options any) (url.Values, error) {
 	return values, nil
 }
 
-// deleteBody writes DeleteOptions, which travel in the body.
+// deleteBody encodes DeleteOptions, which are sent in the body.
 func deleteBody(opts metav1.DeleteOptions) ([]byte, error) {
 	opts.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
 	body, err := json.Marshal(&opts)

@@ -20,38 +20,37 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxRawBytes bounds the body of a raw answer. The OpenAPI document of a server
-// with many custom resources is the largest, at some ten megabytes.
+// maxRawBytes bounds the body of a raw response. The largest, the OpenAPI document of a
+// server with many custom resources, has some ten megabytes.
 const maxRawBytes = 64 << 20
 
-// maxPlain bounds how many resources are remembered for which plain JSON alone is
-// spoken. No server has as many.
+// maxPlain bounds Client.plain. No server has that many resources.
 const maxPlain = 10_000
 
-// Client talks to one API server. It is safe for concurrent use, and has
-// connections but no goroutines of its own.
+// Client talks to one API server. It is safe for concurrent use. It keeps connections
+// open but runs no goroutines apart from those of net/http.
 type Client struct {
 	http     *http.Client
 	base     *url.URL
 	log      *slog.Logger
-	config   *config.Config // its own copy
+	config   *config.Config // a private copy
 	scheme   *runtime.Scheme
 	cbor     bool // ask for CBOR first
 	learned  *discovery.Mapper
-	mapper   kindMapper // learned, unless a test puts another in its place
+	mapper   kindMapper // learned, unless a test replaces it
 	warnings warningLog
 
-	fieldManager, fieldValidation string // of the Config
+	fieldManager, fieldValidation string // from the Config
 
 	mu      sync.Mutex // guards the rest
 	plain   map[object.GVR]bool
-	cluster *string // see Cluster; nil while it is not known
-	refused pause   // of Cluster
+	cluster *string // see Cluster; nil until known
+	refused pause   // see Cluster
 }
 
-// NewClient returns a client for the server of cfg. It sends nothing: an
-// unreachable server shows at the first verb. Go types are looked up in scheme; nil
-// will do for unstructured and metadata-only objects.
+// NewClient returns a client for the server of cfg. It sends no request, so an
+// unreachable server shows at the first verb. The client looks up Go types in scheme,
+// which may be nil if all objects are unstructured or metadata-only.
 func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
 		return nil, errors.New("new client: the config is nil: use config.Load or fill in Config.Host")
@@ -82,33 +81,33 @@ func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	return c, nil
 }
 
-// mustExist names the mistake where a nil pointer would not.
+// mustExist panics with a clear message if the client is nil.
 func (c *Client) mustExist() {
 	if c == nil {
 		panic("rest: the client is nil: make one with rest.NewClient")
 	}
 }
 
-// Scheme returns the scheme that Go types are looked up in.
+// Scheme returns the scheme in which the client looks up Go types.
 func (c *Client) Scheme() *runtime.Scheme {
 	c.mustExist()
 	return c.scheme
 }
 
-// Mapper returns the mapper, which knows where kinds are served. It asks the server
-// when it is first asked.
+// Mapper returns the client's mapper of kinds to resources. The mapper sends its first
+// request when it is first used.
 func (c *Client) Mapper() *discovery.Mapper {
 	c.mustExist()
 	return c.learned
 }
 
-// CloseIdleConnections closes the connections that serve no request. Call it when
-// the client is no longer needed.
+// CloseIdleConnections closes connections that are not in use. Call it when the client
+// is no longer needed.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// Raw gets an absolute path, such as "/version" or "/healthz?verbose", and
-// returns the body of the answer: 64 MiB at most. An answer that is not a success
-// is an *errors.StatusError.
+// Raw gets an absolute path, such as "/version" or "/healthz?verbose", and returns the
+// body of the response, at most 64 MiB. If the response is not a success, the error is
+// an *errors.StatusError.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	path, rawQuery, _ := strings.Cut(path, "?")
 	if !strings.HasPrefix(path, "/") {
@@ -131,8 +130,8 @@ func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
-// document implements discovery.Get. Its errors do not name the path, since those of
-// discovery do.
+// document implements discovery.Get. Its errors leave out the path, which package
+// discovery adds.
 func (c *Client) document(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 	req := &request{verb: "get", method: http.MethodGet, path: path, accept: accept, repeat: idempotent}
 	resp, err := c.do(ctx, req)
@@ -146,12 +145,12 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 	if body, err = readBody(resp, maxRawBytes); err != nil {
 		return nil, "", err
 	}
-	// The mapper quotes it, and knows nothing of credentials.
+	// The mapper quotes documents in errors and does not know the credentials.
 	return concealDocument(body, c.conceal(resp)), resp.Header.Get("Content-Type"), nil
 }
 
-// wantsPlain reports whether the server has refused, for gvr, what is more than
-// plain JSON: protobuf, CBOR, or to leave out managed fields.
+// wantsPlain reports whether the server has refused a request for gvr that asked for
+// more than plain JSON: protobuf, CBOR or dropped managed fields.
 func (c *Client) wantsPlain(gvr object.GVR) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,27 +161,28 @@ func (c *Client) setPlain(gvr object.GVR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.plain) >= maxPlain {
-		clear(c.plain) // each is learned again, at the cost of a request
+		clear(c.plain) // costs one more request per resource
 	}
 	c.plain[gvr] = true
 }
 
-// maxWarnings bounds how many different warnings are remembered. When there are
-// more the memory starts afresh, so that old ones may be logged once more.
+// maxWarnings bounds how many distinct warnings are remembered. Beyond it, the log
+// forgets them all and may repeat some.
 const maxWarnings = 1000
 
-// maxWarning bounds the text of one, in bytes. The API server cuts those of webhooks
-// at 4 KiB for all together.
+// maxWarning bounds the text of one warning, in bytes. The API server limits the
+// warnings of all webhooks together to 4 KiB.
 const maxWarning = 4 << 10
 
-// maxAnswerWarnings bounds how many warnings of one answer are read. The API server sends a few.
+// maxAnswerWarnings bounds how many warnings of one response are read. The API server
+// sends a few.
 const maxAnswerWarnings = 20
 
-// moreWarnings stands for the others of an answer.
+// moreWarnings is logged instead of the rest.
 const moreWarnings = "the answer has more warnings, which are not shown"
 
-// warningLog logs the warnings of the server (RFC 7234, section 5.5; only code
-// 299 comes from the API), each text once. The zero value is ready.
+// warningLog logs each distinct warning of the server once (RFC 7234, section 5.5; the
+// API server uses code 299 only). The zero value is ready to use.
 type warningLog struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
@@ -192,13 +192,13 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	if len(headers) == 0 {
 		return
 	}
-	// To read a text takes its backslashes out, so that a credential that was quoted in
-	// another way is no longer known.
+	// Conceal before parsing too: parsing removes backslashes, after which a credential
+	// that contains some would not be recognized.
 	shown := slices.Clone(headers[:min(len(headers), maxAnswerWarnings)])
 	for i, header := range shown {
 		shown[i] = conceal(header)
 	}
-	// A malformed header has no text to show, and is not the caller's trouble.
+	// A malformed header has no text to show, and the caller cannot fix it.
 	warnings, _ := utilnet.ParseWarningHeaders(shown)
 	more := len(headers) > maxAnswerWarnings || len(warnings) > maxAnswerWarnings
 	for _, warning := range warnings[:min(len(warnings), maxAnswerWarnings)] {
@@ -212,14 +212,14 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	}
 }
 
-// log logs a text that is new.
+// log logs text unless it was logged before.
 func (w *warningLog) log(ctx context.Context, log *slog.Logger, what, text string) {
 	if w.isNew(text) {
 		log.LogAttrs(ctx, slog.LevelWarn, text, slog.String("source", "API server"), slog.String("request", what))
 	}
 }
 
-// shortened cuts a warning, which the memory of those that were logged holds.
+// shortened bounds the size of a warning, since seen keeps it.
 func shortened(text string) string {
 	if len(text) > maxWarning {
 		return strings.ToValidUTF8(text[:maxWarning], "") + "..."

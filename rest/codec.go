@@ -21,16 +21,16 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// codec knows how the objects of one kind are asked for, read and written.
+// codec chooses the encodings of requests and responses for one kind.
 type codec struct {
 	opts         wire.Options
 	metadataOnly bool
-	protobuf     bool // whether the server is expected to speak protobuf
-	cbor         bool // whether CBOR is asked for before all else
+	protobuf     bool // the server is expected to speak protobuf
+	cbor         bool // ask for CBOR first
 	decoders     decoders
 }
 
-// decoders are those of each media type. Each is made when it is first needed.
+// decoders maps media types to decoders, which are built on first use.
 type decoders map[string]func() (wire.Decoder, error)
 
 func newDecoders(decoder func(media string) (wire.Decoder, error)) decoders {
@@ -41,7 +41,7 @@ func newDecoders(decoder func(media string) (wire.Decoder, error)) decoders {
 	return d
 }
 
-// of returns the decoder for the body of an answer.
+// of returns the decoder for the body of a response.
 func (d decoders) of(client *Client, resp *http.Response) (wire.Decoder, error) {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	decoder, ok := d[strings.ToLower(strings.TrimSpace(media))]
@@ -60,13 +60,13 @@ func newCodec(opts wire.Options, cbor bool) *codec {
 	return c
 }
 
-// isBuiltin reports whether the Go type of the objects is one of Kubernetes' own.
-// Custom resources are served as JSON only, whatever methods their types have.
+// isBuiltin reports whether t is a type of Kubernetes itself. Servers encode custom
+// resources only as JSON, even if their Go types have protobuf methods.
 func isBuiltin(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Pointer && object.IsBuiltin(t.Elem())
 }
 
-// goType is the type of the objects, which are pointers. It is nil if nothing says what they are.
+// goType returns the pointer type of the objects, or nil if it is unknown.
 func goType(opts wire.Options) reflect.Type {
 	if opts.Type.Kind() == reflect.Pointer {
 		return opts.Type
@@ -77,29 +77,29 @@ func goType(opts wire.Options) reflect.Type {
 	return nil
 }
 
-// check fails where objects of the kind cannot be decoded as they are wanted,
-// such as with fields that they do not have.
+// check returns an error if objects of the kind cannot be decoded with the codec's
+// options, for example because they lack a wanted field.
 func (c *codec) check() error {
 	_, err := c.decoders[wire.MediaJSON]()
 	return err
 }
 
-// plain reports whether nothing is asked for that a server could refuse.
+// plain reports whether requests ask for nothing that a server could refuse.
 func (c *codec) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
-// writable reports whether an object that was read can be sent back. The server
-// keeps the managed fields of an object that comes without them.
+// writable reports whether an object may be sent back as it was read. The server keeps
+// the managed fields of an object that comes without them.
 func (c *codec) writable() bool { return c.opts.Keep.Whole() }
 
 func (c *codec) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
 
-// dropManagedFields asks a server not to send managed fields (KEP-5958). One
-// that does not know it ignores it; one that refuses it takes what comes next in
-// the header.
+// dropManagedFields asks the server to leave out managed fields (KEP-5958). A server
+// that does not know the parameter ignores it; one that rejects it uses the next clause
+// of the header.
 const dropManagedFields = ";drop=metadata.managedFields"
 
-// accept returns the Accept header for a single object, or for a list; plain
-// without what a server may refuse.
+// accept returns the Accept header for one object or for a list. If plain is true, the
+// header asks for nothing that a server may refuse.
 func (c *codec) accept(list, plain bool) string {
 	as := ""
 	switch {
@@ -116,13 +116,13 @@ func (c *codec) accept(list, plain bool) string {
 		clauses = append(clauses, media+as)
 	}
 	if c.metadataOnly {
-		// A server that cannot reduce objects to their metadata sends them whole.
+		// A server that cannot reduce objects to metadata sends whole objects.
 		clauses = append(clauses, wire.MediaJSON)
 	}
 	return strings.Join(clauses, ",")
 }
 
-// media returns the media types to ask for, the best first.
+// media returns the acceptable media types, the preferred first.
 func (c *codec) media(plain bool) (media []string) {
 	if c.cbor && !plain {
 		media = append(media, wire.MediaCBOR)
@@ -133,7 +133,7 @@ func (c *codec) media(plain bool) (media []string) {
 	return append(media, wire.MediaJSON)
 }
 
-// encode writes an object with its kind, and returns the media type.
+// encode encodes an object, with its kind set, and returns the media type.
 func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, contentType string, err error) {
 	kinded, err := c.withKind(obj)
 	if err != nil {
@@ -153,8 +153,8 @@ func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, content
 	return body, wire.MediaJSON, nil
 }
 
-// withKind returns obj with its kind set. The caller's object is not changed:
-// it may be shared with a cache.
+// withKind returns obj with its kind set. It does not change obj, which may belong to a
+// cache.
 func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -179,8 +179,8 @@ func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	return kinded, nil
 }
 
-// isSuccess reports whether err is in truth the Status of a success, which some
-// subresources answer with instead of an object.
+// isSuccess reports whether err is a Status of success, which some subresources return
+// instead of an object.
 func isSuccess(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Status == metav1.StatusSuccess

@@ -16,22 +16,21 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// conceal returns what takes out of texts what an answer repeats of the credentials
-// that it was asked with. Proxies, and servers that are being debugged, repeat
-// headers in their pages and messages.
+// conceal returns a function that removes the credentials of the request from a text.
+// Proxies, and servers in debug mode, echo request headers in their pages and messages.
 func (c *Client) conceal(resp *http.Response) func(string) string {
 	return func(text string) string { return c.config.Conceal(text, resp.Request) }
 }
 
-// foreign is notTheAPI without what the answer repeats of the credentials.
+// foreign is notTheAPI with the credentials of the request removed.
 func (c *Client) foreign(resp *http.Response) error {
-	start, _ := readBody(resp, maxPageStart) // what came says enough
+	start, _ := readBody(resp, maxPageStart) // the start says enough, even if the read failed
 	return notTheAPI(c.base.Host, resp, start, c.conceal(resp))
 }
 
-// concealed is an error about the body of a successful answer, without what it
-// repeats of the credentials. Such errors hold words of the server: its Status, the
-// kind that an object claims, its name.
+// concealed removes the credentials of the request from an error about the body of a
+// successful response. Such errors quote the server: its Status, the kind or the name
+// of an object.
 func (c *Client) concealed(resp *http.Response, err error) error {
 	conceal := c.conceal(resp)
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
@@ -53,8 +52,8 @@ func (c *Client) concealed(resp *http.Response, err error) error {
 	return told
 }
 
-// concealDocument takes the credentials out of every text in a discovery document. What
-// may well be a name stays as it is: a password may be a word such as "list" or "nodes".
+// concealDocument removes credentials from every text in a discovery document, except
+// texts that may be names: a password may be a word such as "list" or "nodes".
 func concealDocument(body []byte, conceal func(string) string) []byte {
 	whole := conceal(string(body))
 	if whole == string(body) {
@@ -65,7 +64,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	decoder.UseNumber()
 	err := decoder.Decode(&document)
 	if _, end := decoder.Token(); err != nil || end != io.EOF {
-		return []byte(whole) // it is good for an error alone
+		return []byte(whole) // no longer parsed, only quoted in an error
 	}
 	shown, err := json.Marshal(concealTexts(document, conceal))
 	if err != nil {
@@ -74,7 +73,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	return shown
 }
 
-// concealTexts is concealDocument of one JSON value.
+// concealTexts is concealDocument for one JSON value.
 func concealTexts(value any, conceal func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -98,12 +97,12 @@ func concealTexts(value any, conceal func(string) string) any {
 	return value
 }
 
-// nameDigits is the number of digits from which on a text is taken for a credential and
-// not for a name such as "v1beta1", "x509" or "storage.k8s.io".
+// nameDigits is the number of digits that makes a text a possible credential rather
+// than a name such as "v1beta1", "x509" or "storage.k8s.io".
 const nameDigits = 4
 
-// maybeName reports whether text could name a kind, a resource, a verb or a group
-// version: labels of letters and few digits, with dots, dashes and slashes between.
+// maybeName reports whether text could be the name of a kind, resource, verb or group
+// version: labels with few digits, separated by dots and slashes.
 func maybeName(text string) bool {
 	digits := 0
 	for _, label := range strings.FieldsFunc(text, func(r rune) bool { return r == '.' || r == '/' }) {
@@ -119,7 +118,7 @@ func maybeName(text string) bool {
 	return digits < nameDigits
 }
 
-// concealStatus takes the credentials out of every text of a Status.
+// concealStatus removes credentials from every text of a Status.
 func concealStatus(s *metav1.Status, conceal func(string) string) {
 	s.Message, s.Reason, s.Status = conceal(s.Message), metav1.StatusReason(conceal(string(s.Reason))), conceal(s.Status)
 	s.Kind, s.APIVersion = conceal(s.Kind), conceal(s.APIVersion)
@@ -136,8 +135,8 @@ func concealStatus(s *metav1.Status, conceal func(string) string) {
 	}
 }
 
-// retoldAlone is an error in other words. It is what the original is, and does not
-// show it.
+// retoldAlone replaces the text of an error. It matches the same targets in errors.Is
+// but does not unwrap, so the original text stays hidden.
 type retoldAlone struct {
 	text string
 	is   func(target error) bool
@@ -145,5 +144,4 @@ type retoldAlone struct {
 
 func (e *retoldAlone) Error() string { return e.text }
 
-// Is implements the interface of errors.Is.
 func (e *retoldAlone) Is(target error) bool { return e.is(target) }

@@ -18,10 +18,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// lister is the source of a Resource.
+// lister implements source.ListerWatcher for a Resource.
 type lister struct{ resource }
 
-// Describe implements source.ListerWatcher. All of a request is done while the objects are decoded.
+// Describe implements source.ListerWatcher. The lister honors every field of a
+// source.Request while it decodes.
 func (r *lister) Describe() source.Description {
 	d := source.Description{
 		Name: r.String(), Kind: r.kind, Namespace: r.namespace, Kept: r.kept(), Origin: r.origin,
@@ -33,14 +34,13 @@ func (r *lister) Describe() source.Description {
 	return d
 }
 
-// reading is a list or a watch.
+// reading is one list or watch.
 type reading struct {
 	resource
 	source.Request
 	decoders decoders
 }
 
-// reading begins a request.
 func (r *lister) reading(req source.Request) *reading {
 	all := &reading{resource: r.resource, Request: req}
 	if req.Namespace != "" {
@@ -55,7 +55,8 @@ func (r *lister) reading(req source.Request) *reading {
 	return all
 }
 
-// decoder returns the decoder for the body of an answer. Refused objects are not decoded.
+// decoder returns the decoder for the body of a response. It skips objects that Wanted
+// rejects.
 func (r *reading) decoder(resp *http.Response) (wire.Decoder, error) {
 	decoder, err := r.decoders.of(r.client, resp)
 	if err != nil || r.Wanted == nil {
@@ -74,21 +75,21 @@ func (r *lister) List(ctx context.Context, req source.Request) source.List[objec
 	}}
 }
 
-// maxEmptyPages is how many pages without an item a list may have in a row. A
-// selector may leave some empty; a server that always promises more is broken.
+// maxEmptyPages bounds consecutive pages without items. A selector may leave some pages
+// empty, but a server that keeps promising more is broken.
 const maxEmptyPages = 1000
 
-// pageReader is a list that is being read, page by page.
+// pageReader reads a list page by page.
 type pageReader struct {
 	*reading // of the next page
 	meta     *metav1.ListMeta
 	begun    bool
 	pages    int
-	empty    int    // pages without an item, in a row
-	token    string // that led to some earlier page
+	empty    int    // consecutive pages without items
+	token    string // the continue token of an earlier page, to detect cycles
 }
 
-// run reads all pages. It returns nil when the consumer has stopped it, too.
+// run reads all pages. It also returns nil if the consumer stopped it.
 func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) bool) error {
 	if l.begun {
 		return fmt.Errorf("list %s: a list can be read only once: list again", l.reading)
@@ -120,15 +121,15 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.reading, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
-			l.token = page.Continue // at powers of two: a circle is found within three rounds
+			l.token = page.Continue // at powers of two: finds a cycle within three rounds
 		}
-		// The token stands for the resource version of the first page.
+		// The token implies the resource version of the first page.
 		l.Continue = page.Continue
 		l.ResourceVersion, l.ResourceVersionMatch = "", ""
 	}
 }
 
-// page reads one page. It reports whether the consumer wants more.
+// page reads one page and reports whether the consumer wants more.
 func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func(object.Head, error) bool) (bool, error) {
 	values, err := query(&l.ListOptions)
 	if err != nil {
@@ -140,7 +141,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 		return false, err
 	}
 	if !selecting && r.Selection.Selector != "" {
-		l.Selection = source.Selection{} // nor is the next page asked for with it
+		l.Selection = source.Selection{} // the server does not know it: leave it out of later pages too
 	}
 	read := false
 	defer func() {
@@ -150,7 +151,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 			resp.Body.Close()
 		}
 	}()
-	var some atomic.Bool // items that are not wanted are items
+	var some atomic.Bool // counts unwanted items too
 	if wanted := r.Wanted; wanted != nil {
 		r.Wanted = func(o object.Head) bool {
 			if !some.Load() {
@@ -187,8 +188,8 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 	return true, nil
 }
 
-// withCause says why a context was cancelled, where that is what broke the
-// reading: the error of the body alone does not always tell.
+// withCause adds the reason why ctx was canceled to err, which is often just the error
+// of the interrupted read.
 func withCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -234,11 +235,12 @@ func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire
 // shardSelector is the parameter of KEP-5866. metav1.ListOptions has it since v0.36.
 const shardSelector = "shardSelector"
 
-// ask sends a list or a watch with the selector, once more without it where that is refused,
-// and says whether the answer is to a request with it.
+// ask sends a list or watch with the selector and, if the server refuses that, again
+// without it. selecting reports whether the response is to the request with the
+// selector.
 func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
 	if confidential.Named(r.kind.Kind) || confidential.Type(r.declared) {
-		ctx = confidential.Mark(ctx) // a recorder sees neither
+		ctx = confidential.Mark(ctx) // recorders must not see the request or the response
 	}
 	s := r.Selection
 	if s.Selector == "" {
@@ -260,26 +262,26 @@ func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Res
 	return req, resp, false, err
 }
 
-// refusesSelector reports whether a request may have been refused for its selector: because
-// it is not understood, or because it makes the URL too long for what is in between.
+// refusesSelector reports whether the selector may be why a request was refused: the
+// server does not understand it, or it makes the URL too long for a proxy.
 func refusesSelector(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		return strings.Contains(err.Error(), "header list larger than") // by net/http, for what the server has said
+		return strings.Contains(err.Error(), "header list larger than") // net/http's text; the server answered with a large header
 	}
 	switch status.ErrStatus.Code {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
 		http.StatusUnprocessableEntity, http.StatusRequestHeaderFieldsTooLarge:
 		return true
-	case http.StatusInternalServerError: // as which v1.36 answers what it cannot read
+	case http.StatusInternalServerError: // v1.36's response to a selector that it cannot parse
 		return strings.Contains(status.ErrStatus.Message, "shard selector")
 	}
 	return false
 }
 
-// validateList finds contradictions that the server would refuse, or worse,
-// would resolve silently. See "Resource versions" in the Kubernetes API
-// concepts, and KEP-3157 for initial events.
+// validateList rejects contradictory options, which the server would refuse or, worse,
+// resolve silently. See "Resource versions" in the Kubernetes API concepts, and
+// KEP-3157 for initial events.
 func validateList(o metav1.ListOptions) error {
 	var errs []error
 	complain := func(bad bool, text string) {

@@ -10,35 +10,34 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// kindMapper finds out where a kind is served.
 type kindMapper interface {
 	MappingForKind(ctx context.Context, gvk object.GVK) (discovery.Mapping, error)
 }
 
-// location is where a kind is served, found when it is first needed. Only a
-// success is remembered, so that a kind may be installed later.
+// location is where a kind is served. It is looked up on first use, and only a success
+// is remembered, so the kind may be installed later.
 //
-// To find it: what the mapper knows by now, without asking anybody; or what is
-// remembered; or else, for a built-in kind, the place that it has on every server; or
-// else what the mapper says. After the server answered 404 for the place itself, forget
-// makes the mapper be asked, for a built-in kind too. A definition that returns with
-// another scope makes no 404 where the scope is what a caller is refused for; doubt
-// makes the mapper be asked then.
+// The lookup tries, in this order: what the mapper knows without a request, the
+// remembered mapping, the fixed location of a built-in kind, and a request of the
+// mapper. After the server answered 404 for the location, forget makes the next lookup
+// ask the mapper, even for a built-in kind. A definition recreated with another scope
+// causes no 404 if callers are refused for the scope itself; doubt asks the mapper
+// then.
 type location struct {
 	kind   object.GVK
-	mapper kindMapper // nil where the place was given, and is kept
+	mapper kindMapper // nil if the location was given and never changes
 
 	mu      sync.Mutex // guards the rest; not held during discovery
-	known   bool       // mapping may be used
-	seen    bool       // mapping was known at some time
-	wrong   bool       // the server has answered 404: the built-in place is not believed
+	known   bool       // mapping is valid
+	seen    bool       // mapping has been valid
+	wrong   bool       // the server answered 404: do not use the built-in location
 	mapping discovery.Mapping
-	asked   time.Time // when the mapper answered last; zero if it has not
-	doubts  int       // calls of doubt that ask the mapper
+	asked   time.Time // when the mapper last answered; zero if never
+	doubts  int       // calls of doubt that are asking the mapper
 }
 
-// doubtEvery is how often the scope of a kind is looked up again because a caller's key
-// has another, and how long after it was looked up at first. As a rule the caller is
+// doubtEvery is the minimum time between the first lookup of a kind's scope and
+// another, made because a caller's key has a different scope. Usually the caller is
 // wrong.
 const doubtEvery = 30 * time.Second
 
@@ -56,10 +55,9 @@ func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 	return m, nil
 }
 
-// doubt looks the place up again after a caller was refused because of the scope that
-// it was used with, and reports whether the scope has changed. While a look-up runs
-// others wait for its answer: what is remembered is in doubt for them too. After it they
-// go on with that. A look-up whose caller gave up counts for nothing.
+// doubt looks the location up again after a caller was refused because of its scope,
+// and reports whether the scope has changed. Concurrent callers wait for a lookup in
+// progress and use its result. A lookup whose caller gave up does not count.
 func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery.Mapping, bool) {
 	l.mu.Lock()
 	_, builtin := discovery.Builtin(l.kind)
@@ -91,8 +89,8 @@ func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery
 	return m, true
 }
 
-// forget makes the next call ask the mapper, after the server did not know the
-// place any more. A place that was given is kept.
+// forget makes the next call ask the mapper, after the server answered 404 for the
+// location. A given location is kept.
 func (l *location) forget() {
 	if l.mapper == nil {
 		return
@@ -105,13 +103,13 @@ func (l *location) forget() {
 	}
 }
 
-// remembered returns what can be said without asking anybody.
+// remembered returns the mapping if it is known without a request.
 func (l *location) remembered() (discovery.Mapping, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if learned, ok := l.mapper.(*discovery.Mapper); ok && l.known {
 		if m, ok := learned.Known(l.kind); ok {
-			l.mapping = m // which may be newer
+			l.mapping = m // may be newer
 		}
 	}
 	if l.known || l.wrong || l.mapper == nil {
@@ -123,7 +121,7 @@ func (l *location) remembered() (discovery.Mapping, bool) {
 	return l.mapping, l.known
 }
 
-// peek returns the mapping, or the last one, to be named in messages.
+// peek returns the current or the last mapping, for messages.
 func (l *location) peek() (discovery.Mapping, bool) {
 	m, known := l.remembered()
 	l.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// origin is that of a source.Description. A subresource has none.
+// origin implements source.Description.Origin. A subresource has none.
 func (r *resource) origin() (source.Origin, bool) {
 	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" {
 		return source.Origin{}, false
@@ -31,13 +31,14 @@ func (r *resource) origin() (source.Origin, bool) {
 	return o, true
 }
 
-// address is where the server is, and a digest of the authority by which it is recognised.
+// address returns the server's URL with a digest of its certificate authority, which
+// identifies the server.
 func (c *Client) address() string {
 	address := *c.base
 	address.User = nil
 	authority := c.config.TLS.CAData
 	if file := c.config.TLS.CAFile; file != "" {
-		authority, _ = config.ReadFile(file) // where it cannot be read, no request succeeds either
+		authority, _ = config.ReadFile(file) // if it cannot be read, no request succeeds either
 	}
 	if len(authority) == 0 {
 		return address.String()
@@ -46,9 +47,10 @@ func (c *Client) address() string {
 	return address.String() + " " + hex.EncodeToString(sum[:8])
 }
 
-// Cluster returns the UID of the namespace kube-system, which lives as long as the cluster.
-// It is empty where the caller may not read it, or there is none. The server is asked once, and
-// again where it has failed: not before it wants to be, as long as ctx lasts.
+// Cluster returns the UID of the namespace kube-system, which identifies the cluster.
+// It is empty if the caller may not read the namespace or it does not exist. Cluster
+// remembers the result of a success. After a failure the next call tries again, but
+// first waits as long as the server asked for, or until ctx is done.
 func (c *Client) Cluster(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	known, refused := c.cluster, c.refused
@@ -81,7 +83,7 @@ func (c *Client) Cluster(ctx context.Context) (string, error) {
 	return uid, nil
 }
 
-// pause is for how long a server that has refused wants not to be asked again.
+// pause remembers how long a server asked not to be called again.
 type pause struct {
 	err   error
 	until time.Time

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxPageStart is how much of a foreign answer is looked at for its title.
+// maxPageStart is how much of a foreign response is searched for its title.
 const maxPageStart = 4 << 10
 
-// notTheAPI describes a successful answer that no API server gives, whose body begins with
-// start.
+// notTheAPI describes a successful response that cannot come from an API server. Its
+// body begins with start.
 func notTheAPI(host string, resp *http.Response, start []byte, conceal func(string) string) error {
 	contentType := conceal(resp.Header.Get("Content-Type"))
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
 		host, conceal(resp.Status), describePage(contentType, foreignText(contentType, start, conceal)))
 }
 
-// foreignText is the body of a foreign answer without what it repeats of credentials, before
-// it is cut. A page is given as a browser shows it: what it escapes may be a credential.
+// foreignText returns the body of a foreign response without the credentials it echoes.
+// It unescapes pages first, since an escaped credential would not be recognized.
 func foreignText(contentType string, body []byte, conceal func(string) string) []byte {
 	text := conceal(string(body))
 	if media, _, _ := mime.ParseMediaType(contentType); media != "text/plain" && media != wire.MediaJSON {
@@ -32,7 +32,7 @@ func foreignText(contentType string, body []byte, conceal func(string) string) [
 	return []byte(text)
 }
 
-// describePage tells a foreign answer by its title, or else by how it begins.
+// describePage describes a foreign response by its title or, without one, by its start.
 func describePage(contentType string, start []byte) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -51,7 +51,7 @@ func describePage(contentType string, start []byte) string {
 	return what
 }
 
-// pageTitle returns the title of an HTML page that is unescaped, empty where it has none.
+// pageTitle returns the title of an unescaped HTML page, or "".
 func pageTitle(page []byte) string {
 	page = page[:min(len(page), maxPageStart)]
 	match := regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`).FindSubmatch(page)
@@ -61,7 +61,7 @@ func pageTitle(page []byte) string {
 	return excerpt(strings.Join(strings.Fields(string(match[1])), " "))
 }
 
-// isJSON reports whether an answer says that it is JSON.
+// isJSON reports whether a response declares itself JSON.
 func isJSON(resp *http.Response) bool {
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	return err == nil && media == wire.MediaJSON

@@ -19,27 +19,26 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxStatusBytes bounds the body of an answer that is not a success.
+// maxStatusBytes bounds the body of a response that is not a success.
 const maxStatusBytes = 1 << 20
 
-// refusal is an answer that is not a success.
+// refusal is a response that is not a success.
 type refusal struct {
 	status *apierrors.StatusError
 	code   int
 
-	// When to come back. asked is false where the server did not say; the
-	// status cannot tell that from zero seconds.
+	// When to retry. asked is false if the server did not say, which the status cannot
+	// distinguish from zero seconds.
 	after time.Duration
 	asked bool
 }
 
 func (r *refusal) Error() string { return r.status.Error() }
 
-// newRefusal reads the Status in the body, or makes one where there is none: then
-// something between here and the API server answered, or its own error page.
-// The delay that the server asked for is in its details, rounded up to seconds,
-// whether it came as seconds, as a date, or in the body.
-// conceal takes out of it what the answer repeats of the request's credentials.
+// newRefusal reads the Status in the body. If there is none, it builds one: a proxy or
+// the API server's web server answered. The Status details carry the requested delay,
+// rounded up to seconds, whether it came as seconds, as a date or in the body. conceal
+// removes echoed credentials.
 func newRefusal(host string, r *request, resp *http.Response, conceal func(string) string) *refusal {
 	f := &refusal{code: resp.StatusCode}
 	f.after, f.asked = retryAfterHeader(resp.Header)
@@ -73,8 +72,8 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	return f
 }
 
-// contentEncoding is what somebody has done to a body without being asked to; empty if
-// nothing.
+// contentEncoding returns the encoding of a body that was encoded without being asked
+// for, or "".
 func contentEncoding(resp *http.Response) string {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "identity" {
 		return encoding
@@ -82,7 +81,7 @@ func contentEncoding(resp *http.Response) string {
 	return ""
 }
 
-// readStatus returns nil where body holds no Status of a failure.
+// readStatus returns nil if body is not the Status of a failure.
 func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	dec, err := wire.NewDecoder(contentType, wire.Options{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](),
 		Kind: metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"),
@@ -98,14 +97,14 @@ func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	return status
 }
 
-// routerNotFound is what an API server answers, without a Status, for a path that it does
-// not know, such as that of a kind that it does not serve. A missing object has a Status.
+// routerNotFound is the API server's text, without a Status, for a path that it does
+// not serve, such as that of an unknown kind. A missing object has a Status.
 const routerNotFound = "404 page not found"
 
-// foreignStatus makes a Status of an answer without one. Apimachinery knows what to
-// say of a code that the API server gives; of a page, and of other codes such as
-// 502, the code, the host and the title say more. A 404 that is not the API server's
-// says nothing of the object: it is not there to be asked.
+// foreignStatus makes a Status for a response without one. Apimachinery has good
+// messages for codes that API servers use. For pages, and for other codes such as 502,
+// the code, the host and the title say more. A 404 from anything but the API server
+// becomes "unavailable": it says nothing about the object.
 func foreignStatus(host string, r *request, resp *http.Response, body []byte, seconds int) *apierrors.StatusError {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text := excerpt(string(body))
@@ -118,7 +117,7 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	foreign := s.Reason == metav1.StatusReasonInternalError && resp.StatusCode != http.StatusInternalServerError
 	switch {
 	case resp.StatusCode == http.StatusNotFound && strings.TrimSpace(string(body)) != routerNotFound:
-		// Whoever takes this for a missing object forgets one that is there.
+		// Taking this for a missing object would make callers forget one that exists.
 		foreign, s.Reason = true, metav1.StatusReasonServiceUnavailable
 	case foreign:
 		s.Reason = metav1.StatusReason(strings.ReplaceAll(http.StatusText(resp.StatusCode), " ", ""))
@@ -132,8 +131,8 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	return status
 }
 
-// excerpt makes foreign text fit for a message: one line of at most 100
-// printable characters.
+// excerpt makes foreign text safe for a message: one line of at most 100 printable
+// characters.
 func excerpt(s string) string {
 	var b strings.Builder
 	n := 0
@@ -154,9 +153,8 @@ func excerpt(s string) string {
 	return b.String()
 }
 
-// retryAfterHeader reads Retry-After, which holds seconds or a date (RFC 9110,
-// section 10.2.3). A date is taken relative to the server's own clock where it
-// says what that shows.
+// retryAfterHeader reads Retry-After, which holds seconds or a date (RFC 9110, section
+// 10.2.3). A date is compared with the server's own clock if the response has a Date.
 func retryAfterHeader(h http.Header) (time.Duration, bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {

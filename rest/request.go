@@ -20,10 +20,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// request is one call of the API, in a form that can be sent again.
+// request is one API call in a form that can be sent again.
 type request struct {
 	verb        string // of the Kubernetes API, for messages: "list"
-	what        string // what it is about, for messages: "pods in namespace x"
+	what        string // the object or resource, for messages: "pods in namespace x"
 	resource    schema.GroupResource
 	name        string
 	method      string
@@ -33,13 +33,13 @@ type request struct {
 	contentType string // of body
 	body        []byte
 	repeat      repeat
-	stream      bool // the body of the answer may last: that of a list or a watch
+	stream      bool // the response body may last: a list or a watch
 }
 
-// describe says what the request is, for messages: "list pods in namespace x".
+// describe names the request in messages: "list pods in namespace x".
 func (r *request) describe() string { return strings.TrimSpace(r.verb + " " + r.what) }
 
-// wrap says what failed, unless the caller does.
+// wrap names the request in err, unless the caller does that.
 func (r *request) wrap(err error) error {
 	if r.what == "" {
 		return err
@@ -47,12 +47,12 @@ func (r *request) wrap(err error) error {
 	return fmt.Errorf("%s: %w", r.describe(), err)
 }
 
-// do sends the request, again if the server asked for that or the connection broke, and returns a
-// successful answer, whose body must be closed. Otherwise it returns an
-// *errors.StatusError, or why there was no answer.
+// do sends the request, again if the server asks for it or the connection breaks, and
+// returns a successful response, whose body the caller must close. Otherwise it returns
+// an *errors.StatusError, or the reason why there was no response.
 func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	spent := patience{recall: jitter.RecallOf(ctx)}
-	broken := r.repeat != idempotent || r.method != http.MethodGet // once is enough
+	broken := r.repeat != idempotent || r.method != http.MethodGet // no retry, or none left
 	for {
 		resp, err := c.send(ctx, r)
 		refused, ok := errors.AsType[*refusal](err)
@@ -76,10 +76,10 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	}
 }
 
-// send sends the request once. An answer that is not a success is a *refusal.
+// send sends the request once. A response that is not a success is a *refusal.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // the server has no part in it
+		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so nothing is known about the server
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, progress, sending := traced(ctx, c.base.Host, cmp.Or(c.config.Timeout, maxBodyTime), cancel)
@@ -92,7 +92,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	sending.Stop()
 	if err != nil {
-		defer cancel(nil) // when it is known whether the caller did
+		defer cancel(nil) // after noAnswer has checked whether the caller canceled
 		err = withoutURL(err)
 		c.logRequest(ctx, r, start, slog.Any("error", err))
 		err = noAnswer(ctx, c.base.Host, progress, err)
@@ -119,11 +119,11 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, error) {
 	path, err := url.PathUnescape(r.path)
 	if err != nil {
-		// JoinPath would take it for no path at all.
+		// JoinPath would silently treat it as an empty path.
 		return nil, fmt.Errorf("the path %q is malformed: %w: escape its segments with url.PathEscape", excerpt(r.path), err)
 	}
 	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
-		// JoinPath, or a proxy, would follow it out of the URL of the server.
+		// JoinPath, or a proxy, could follow it out of the server's URL.
 		return nil, fmt.Errorf("the path %q has a segment . or ..: leave it out", excerpt(r.path))
 	}
 	u := c.base.JoinPath(r.path)
@@ -143,8 +143,8 @@ func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, err
 	return req, nil
 }
 
-// logRequest never shows headers or the query: tokens live in the former, and
-// selectors and continue tokens, which are long, in the latter.
+// logRequest leaves out headers, which hold tokens, and the query, which holds
+// selectors and long continue tokens.
 func (c *Client) logRequest(ctx context.Context, r *request, start time.Time, outcome slog.Attr) {
 	if !c.log.Enabled(ctx, slog.LevelDebug) {
 		return
@@ -153,8 +153,8 @@ func (c *Client) logRequest(ctx context.Context, r *request, start time.Time, ou
 		slog.String("verb", r.verb), slog.String("path", r.path), outcome, slog.Duration("duration", time.Since(start)))
 }
 
-// withoutURL drops the URL that net/http puts into its errors: it is long, and
-// the caller says in the words of the API what was asked for.
+// withoutURL removes the URL that net/http adds to errors: it is long, and our messages
+// name the request already.
 func withoutURL(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		return ue.Err
@@ -163,41 +163,41 @@ func withoutURL(err error) error {
 }
 
 const (
-	// maxDrain is how much of a body is read only to use its connection again.
-	// Reading more would cost more than a new connection.
+	// maxDrain is how much of a body is read just to reuse its connection. Reading more
+	// would cost more than a new connection.
 	maxDrain = 64 << 10
 
-	// maxDrainTime bounds that too, for bodies that come slowly.
+	// maxDrainTime is the time limit for that.
 	maxDrainTime = time.Second
 
-	// maxBodyTime bounds the reading of a body that is no stream. A server sends
-	// the few megabytes that it may have at once, and reads those of a request as fast:
-	// where Config.Timeout does not say it, this bounds the sending too.
+	// maxBodyTime is the time limit for reading a body that is not a stream: the server
+	// sends its few megabytes at once. It also limits sending, if Config.Timeout is
+	// zero.
 	maxBodyTime = time.Minute
 )
 
-// finishBody closes the body of an answer. What is left of it is read first if
-// it is little, so that HTTP/1.1 can use the connection again.
+// finishBody closes the body of a response. It first drains a short rest, so HTTP/1.1
+// can reuse the connection.
 func finishBody(resp *http.Response) {
 	if resp.ContentLength > maxDrain {
 		resp.Body.Close()
 		return
 	}
-	// Closing ends a read that is under way.
+	// Close interrupts a read in progress.
 	late := time.AfterFunc(maxDrainTime, func() { resp.Body.Close() })
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	late.Stop()
 	resp.Body.Close()
 }
 
-// readBody reads a body that must not be larger than limit, nor take longer than
-// maxBodyTime. With an error it returns what came.
+// readBody reads a body of at most limit bytes within maxBodyTime. With an error, it
+// also returns the bytes read so far.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n <= 1<<20 {
 		buf.Grow(int(n) + bytes.MinRead)
 	}
-	late := time.AfterFunc(maxBodyTime, func() { resp.Body.Close() }) // which ends a read
+	late := time.AfterFunc(maxBodyTime, func() { resp.Body.Close() }) // Close interrupts a read
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
 	if !late.Stop() {
 		return buf.Bytes(), fmt.Errorf("the body did not end within %v; %d bytes of it came", maxBodyTime, n)
@@ -211,7 +211,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// sleep waits for d, or for the end of ctx, whose cause it returns then.
+// sleep waits for d. If ctx is done first, it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -24,27 +24,27 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Resource reads, watches and writes the objects of one kind. The first verb finds
-// out where the kind is served. The places of the built-in kinds are known; discovery
-// is asked about them only after the server answered 404.
+// Resource reads, watches and writes the objects of one kind. The first verb looks up
+// where the kind is served. The locations of built-in kinds are known; discovery is
+// only used for them after the server answered 404.
 //
-// A Resource is immutable and safe for concurrent use. Namespace, Subresource and
-// Keep return narrower ones, and Sharing a cheaper one; all of them share what was found
-// out.
+// A Resource is immutable and safe for concurrent use. [Resource.Namespace],
+// [Resource.Subresource], [Resource.Keep] and [Resource.Sharing] return modified
+// copies, which share the lookup.
 //
-// If the server refuses, a verb fails with apimachinery's *errors.StatusError (test
-// it with apierrors.IsNotFound and the like). If the kind is not served, it fails
-// with a *source.ResolveError, if the answer cannot be decoded with a *wire.Error,
-// and otherwise with the wrapped error of the network.
+// If the server refuses a verb, the error is apimachinery's *errors.StatusError (test
+// it with functions such as apierrors.IsNotFound). If the kind is not served, it is a
+// *source.ResolveError; if the response cannot be decoded, a *wire.Error; otherwise,
+// the wrapped error of the network.
 type Resource[T object.Object] struct {
-	_  [0]*T // so that no resource converts to one of another type
+	_  [0]*T // prevents conversion to a Resource of another type
 	of *resource
 }
 
-// resource is a Resource of objects of any type.
+// resource is the untyped part of a Resource.
 type resource struct {
 	client      *Client
-	declared    reflect.Type // what the caller calls the objects: a pointer or an interface
+	declared    reflect.Type // the type parameter: a pointer or an interface
 	kind        object.GVK
 	kindErr     error
 	location    *location
@@ -53,24 +53,24 @@ type resource struct {
 	subresource string
 }
 
-// ResourceFor returns the resource of a Go type that the client's scheme knows
-// under one kind, such as *corev1.Pod. If the scheme does not know it, each verb
-// fails with a *source.ResolveError that says so. A nil client panics.
+// ResourceFor returns the resource of a Go type that the client's scheme has under
+// exactly one kind, such as *corev1.Pod. If the scheme does not have the type, each
+// verb fails with a *source.ResolveError that says so. ResourceFor panics if c is nil.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf(c, reflect.TypeFor[T]())
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
 // ResourceForKind returns the resource of a kind. T may be the kind's Go type,
-// *unstructured.Unstructured, *metav1.PartialObjectMetadata for the metadata
-// alone, or object.Object for the Go type that the scheme has for the kind.
+// *unstructured.Unstructured, *metav1.PartialObjectMetadata to read only metadata, or
+// object.Object for the Go type that the scheme has for the kind.
 func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 	c.mustExist()
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, nil, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceForType is ResourceFor or, if kind is not empty, ResourceForKind of a Go type that is known
-// only at run time: a pointer, or an interface.
+// ResourceForType is [ResourceFor], or [ResourceForKind] if kind is not empty, for a Go
+// type known only at run time: a pointer or an interface.
 func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[object.Object] {
 	c.mustExist()
 	var err error
@@ -80,17 +80,18 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 	return &Resource[object.Object]{of: newResource(c, goType, kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceOf returns the resource of one object: of the kind that it names, else of the
-// kind that the client's scheme has for its Go type. So a program reads and writes objects
-// of any kind, such as those of a manifest. The answers are of type T; where that is
-// object.Object, of the Go type that the scheme has for the kind, which must be there.
+// ResourceOf returns the resource of o's kind: the kind that o names or, if it names
+// none, the kind that the client's scheme has for its Go type. Use it to handle objects
+// of any kind, such as those of a manifest. Responses have type T. If T is
+// object.Object, they have the Go type that the scheme has for the kind; the scheme
+// must have one.
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	kind, err := c.KindOf(o)
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// Objects returns the same resource as one whose objects may be of any type; nil for nil. It is a
-// function for the reason that sharedinformer.Objects is one.
+// Objects returns r as a Resource of object.Object, or nil if r is nil. It is a
+// function for the same reason as sharedinformer.Objects.
 func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 	if r == nil {
 		return nil
@@ -98,9 +99,9 @@ func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 	return &Resource[object.Object]{of: r.of}
 }
 
-// KindOf returns the kind that an object names, or else the kind that the client's scheme
-// has for its Go type. It fails if o is nil, and if the scheme has no such type or has it
-// under several kinds.
+// KindOf returns the kind that o names or, if it names none, the kind that the client's
+// scheme has for its Go type. It fails if o is nil, or if the scheme has the type under
+// no kind or several.
 func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	c.mustExist()
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -119,34 +120,34 @@ func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// ResourceForMapping returns the resource at a place that is known, so that no
-// discovery is needed. The place is believed for good, even where the server
-// answers 404. For T see ResourceForKind.
+// ResourceForMapping returns the resource at a known location and needs no discovery.
+// The location never changes, even if the server answers 404. For T, see
+// [ResourceForKind].
 func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
 }
 
-// SubresourceFor returns a subresource whose body is of another type than the
-// object itself, such as "scale" of type *autoscalingv1.Scale, "eviction" of
-// type *policyv1.Eviction, "binding", or "token":
+// SubresourceFor returns a subresource whose body has another type than the object,
+// such as "scale" (*autoscalingv1.Scale), "eviction" (*policyv1.Eviction), "binding" or
+// "token":
 //
 //	evictions := rest.SubresourceFor[*policyv1.Eviction](pods, "eviction")
 //	_, err := evictions.Create(ctx, &policyv1.Eviction{ObjectMeta: ...}, metav1.CreateOptions{})
 //
-// The kind of S comes from the scheme. For a subresource of the same type as
-// the object, such as "status", see Resource.Subresource.
+// The kind of S comes from the scheme. For a subresource of the same type as the
+// object, such as "status", see [Resource.Subresource].
 func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S] {
 	kind, err := kindOf(r.of.client, reflect.TypeFor[S]())
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, err)}
 }
 
-// SubresourceForKind is SubresourceFor for a type that has no kind of its own
-// in the scheme.
+// SubresourceForKind is [SubresourceFor] for a type that has no kind of its own in the
+// scheme.
 func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, nil)}
 }
 
-// part returns a subresource whose body is of another type.
+// part returns a subresource whose body has another type.
 func (r *resource) part(subresource string, declared reflect.Type, kind object.GVK, err error) *resource {
 	s := newResource(r.client, declared, kind, errors.Join(r.kindErr, err), r.location)
 	s.namespace, s.subresource = r.namespace, subresource
@@ -162,7 +163,7 @@ func newResource(c *Client, declared reflect.Type, kind object.GVK, err error, a
 	return r
 }
 
-// kindOf returns the kind of a Go type by the client's scheme.
+// kindOf returns the kind that the client's scheme has for a Go type.
 func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	c.mustExist()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
@@ -178,7 +179,7 @@ func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// as returns the answer to a verb as one of type T.
+// as returns the result of a verb as type T.
 func as[T object.Object](o object.Head, err error) (T, error) {
 	typed, ok := o.(T)
 	if err == nil && !ok {
@@ -187,8 +188,8 @@ func as[T object.Object](o object.Head, err error) (T, error) {
 	return typed, err
 }
 
-// Namespace returns the resource within one namespace. List and Watch see that
-// namespace alone, and keys and objects without a namespace belong to it. The empty
+// Namespace returns the resource restricted to one namespace: List and Watch see only
+// that namespace, and keys and objects without a namespace belong to it. The empty
 // namespace means all.
 func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
 	return &Resource[T]{of: r.of.in(namespace)}
@@ -200,37 +201,37 @@ func (r *resource) in(namespace string) *resource {
 	return &in
 }
 
-// Subresource returns a subresource whose body has the object's own type, such
-// as "status". For others see SubresourceFor.
+// Subresource returns a subresource whose body has the object's own type, such as
+// "status". For others see [SubresourceFor].
 func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	named := *r.of
 	named.subresource = name
 	return &Resource[T]{of: &named}
 }
 
-// Keep returns the resource with objects that hold the wanted fields alone. If
-// the objects do not have such a field, each verb fails with wire.ErrFields. If
-// managed fields are not wanted, the server is asked not to send them; not every
-// server can do that.
+// Keep returns the resource with objects that hold only the wanted fields. If the
+// objects have no such field, each verb fails with wire.ErrFields. If managed fields
+// are not wanted, the client asks the server to leave them out; old servers send them
+// anyway.
 //
-// Update is refused, since a part would replace the whole. With
-// wire.WithoutManagedFields alone it is safe, and allowed.
+// Update fails, since a partial object would replace the whole one, unless only managed
+// fields are left out (wire.WithoutManagedFields).
 func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
 }
 
-// Source returns what an informer reads the resource by. It does all of a source.Request itself.
+// Source returns the resource as the source of an informer. It honors every field of a
+// source.Request.
 func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.of} }
 
-// Sharing returns the resource with lists and watches whose objects share equal
-// parts with all others of the same pool. Such objects must not be changed. The
-// other verbs still return objects that belong to the caller. A nil pool shares
-// nothing.
+// Sharing returns the resource with lists and watches whose objects share equal parts
+// with all other objects of the pool. Such objects must not be modified. The other
+// verbs still return objects that belong to the caller. A nil pool turns sharing off.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Pool = pool })}
 }
 
-// decoding returns the resource with a change to how its objects are decoded.
+// decoding returns the resource with change applied to its decoding options.
 func (r *resource) decoding(change func(*wire.Options)) *resource {
 	changed := *r
 	if r.codec != nil {
@@ -241,10 +242,9 @@ func (r *resource) decoding(change func(*wire.Options)) *resource {
 	return &changed
 }
 
-// Kept returns the fields that the objects have; see Keep.
+// Kept returns the fields that the objects hold; see [Resource.Keep].
 func (r *Resource[T]) Kept() wire.Fields { return r.of.kept() }
 
-// kept is Resource.Kept.
 func (r *resource) kept() wire.Fields {
 	if r.codec == nil {
 		return wire.Fields{}
@@ -252,63 +252,63 @@ func (r *resource) kept() wire.Fields {
 	return r.codec.opts.Keep
 }
 
-// Get reads one object. It is sent again after 429 and 5xx with a Retry-After, at
-// most ten times within 30 seconds, and once if its connection breaks before the answer.
+// Get reads one object. It retries after 429 and 5xx with a Retry-After, at most ten
+// times within 30 seconds, and once if the connection breaks before the response.
 func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
 	return as[T](r.of.get(ctx, key, opts))
 }
 
-// Create creates obj, in its own namespace or that of the resource, and returns it
-// as the server has it. obj is not changed. Create is sent again only after 429 with
-// a Retry-After, when the server has not begun with it. After any other failure the
-// object may have been created.
+// Create creates obj, in its own namespace or in that of the resource, and returns it
+// as the server stored it. It does not change obj. It retries only after 429 with a
+// Retry-After, which says that the server has not started on the request. After any
+// other failure the object may exist.
 //
-// On a subresource such as "eviction", the name of obj says which object is meant. If
-// the server answers with a mere success instead of an object, the result is obj
+// On a subresource such as "eviction", the name of obj selects the parent object. If
+// the server answers with a Status of success instead of an object, Create returns obj
 // itself.
 func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
 	return as[T](r.of.create(ctx, obj, opts))
 }
 
-// Update replaces an object and returns it as the server has it. obj is not
-// changed. If obj has a resource version, the server refuses to overwrite newer
-// changes (apierrors.IsConflict), and the call is repeated as Get is. If it has none,
-// Update overwrites whatever is there, and is repeated as Create is. Never send an
-// object that was read only in part; see Keep.
+// Update replaces an object and returns it as the server stored it. It does not change
+// obj. If obj has a resource version, the server refuses to overwrite newer changes
+// (apierrors.IsConflict), and Update retries like [Resource.Get]. If it has none,
+// Update overwrites whatever is there and retries like [Resource.Create]. Never send an
+// object that was read only in part; see [Resource.Keep].
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	return as[T](r.of.update(ctx, obj, opts))
 }
 
-// Patch changes an object and returns it as the server has it. The types of patches
-// are those of k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic
-// merge patch (not for custom resources) and apply. An apply patch is repeated as
-// Get is. The others may do something else the second time, and are repeated as
-// Create is.
+// Patch changes an object and returns it as the server stored it. The patch types are
+// those of k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic merge
+// patch (not for custom resources) and apply. Patch retries an apply patch like
+// [Resource.Get] and the others, which may not be idempotent, like [Resource.Create].
 func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
 	return as[T](r.of.patch(ctx, key, pt, patch, opts))
 }
 
-// Apply sends obj as a server-side apply: the server sets the fields of obj, and
-// opts.FieldManager owns them, or Config.FieldManager if that is empty. One of the
-// two is required. An object that does not exist is created.
+// Apply sends obj as a server-side apply, which creates the object if it does not
+// exist. The server sets the fields in obj and records opts.FieldManager as their
+// owner, or Config.FieldManager if that is empty. One of the two is required.
 //
-// Apply leaves out fields of a typed object that Go writes although nobody has set them, so
-// that nobody owns them: null, and a struct that is empty although its tag says omitempty, such
-// as a status or the resources of a container. A zero number, text or bool without omitempty is sent,
-// since it may be meant; and one with omitempty is not, since Go does not write it. To send
-// such a zero, or null, use an unstructured object, or Patch with an apply patch.
+// For a typed object, Apply leaves out fields that are unset but that Go encodes
+// nevertheless, so they get no owner: null, and an empty struct tagged omitempty, such
+// as a status or the resources of a container. A zero number, string or bool is sent if
+// its field lacks omitempty, since it may be meant, and is not sent otherwise. To send
+// such a zero or a null, use an unstructured object, or [Resource.Patch] with an apply
+// patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
 	return as[T](r.of.apply(ctx, obj, opts))
 }
 
-// Change reads an object from the server, lets change alter it, and sends what is
-// different then as a JSON merge patch (RFC 7386): others may write other fields at the
-// same time. Where nothing is different nothing is sent. It returns the object as the
-// server has it.
+// Change reads an object from the server, calls change to modify it, and sends the
+// difference as a JSON merge patch (RFC 7386), so others may write other fields at the
+// same time. If nothing changed, it sends nothing. It returns the object as the server
+// has it.
 //
-// After a conflict the object is read again and change is called again, as often as
-// RetryOnConflict does. change must not keep what it is given. An error of it ends
-// Change and is returned as it is.
+// After a conflict, Change reads the object and calls change again, as often as
+// [RetryOnConflict] does. change must not keep its argument. If it returns an error,
+// Change stops and returns that error as it is.
 func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T) error, opts ChangeOptions) (changed T, err error) {
 	if change == nil {
 		panic(failure.Place(1) + ": the function that is to change the object is nil")
@@ -317,54 +317,54 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 }
 
 // Delete deletes an object, which may live on for its grace period or until its
-// finalizers are done. Delete is repeated as Get is.
+// finalizers are done. It retries like [Resource.Get].
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	_, err := r.of.delete(ctx, key, opts)
 	return err
 }
 
-// Deletion is the answer to a DELETE, as far as the server says it.
+// Deletion is the server's answer to a DELETE.
 type Deletion struct {
-	UID    types.UID     // of the object
-	Object object.Object // the object, if that is the answer, as it mostly is if it lives on; else nil
+	UID    types.UID     // of the deleted object; may be empty
+	Object object.Object // the object, if the server returned it, as it usually does if it lives on; else nil
 }
 
-// DeleteAnswered is Delete that returns the server's answer, which tells the object that was
-// deleted from others of its name.
+// DeleteAnswered is [Resource.Delete] with the server's answer, whose UID distinguishes
+// the deleted object from later ones of the same name.
 func (r *Resource[T]) DeleteAnswered(ctx context.Context, key object.Key, opts metav1.DeleteOptions) (Deletion, error) {
 	return r.of.delete(ctx, key, opts)
 }
 
-// DeleteCollection deletes the objects that list selects; without a selector, all
-// objects in the namespace of the resource. It is repeated as Create is.
+// DeleteCollection deletes the objects that list selects or, without a selector, all
+// objects in the namespace of the resource. It retries like [Resource.Create].
 func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
 	return r.of.deleteCollection(ctx, opts, list)
 }
 
-// Stream opens what a subresource answers with that is no object, such as the log of a
-// container:
+// Stream opens a subresource that returns bytes rather than an object, such as the log
+// of a container:
 //
 //	log, err := pods.Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
 //	if err != nil { ... }
 //	defer log.Close()
 //
-// It returns when the server has begun to answer. The stream is read as it arrives, whatever
-// its size, and ends only when the server ends it or ctx is done. A Read fails with the cause
-// of ctx, and says what was read. opts become the query; nil is none. A stream belongs to one
-// goroutine, and must be closed. Stream is sent again as Get is.
+// Stream returns when the server starts to answer. The caller reads the stream, of any
+// size, as it arrives; it ends when the server ends it or ctx is done. A failed Read
+// names the request and, if ctx is done, its cause. opts become the query and may be
+// nil. Only one goroutine may read the stream, and the caller must close it. Stream
+// retries like [Resource.Get].
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
 	return r.of.stream(ctx, key, opts)
 }
 
-// List reads the objects of the resource one by one, as they arrive. At most one
-// item that was not yielded is in memory. Nothing is sent until Items is ranged
-// over. Options that contradict each other are an error.
+// List reads the objects of the resource one by one, as they arrive. It holds at most
+// one item in memory that it has not yielded, and sends no request before the caller
+// ranges over Items. Contradictory options are an error.
 //
-// Pages, which the server returns if opts.Limit is set, are followed. If the
-// continue token of a later page has expired, the server's 410
-// (apierrors.IsResourceExpired) ends the iteration, and the caller should list
-// anew. List does not try again: its caller has a back-off and should see each
-// failure. source.RetryAfter tells how long the server asked to wait.
+// If opts.Limit is set, List follows the pages. If the continue token of a later page
+// has expired, the iteration ends with the server's 410 (apierrors.IsResourceExpired),
+// and the caller should list again. List does not retry: its caller should see each
+// failure and back off. source.RetryAfter returns how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	list := r.Source().List(ctx, source.Request{ListOptions: opts})
 	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
@@ -372,18 +372,17 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 	}}
 }
 
-// Watch opens a watch and returns when the server has accepted it. It sets
-// opts.Watch; opts.TimeoutSeconds says how long the watch may last. Options that
-// contradict each other are an error. Watch does not try again: its caller has a
-// back-off and should see each failure. source.RetryAfter tells how long the server
-// asked to wait.
+// Watch opens a watch and returns when the server has accepted it. It sets opts.Watch;
+// opts.TimeoutSeconds limits the duration of the watch. Contradictory options are an
+// error. Watch does not retry: its caller should see each failure and back off.
+// source.RetryAfter returns how long the server asked to wait.
 //
-// The iteration can be ranged over once. It ends without an error when the server
-// ends the watch between two events, as servers do every few minutes. It ends with
-// the server's *errors.StatusError after an ERROR event, with a *wire.Error at a
-// frame that cannot be decoded, and with the cause of ctx when ctx is done. The
-// connection is closed when the iteration ends, breaks or panics, or when ctx is
-// done; an iteration that never begins holds its connection until then.
+// The iterator can be used once. It ends without an error when the server ends the
+// watch between two events, as servers do every few minutes. It ends with the server's
+// *errors.StatusError after an ERROR event, with a *wire.Error if a frame cannot be
+// decoded, and with the cause of ctx if ctx is done. The connection is closed when the
+// iteration ends, breaks or panics, or when ctx is done; if the caller never iterates,
+// the connection stays open until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
 	events, err := r.Source().Watch(ctx, source.Request{ListOptions: opts})
 	if err != nil {
@@ -394,7 +393,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	}, nil
 }
 
-// event returns an event with its object as one of type T.
+// event converts the object of an event to type T.
 func event[T object.Object](e wire.Event[object.Head], err error) (wire.Event[T], error) {
 	typed := wire.Event[T]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded, Passed: e.Passed}
 	if e.Object != nil {
@@ -403,14 +402,15 @@ func event[T object.Object](e wire.Event[object.Head], err error) (wire.Event[T]
 	return typed, err
 }
 
-// Client returns the client that the resource was made with.
+// Client returns the client of the resource.
 func (r *Resource[T]) Client() *Client { return r.of.client }
 
-// Kind returns the kind of the objects. It is empty if the Go type does not tell.
+// Kind returns the kind of the objects, or the empty kind if the Go type does not
+// determine it.
 func (r *Resource[T]) Kind() object.GVK { return r.of.kind }
 
-// Mapping returns where the kind is served, and finds it out first if need be. Of a
-// built-in kind it may hold the place alone; see discovery.Builtin. It fails with a
+// Mapping returns where the kind is served, looking it up if necessary. For a built-in
+// kind, it may hold only the location; see discovery.Builtin. Its error is a
 // *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	return r.of.mapping(ctx)
@@ -423,11 +423,10 @@ func (r *resource) mapping(ctx context.Context) (discovery.Mapping, error) {
 	return r.location.get(ctx)
 }
 
-// String names the resource for messages: "pods", "deployments.apps in
-// namespace x", "pods/eviction". Until its place is known, the kind stands for it.
+// String names the resource for messages: "pods", "deployments.apps in namespace x",
+// "pods/eviction". It names the kind until the location is known.
 func (r *Resource[T]) String() string { return r.of.String() }
 
-// String implements fmt.Stringer; see Resource.String.
 func (r *resource) String() string {
 	name := r.kind.GroupKind().String()
 	if m, ok := r.location.peek(); ok {
@@ -444,7 +443,7 @@ func (r *resource) String() string {
 	return name
 }
 
-// describe names an object, or the collection where key is empty.
+// describe names an object or, if key has no name, the collection.
 func (r *resource) describe(key object.Key) string {
 	if key.Name == "" {
 		return r.in(key.Namespace).String()
@@ -452,8 +451,8 @@ func (r *resource) describe(key object.Key) string {
 	return r.in("").String() + " " + object.FormatKey(key)
 }
 
-// complete puts the scope's namespace into the key of a call that has none, and checks
-// that key and resource agree.
+// complete adds the resource's namespace to a key without one and checks that key and
+// resource agree.
 func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 	key := c.key
 	name := object.ResourceName(m.Resource)
@@ -471,21 +470,20 @@ func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 		return key, fmt.Errorf("%s are namespaced, and the key %q has no namespace", name, key.Name)
 	}
 	if m.Namespaced && key.Namespace == "" && c.method != http.MethodGet {
-		// Only a list and a watch go over all namespaces.
+		// Only lists and watches span all namespaces.
 		return key, fmt.Errorf("%s are namespaced, and no namespace was given: set that of the object, or use Resource.Namespace", name)
 	}
 	return key, nil
 }
 
-// path returns the escaped path of an object, or of the collection where key
-// has no name.
+// path returns the escaped path of an object or, if key has no name, of the collection.
 func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 	segments := []string{"apis", m.Resource.Group, m.Resource.Version}
 	if m.Resource.Group == "" {
 		segments = []string{"api", m.Resource.Version}
 	}
 	if m.Namespaced && key.Namespace != "" {
-		// The server finds nothing in it and says that all is well.
+		// The server would find nothing there and report success.
 		if len(content.IsDNS1123Label(key.Namespace)) > 0 {
 			return "", fmt.Errorf("%.80q cannot be a namespace: want at most 63 of a-z, 0-9 and '-', and no '-' at either end", key.Namespace)
 		}
@@ -511,9 +509,8 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 	return "/" + strings.Join(segments, "/"), nil
 }
 
-// segmentFault says why the API server would refuse a segment of a path, empty if it
-// would not. The rule is IsPathSegmentName of k8s.io/apimachinery, whose package is
-// another one in v0.35.
+// segmentFault returns why the API server would reject a path segment, or "". The rule
+// is IsPathSegmentName of k8s.io/apimachinery, which is in another package in v0.35.
 func segmentFault(segment string) string {
 	var faults []string
 	if segment == "." || segment == ".." {

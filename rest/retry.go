@@ -14,23 +14,23 @@ import (
 
 const (
 	maxTries     = 10
-	minRetryWait = 100 * time.Millisecond // also where the server asks for none
+	minRetryWait = 100 * time.Millisecond // minimum, even if the server asks for less
 	maxRetryWait = 30 * time.Second       // for all tries together
 )
 
-// repeat says after which answers a request may be sent again, if the server
-// asks for that with a Retry-After. Everything else is for the caller to judge.
+// repeat selects the responses after which a request is retried if they carry a
+// Retry-After. The caller judges all others.
 type repeat uint8
 
 const (
-	// By default it is sent again after 429: the server says that it has not begun
-	// with the request. That is safe for every verb.
+	// By default, requests are retried after 429, which says that the server has not
+	// started on the request. That is safe for every verb.
 	_ repeat = iota
-	// idempotent is sent again after 5xx too, which a proxy may answer when the
-	// server has done its work: sending it twice does the same as sending it once.
-	// A GET is also sent again, once, if its connection breaks before the answer.
+	// idempotent requests are also retried after 5xx, which a proxy may send although
+	// the server has done the work. A GET is also retried once if its connection breaks
+	// before the response.
 	idempotent
-	// once is never sent again. Its caller has a back-off of its own.
+	// once is never retried: the caller backs off.
 	once
 )
 
@@ -41,23 +41,23 @@ func (r repeat) after(code int) bool {
 	return code >= 500 && r == idempotent
 }
 
-// disconnected reports whether err says that a connection broke. A server or a load balancer that
-// restarts breaks those on which it owes an answer.
+// disconnected reports whether err means that a connection broke. Servers and load
+// balancers that restart close connections that still wait for a response.
 func disconnected(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
-		strings.Contains(err.Error(), "http: server closed idle connection") // which has no type
+		strings.Contains(err.Error(), "http: server closed idle connection") // has no type
 }
 
-// patience is what is left of the will to try a call again.
+// patience counts the retries of one call.
 type patience struct {
 	tries  int
 	waited time.Duration
-	recall *jitter.Recall // of a client that is answered from a recording
+	recall *jitter.Recall // if the client replays a recording
 }
 
-// next returns how long to wait before the next try, or false if there is to be
-// none. Up to a quarter is added to what the server asked for, because it asks
-// many at once.
+// next returns how long to wait before the next try, or false if there is none. It adds
+// up to a quarter to the server's delay, since the server gives many clients the same
+// delay.
 func (p *patience) next(r *refusal) (time.Duration, bool) {
 	if !r.asked {
 		return 0, false

@@ -26,22 +26,23 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
-// errUnread is the cause of a request that was given up while it was sent.
+// errUnread is the cancellation cause of a request whose sending timed out.
 var errUnread = errors.New("it is not read to its end")
 
-// traced returns a context whose request notes its steps, and in the caller's Progress
-// too, if there is one. A request that is not sent within limit, once it has a connection, is
-// canceled: net/http waits for that without a limit. The timer, which does it, must be
-// stopped when there is an answer.
+// traced returns a context in which the request records its steps, also in the caller's
+// Progress if there is one. The timer cancels a request that is not sent within limit
+// after it got a connection, since net/http waits for that indefinitely. The caller
+// must stop the timer when the response arrives.
 func traced(ctx context.Context, host string, limit time.Duration, cancel context.CancelCauseFunc) (context.Context, *source.Progress, *time.Timer) {
 	p := source.ProgressOf(ctx).Part()
 	ctx = source.WithProgress(ctx, p)
 	p.Step(host, stepConnection)
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
 	sending.Stop() // until there is a connection
-	// A request that gets another's connection leaves its own dial behind, which goes on and is
-	// not waited for. On HTTP/2 that is so for all but one of those that begin together.
-	var mu sync.Mutex // guards connected; a lock of p is taken under it
+	// A request that gets another request's connection abandons its own dial, which
+	// continues in the background. On HTTP/2, so do all but one of the requests that
+	// start together.
+	var mu sync.Mutex // guards connected; p's lock may be taken under it
 	connected := false
 	dial := func(what string) {
 		mu.Lock()
@@ -74,8 +75,8 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 	}), p, sending
 }
 
-// noAnswer says why there is no answer. Where the request waited until somebody gave
-// up, it says for what and how long.
+// noAnswer returns the error for a request without a response. If the request timed out
+// or was canceled, the error says what it was waiting for and how long.
 func noAnswer(ctx context.Context, host string, p *source.Progress, err error) error {
 	if _, ok := errors.AsType[*source.StuckError](err); ok {
 		return err // it names what it waited for already
@@ -83,7 +84,7 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	if ctx.Err() != nil || timedOut(err) {
 		reason := withCause(ctx, err)
 		if context.Cause(ctx) == errUnread {
-			reason = errUnread // on HTTP/2, err is that the context was canceled, as if the caller had done it
+			reason = errUnread // on HTTP/2, err looks as if the caller had canceled
 		}
 		if stuck := p.Waiting(reason); stuck != nil {
 			return stuck
@@ -92,18 +93,19 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
 
-// silentFor is how long a connection brings no answer until it may be half open.
+// silentFor is the silence after which a connection may be half open.
 const silentFor = time.Second
 
-// halfOpen reports whether a request may have been given up because its connection was half
-// open. Then those that are idle may be so too: on HTTP/1.1 one request after the other would
-// try them, and each would wait for its time.
+// halfOpen reports whether a request may have failed because its connection was half
+// open. Idle connections may be half open too; on HTTP/1.1, requests would try them one
+// after the other, and each would time out.
 func halfOpen(err error) bool {
 	stuck, ok := errors.AsType[*source.StuckError](err)
 	return ok && stuck.What == stepHead && stuck.For >= silentFor
 }
 
-// unnamed returns an error of dialling host whose text does not name it again.
+// unnamed removes the address from the text of a dial error, since the caller names the
+// host.
 func unnamed(host string, err error) error {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "dial" {
@@ -119,7 +121,7 @@ func unnamed(host string, err error) error {
 	return &retold{text, err}
 }
 
-// hostname cuts the port off, if there is one.
+// hostname removes the port, if any.
 func hostname(address string) string {
 	if name, _, err := net.SplitHostPort(address); err == nil {
 		return name
@@ -127,7 +129,7 @@ func hostname(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// retold is an error with another text.
+// retold replaces the text of an error.
 type retold struct {
 	text string
 	err  error
@@ -136,26 +138,25 @@ type retold struct {
 func (e *retold) Error() string { return e.text }
 func (e *retold) Unwrap() error { return e.err }
 
-// timedOut reports whether err says that nothing came for too long. What net/http
-// says of a connection that answers no ping has no type.
+// timedOut reports whether err means that nothing arrived for too long. net/http's
+// error for an unanswered ping has no type.
 func timedOut(err error) bool {
 	e, ok := errors.AsType[net.Error](err)
 	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost")
 }
 
-// brokenOff is what net/http says, without a type, of a connection that it closed because it
-// could not write to it: the other end is gone.
+// brokenOff is the text of net/http's untyped error for a connection that it closed
+// because a write failed: the peer is gone.
 const brokenOff = "http2: client connection force closed via ClientConn.Close"
 
-// body is the body of an answer. A connection that died in the middle of it is
-// reported with how long it was silent, or that it broke.
+// body is the body of a response. If the connection dies in the middle, Read returns
+// how long it was silent, or that it broke.
 type body struct {
 	io.ReadCloser
 	host   string
-	cancel context.CancelFunc // of the request
+	cancel context.CancelFunc // cancels the request
 }
 
-// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
@@ -168,8 +169,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. It ends a read that is under way: for that the request is
-// canceled first, since net/http may hold a lock while it reads.
+// Close closes the body and interrupts a Read in progress. It cancels the request
+// first, since net/http may hold a lock while it reads.
 func (b *body) Close() error {
 	b.cancel()
 	return b.ReadCloser.Close()

@@ -11,21 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applied returns what a server-side apply of obj sends, of its JSON form: without the
-// fields that nobody has set, and that Go writes all the same. There are two kinds of
-// them: null, as which a nil or a time that is zero is written, and a struct whose tag says
-// omitempty, which encoding/json never finds empty. Such a field is left out where it has
-// its zero value, or where nothing is left in it.
+// applied returns the body of a server-side apply of obj: its JSON form, body, without
+// unset fields that Go encodes nevertheless. These are nulls, the encoding of nils and
+// zero times, and structs tagged omitempty, which encoding/json never considers empty.
+// Such a field is dropped if it has its zero value or if nothing is left in it.
 //
-// All else is sent. A zero without omitempty is what the type insists on, so that somebody
-// may mean it; so is what a list or a map has, and what a pointer points to.
+// Everything else is sent: a zero value without omitempty may be meant, and so may the
+// elements of lists and maps and the targets of pointers.
 func applied(obj object.Object, body []byte) ([]byte, error) {
 	if marshalsItself(reflect.TypeOf(obj)) {
-		return body, nil // such as an unstructured one, which has what was put into it
+		return body, nil // such as unstructured objects, whose fields were all set on purpose
 	}
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber() // an int64 has no place in a float64
+	decoder.UseNumber() // a float64 cannot hold every int64
 	if err := decoder.Decode(&fields); err != nil {
 		return nil, fmt.Errorf("read what was encoded: %w", err)
 	}
@@ -33,7 +32,7 @@ func applied(obj object.Object, body []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// withoutUnset takes what is not set out of the JSON form of a value.
+// withoutUnset removes unset fields from the JSON form of v.
 func withoutUnset(v reflect.Value, form any) {
 	if !v.IsValid() || form == nil || marshalsItself(v.Type()) {
 		return
@@ -60,10 +59,10 @@ func withoutUnset(v reflect.Value, form any) {
 	}
 }
 
-// fieldsWithoutUnset is withoutUnset for a struct, whose fields may be those of another one
-// that it is embedded in. Of several with one name, encoding/json writes the outermost.
+// fieldsWithoutUnset is withoutUnset for a struct, including the fields of embedded
+// structs. If several fields share a name, encoding/json writes the outermost.
 func fieldsWithoutUnset(v reflect.Value, fields map[string]any) {
-	found := map[string]int{} // at which depth, by name
+	found := map[string]int{} // depth by name
 	for level, depth := []reflect.Value{v}, 0; len(level) > 0; depth++ {
 		var deeper []reflect.Value
 		for _, v := range level {
@@ -90,7 +89,7 @@ func fieldsWithoutUnset(v reflect.Value, fields map[string]any) {
 	}
 }
 
-// fieldWithoutUnset is withoutUnset for one field of a struct.
+// fieldWithoutUnset is withoutUnset for one struct field.
 func fieldWithoutUnset(v reflect.Value, fields map[string]any, name string, omitEmpty bool) {
 	form, written := fields[name]
 	if !written {
@@ -106,11 +105,11 @@ func fieldWithoutUnset(v reflect.Value, fields map[string]any, name string, omit
 	}
 }
 
-// unset reports whether a field that is written has not been set.
+// unset reports whether an encoded field is unset.
 func unset(v reflect.Value, form any, omitEmpty bool) bool {
 	if form == nil && v.CanAddr() {
 		if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok && z.IsZero() {
-			return true // a time of nothing that has a place
+			return true // a zero time, also inside another type
 		}
 	}
 	if form == nil {
@@ -119,7 +118,7 @@ func unset(v reflect.Value, form any, omitEmpty bool) bool {
 	return omitEmpty && v.Kind() == reflect.Struct && v.IsZero()
 }
 
-// marshalsItself reports whether the JSON form of a type is its own affair.
+// marshalsItself reports whether t implements its own JSON encoding.
 func marshalsItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface {
 		return false

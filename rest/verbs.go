@@ -88,7 +88,7 @@ func (r *resource) apply(ctx context.Context, obj object.Object, opts metav1.App
 	if err != nil {
 		return obj, fmt.Errorf("apply %s: %w", r.describe(c.key), err)
 	}
-	// JSON is YAML, and the type that every server since 1.16 knows.
+	// JSON is valid YAML, and every server since 1.16 accepts this type.
 	return r.patch(ctx, c.key, types.ApplyYAMLPatchType, body, opts.ToPatchOptions())
 }
 
@@ -121,7 +121,7 @@ func (r *resource) deleteCollection(ctx context.Context, opts metav1.DeleteOptio
 	return err
 }
 
-// named sends a call about one object, whose name must be given.
+// named sends a call about one object. It fails if the key has no name.
 func (r *resource) named(ctx context.Context, c call, opts any) (object.Object, error) {
 	if c.key.Name == "" {
 		var none object.Object
@@ -140,7 +140,7 @@ func (r *resource) withOptions(ctx context.Context, c call, opts any) (object.Ob
 	return r.one(ctx, c)
 }
 
-// complete fills in what the options of a write leave to the Config.
+// complete fills empty options of a write from the Config.
 func (c *Client) complete(opts any) {
 	set := func(manager, validation *string) {
 		*manager, *validation = cmp.Or(*manager, c.fieldManager), cmp.Or(*validation, c.fieldValidation)
@@ -155,7 +155,7 @@ func (c *Client) complete(opts any) {
 	}
 }
 
-// takeKey takes the key of the call from the object to be sent.
+// takeKey sets the call's key to that of obj.
 func (r *resource) takeKey(c *call, obj object.Object) error {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -173,21 +173,20 @@ var (
 	errPartial      = errors.New("a part of the object would replace the whole: use Patch, or a Resource without Keep")
 )
 
-// ChangeOptions say how Resource.Change writes. The zero value works.
+// ChangeOptions are the options of [Resource.Change]. The zero value is usable.
 type ChangeOptions struct {
-	// Locked lets the server take the patch only if nobody has written the object since it
-	// was read. It is needed where change adds to a list, or counts, and to take away a map
-	// as a whole: without it each entry goes, and a map without entries may stay. A change of
-	// finalizers or owner references is always locked.
+	// Locked makes the server reject the patch if the object was written since it was
+	// read. Set it if change appends to a list, counts, or removes a whole map: without
+	// it, the patch removes the map's entries one by one and may leave an empty map.
+	// Changes of finalizers and owner references are always locked.
 	Locked bool
 
-	// Patch are the options of the request that writes.
+	// Patch holds the options of the write request.
 	Patch metav1.PatchOptions
 }
 
-// changeUntilDone is Resource.Change.
 func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (changed object.Object, err error) {
-	var stop error // of change, which may be a conflict about something else
+	var stop error // from change; may be a conflict of something else
 	err = RetryOnConflict(ctx, func() error {
 		changed, err = r.change(ctx, key, func(o object.Object) error { stop = change(o); return stop }, opts)
 		if stop != nil {
@@ -201,7 +200,7 @@ func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change f
 	return changed, err
 }
 
-// change is one try of Change.
+// change does one try of Change.
 func (r *resource) change(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (object.Object, error) {
 	o, err := r.get(ctx, key, metav1.GetOptions{})
 	if err != nil {
@@ -247,10 +246,11 @@ const (
 	conflictWait  = 10 * time.Millisecond // before the second try; doubled each time
 )
 
-// RetryOnConflict calls try until it returns no conflict (apierrors.IsConflict), at most
-// five times, and returns its last error. It waits 10 ms after the first conflict, twice
-// as long after each other, and up to a half more at random, since those who met once
-// would meet again. try must read what it writes anew. It ends with ctx.
+// RetryOnConflict calls try until it returns no conflict (apierrors.IsConflict), at
+// most five times, and returns its last error. It waits 10 ms after the first conflict
+// and twice as long after each further one, plus up to a half at random, so competing
+// writers spread out. try must read the object again each time. RetryOnConflict stops
+// if ctx is done.
 func RetryOnConflict(ctx context.Context, try func() error) error {
 	wait := conflictWait
 	for n := 1; ; n++ {
@@ -287,14 +287,13 @@ func (r *resource) stream(ctx context.Context, key object.Key, opts runtime.Obje
 	return &byteStream{ReadCloser: resp.Body, ctx: ctx, request: req}, nil
 }
 
-// byteStream is a body whose errors say what was read.
+// byteStream adds the name of the request to read errors.
 type byteStream struct {
 	io.ReadCloser
 	ctx     context.Context
 	request *request
 }
 
-// Read implements io.Reader.
 func (s *byteStream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {

@@ -18,20 +18,20 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// authTransport adds the headers to every request that identify the sender. When the
-// server answers 401 it renews the credential and sends the request once more, if
-// the body can be had again.
+// authTransport adds the headers that authenticate the client to every request. When
+// the server answers 401, it renews the credential and sends the request once more, if
+// the body can be replayed.
 //
-// A request that carries an Authorization header already is left as it is, and so is one that
-// says itself whom it impersonates.
+// It leaves a request unchanged if it has an Authorization header, and keeps the
+// impersonation headers of a request that has some.
 type authTransport struct {
-	base    *url.URL // the only server that gets to see credentials
+	base    *url.URL // the only server that may see the credentials
 	headers http.Header
 	source  credentialSource
 	next    http.RoundTripper
 	network *network
 	log     *slog.Logger
-	config  *Config // for what its requests show
+	config  *Config // to conceal credentials in errors
 }
 
 func newAuthTransport(c *Config, base *url.URL, source credentialSource, next http.RoundTripper, n *network) *authTransport {
@@ -54,14 +54,13 @@ func newAuthTransport(c *Config, base *url.URL, source credentialSource, next ht
 		}
 	}
 	for name, values := range headers {
-		headers[name] = slices.Clip(values) // shared by requests: an append must copy
+		headers[name] = slices.Clip(values) // shared by requests: appending must copy
 	}
 	return &authTransport{base: base, headers: headers, source: source, next: next, network: n, log: c.logger(), config: c}
 }
 
 var errRefused = errors.New("the server answered 401 Unauthorized")
 
-// RoundTrip implements http.RoundTripper.
 func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameServer(t.base, req.URL) {
 		closeBody(req)
@@ -84,7 +83,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	reloaded := t.network.reload(ctx)
 	renewed, err := t.source.renew(ctx, cred)
 	if err != nil {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // unread
 		return nil, fmt.Errorf("%w, and no other credential could be had: %w", errRefused, err)
 	}
 	if !reloaded && renewed == cred {
@@ -92,19 +91,19 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	again, ok, err := replay(req)
 	if err != nil {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // unread
 		return nil, err
 	}
 	if !ok {
 		return resp, nil
 	}
 	t.log.Debug("the server answered 401: trying once more with a new credential", "method", req.Method, "path", req.URL.Path)
-	_ = resp.Body.Close() // nobody reads it
+	_ = resp.Body.Close() // unread
 	return t.send(again, renewed)
 }
 
-// send adds the headers to a copy of the request, as RoundTripper demands, and
-// refuses to be led where it must not go.
+// send adds the headers to a copy of the request, as http.RoundTripper requires, and
+// rejects redirects that http.Client must not follow.
 func (t *authTransport) send(req *http.Request, cred credential) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Header == nil {
@@ -131,20 +130,20 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		_ = resp.Body.Close() // nobody reads it
 		return nil, t.conceal(resp.Request, err)
 	}
-	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is written to
+	if resp.StatusCode != http.StatusSwitchingProtocols { // its body is writable and must not be wrapped
 		resp.Body = &answerBody{resp.Body, t, resp.Request}
 	}
 	return resp, nil
 }
 
-// addedHeaders are the credentials of a request as they were written: a RoundTripper of the user
-// may have added some.
+// addedHeaders collects the credentials of a request as net/http wrote them, since the
+// user's RoundTripper may have added some.
 type addedHeaders struct {
 	mu      sync.Mutex // guards headers
 	headers http.Header
 }
 
-// wrote is called by net/http, also after the request has failed.
+// wrote is called by net/http, possibly after the request has failed.
 func (a *addedHeaders) wrote(name string, values []string) {
 	if name = http.CanonicalHeaderKey(name); name != "Authorization" && name != "Proxy-Authorization" {
 		return
@@ -157,7 +156,7 @@ func (a *addedHeaders) wrote(name string, values []string) {
 	a.headers[name] = append(a.headers[name], values...)
 }
 
-// to returns the request with them.
+// to returns a copy of req with the collected headers.
 func (a *addedHeaders) to(req *http.Request) *http.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,11 +167,11 @@ func (a *addedHeaders) to(req *http.Request) *http.Request {
 	return req
 }
 
-// impersonatePrefix is how the names of headers about impersonation begin.
+// impersonatePrefix is the prefix of impersonation headers.
 const impersonatePrefix = "Impersonate-"
 
-// impersonates reports whether a request says itself whom it acts as. Mixed with the identity of
-// the configuration it would act as somebody else than either.
+// impersonates reports whether the request itself sets an identity to impersonate.
+// Merged with the Config's it would make up a third identity.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, impersonatePrefix) {
@@ -182,14 +181,13 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
-// answerBody is a body whose errors do not show the credentials of the request.
+// answerBody is a response body whose read errors hide the credentials of the request.
 type answerBody struct {
 	io.ReadCloser
 	auth *authTransport
 	req  *http.Request
 }
 
-// Read implements io.Reader.
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
@@ -198,8 +196,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// conceal takes the credentials of a request out of an error: net/http quotes what it
-// cannot read of an answer, be it the head or the trailer, and a proxy's refusal.
+// conceal removes the credentials of a request from an error. net/http quotes malformed
+// headers and trailers and the refusals of proxies, which may echo credentials.
 func (t *authTransport) conceal(req *http.Request, err error) error {
 	text := err.Error()
 	if shown := t.config.Conceal(text, req); shown != text {
@@ -208,8 +206,8 @@ func (t *authTransport) conceal(req *http.Request, err error) error {
 	return err
 }
 
-// roundTrip calls what may be the user's, in goroutines where nobody could recover:
-// those of discovery, of an election, of http.Client's callers.
+// roundTrip calls the user's RoundTripper, if any, and recovers from its panics, which
+// would otherwise end the process in goroutines of the library.
 func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err error) {
 	defer failure.Recover("Config.WrapTransport", &err)
 	resp, err = t.next.RoundTrip(req)
@@ -220,13 +218,12 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 		resp.Body = http.NoBody
 	}
 	if err == nil && resp.Request == nil {
-		resp.Request = req // whose credentials the answer may repeat
+		resp.Request = req // Conceal needs its credentials
 	}
 	return resp, err
 }
 
-// advise adds what the user can do to an error of the network, where that is
-// known.
+// advise adds to a network error what the user can do, if that is known.
 func advise(err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
@@ -245,8 +242,8 @@ func advise(err error) error {
 	return err
 }
 
-// CloseIdleConnections is called by http.Client's method of the same name. What
-// Config.WrapTransport returned may have connections of its own.
+// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections
+// looks for. The RoundTripper of Config.WrapTransport may have connections too.
 func (t *authTransport) CloseIdleConnections() {
 	t.network.CloseIdleConnections()
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
@@ -254,8 +251,7 @@ func (t *authTransport) CloseIdleConnections() {
 	}
 }
 
-// replay returns a request with the body as it was before it was sent. It is
-// not ok if that cannot be had.
+// replay returns req with its body rewound. ok is false if the body cannot be rewound.
 func replay(req *http.Request) (again *http.Request, ok bool, err error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true, nil
@@ -272,18 +268,19 @@ func replay(req *http.Request) (again *http.Request, ok bool, err error) {
 	return again, true, nil
 }
 
-// closeBody keeps the promise of a RoundTripper that fails before it sends.
+// closeBody closes the request body, as a RoundTripper must when it fails before
+// sending.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
-		_ = req.Body.Close() // of a request that failed for another reason
+		_ = req.Body.Close() // the request failed for another reason
 	}
 }
 
-// refusedRedirect returns an error if http.Client would follow the answer where it must
-// not. The credentials must not go to another server, and a write must not become a GET,
-// whose answer reads as if it had been done. The error does not show the whole target,
-// which may hold secrets in its query, and no path that repeats the credentials: those of
-// resp.Request, to which a RoundTripper of the user may have added some.
+// refusedRedirect returns an error if http.Client must not follow a redirect: to
+// another server, which would get the credentials, or from a write to a GET, whose
+// success would look like that of the write. The error does not show the target's
+// query, which may hold secrets, nor a path that contains the credentials of
+// resp.Request, including those that the user's RoundTripper added.
 func (t *authTransport) refusedRedirect(method string, resp *http.Response) error {
 	base := t.base
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
@@ -293,7 +290,7 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 	switch {
 	case errors.Is(err, http.ErrNoLocation):
 		return nil
-	case err != nil: // which quotes the address
+	case err != nil: // err quotes the address, which may hold secrets
 		return fmt.Errorf("%s redirects to what is no address: check the server's address", origin(base))
 	case within(base, target):
 		if becomesGet(method, resp.StatusCode) {
@@ -306,14 +303,15 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 		}
 		return nil
 	}
-	if target.Host == "" || sameServer(base, target) { // whose paths may repeat credentials
+	if target.Host == "" || sameServer(base, target) { // the path is not shown: it may contain credentials
 		return fmt.Errorf("%s redirects to a path that is not below %s, which is not followed because another API server may be there: check the server's address", origin(base), base.EscapedPath())
 	}
 	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
 }
 
-// within reports whether target is of the API server at base. One origin may have several, each
-// below a path of its own, as Rancher has. A path that some proxy may clean counts as cleaned.
+// within reports whether target belongs to the API server at base. One origin may host
+// several, each below its own path, as with Rancher. Paths are compared both as they
+// are and cleaned, since a proxy may clean them.
 func within(base, target *url.URL) bool {
 	if target.Host != "" && !sameServer(base, target) {
 		return false
@@ -322,7 +320,7 @@ func within(base, target *url.URL) bool {
 	return below(base.EscapedPath(), target.EscapedPath()) && below(base.Path, path.Clean("/"+target.Path))
 }
 
-// becomesGet reports whether http.Client sends a GET after a redirect of another method.
+// becomesGet reports whether http.Client follows a redirect of method with a GET.
 func becomesGet(method string, status int) bool {
 	return method != http.MethodGet && method != http.MethodHead &&
 		(status == http.StatusMovedPermanently || status == http.StatusFound || status == http.StatusSeeOther)
@@ -330,7 +328,7 @@ func becomesGet(method string, status int) bool {
 
 func sameServer(a, b *url.URL) bool { return origin(a) == origin(b) }
 
-// origin returns scheme, host and port in a form that can be compared.
+// origin returns scheme, host and port in comparable form.
 func origin(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {
@@ -343,8 +341,8 @@ func origin(u *url.URL) string {
 	return scheme + "://" + host + ":" + port
 }
 
-// escapeHeaderKey percent-encodes what may not stand in a header's name, and
-// the percent sign; the API server decodes it. RFC 9110, section 5.6.2.
+// escapeHeaderKey percent-encodes the percent sign and characters that are illegal in a
+// header name (RFC 9110, section 5.6.2). The API server decodes it.
 func escapeHeaderKey(key string) string {
 	var b strings.Builder
 	for _, c := range []byte(key) {

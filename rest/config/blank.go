@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// blank returns what writes over the credentials of a request, as it was sent, where its
-// answer repeats them. It finds what Conceal finds. The answer keeps its length, since
-// most encodings say how long their parts are.
+// blank returns a function that overwrites the request's credentials in a response that
+// echoes them, finding the same ones as Conceal. The response keeps its length, since
+// most encodings contain the lengths of their parts.
 func (c *Config) blank(sent *http.Request) recording.Blank {
 	var all []spelling
 	for _, s := range c.sent(sent) {
@@ -41,8 +41,8 @@ func (c *Config) blank(sent *http.Request) recording.Blank {
 	}
 }
 
-// overlap is how many bytes at the end of a text begin another one, which is not there
-// whole.
+// overlap returns the length of the longest suffix of text that is a proper prefix of
+// other.
 func overlap(text, other string) int {
 	for n := min(len(text), len(other)-1); n > 0; n-- {
 		if text[len(text)-n:] == other[:n] {

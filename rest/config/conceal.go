@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Conceal takes out of a text that came from a server, or from a proxy on the way to
-// it, what it repeats of the credentials that it was sent: those of the
-// configuration, and those in the headers of req, which may be nil. Pages for
-// debugging do repeat them. A credential that was cut off is found by how it begins.
+// Conceal removes credentials from a text of a server or a proxy, such as a debug page
+// that echoes the request. It removes those of the configuration and those in the
+// headers of req, which may be nil. It recognizes a truncated credential by its first
+// characters.
 func (c *Config) Conceal(text string, req *http.Request) string {
 	if text == "" {
 		return text
@@ -22,22 +22,22 @@ func (c *Config) Conceal(text string, req *http.Request) string {
 
 type secretKey struct{}
 
-// WithSecret returns a context for requests that have a secret in their bodies, such as a
-// TokenReview. Conceal takes it out of texts about them.
+// WithSecret returns a context for requests whose body contains a secret, such as a
+// TokenReview. [Config.Conceal] removes that secret from texts about them.
 func WithSecret(ctx context.Context, secret string) context.Context {
 	return context.WithValue(ctx, secretKey{}, secret)
 }
 
-// told is a secret that is sent, and what stands before it in the open, such as a user name.
+// told is a secret that is sent, with the readable text before it, such as a user name.
 type told struct{ open, secret string }
 
-// pair are the spellings of a user name and a password that are sent.
+// pair returns the two forms of a user name and password.
 func pair(user, password string) []told {
 	return []told{{secret: password}, {user + ":", password}}
 }
 
-// sent returns the secrets that a request shows to others. The key of a certificate
-// is not among them: it stays here.
+// sent returns the secrets that a request reveals. The key of a certificate is not
+// among them, since it is never sent.
 func (c *Config) sent(req *http.Request) []told {
 	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
 	if req != nil {
@@ -51,17 +51,17 @@ func (c *Config) sent(req *http.Request) []told {
 		}
 	}
 	if req == nil || req.URL == nil {
-		req = &http.Request{URL: new(url.URL)} // ProxyURL is for any
+		req = &http.Request{URL: new(url.URL)} // any request will do if ProxyURL is set
 	}
 	if choose, _ := c.proxy(); choose != nil {
-		if proxy, _ := choose(req); proxy != nil { // without one there is no secret
+		if proxy, _ := choose(req); proxy != nil { // without a proxy there is no secret
 			secrets = append(secrets, userinfo(proxy)...)
 		}
 	}
 	return secrets
 }
 
-// authorized returns the secrets in the value of a header such as Authorization.
+// authorized returns the secrets in the value of an Authorization header.
 func authorized(value string) []told {
 	scheme, secret, found := strings.Cut(value, " ")
 	if !found {
@@ -70,7 +70,7 @@ func authorized(value string) []told {
 	if strings.EqualFold(scheme, "Basic") {
 		if decoded, err := base64.StdEncoding.DecodeString(secret); err == nil {
 			user, password, _ := strings.Cut(string(decoded), ":")
-			return pair(user, password) // in base64 too
+			return pair(user, password) // spellings cover base64
 		}
 	}
 	return []told{{secret: secret}}
@@ -82,15 +82,15 @@ func userinfo(u *url.URL) []told {
 }
 
 const (
-	// minSecret is how long a secret must be to be looked for: shorter ones would
+	// minSecret is the minimum length of a secret to search for: shorter ones would
 	// blot out ordinary words. A shorter one is found after its user name.
 	minSecret = 4
 
-	// secretStart is how much of a secret tells it, where the rest was cut off.
+	// secretStart is how many characters identify a truncated secret.
 	secretStart = 12
 )
 
-// sought returns how a secret is looked for, in small letters.
+// sought returns the spellings to search for, in lower case.
 func (s told) sought() []spelling {
 	if s.secret == "" || s.open == "" && len(s.secret) < minSecret {
 		return nil
@@ -102,8 +102,8 @@ func (s told) sought() []spelling {
 	return slices.DeleteFunc(all, func(s spelling) bool { return len(s.text) < minSecret })
 }
 
-// conceal replaces the secrets in a text, in every spelling and whatever the case,
-// and what begins like one of them.
+// conceal replaces the secrets in a text, in every spelling and regardless of case,
+// including truncated ones.
 func conceal(text string, secrets []told) string {
 	low := lowered(text)
 	var all []spelling
@@ -126,22 +126,22 @@ func conceal(text string, secrets []told) string {
 	}
 }
 
-// search finds spellings in a text, from its beginning to its end. It goes over the text once
-// for each of them, however many are found.
+// search finds spellings in a text from left to right. It scans the text once per
+// spelling, however often they occur.
 type search struct {
 	low   string
 	all   []spelling
-	at    []int                       // where each begins next; len(low) for nowhere, -1 before it was looked for
-	index func(text, part string) int // strings.Index, but in tests
+	at    []int                       // next occurrence of each; len(low) if none, -1 if not searched yet
+	index func(text, part string) int // strings.Index, except in tests
 }
 
 func newSearch(low string, all []spelling) *search {
 	return &search{low, all, slices.Repeat([]int{-1}, len(all)), strings.Index}
 }
 
-// next returns where the next of the spellings is, at or after from, which never decreases; at is
-// -1 if there is none. Several may begin there, of which the longest counts: spellings of one
-// secret often have the same beginning.
+// next returns the next spelling at or after from, which must never decrease; at is -1
+// if there is none. If several begin at one place, as spellings of one secret often do,
+// next returns the longest.
 func (s *search) next(from int) (at, end int) {
 	at = len(s.low)
 	for i, spelt := range s.all {
@@ -164,7 +164,7 @@ func (s *search) next(from int) (at, end int) {
 	return at, end
 }
 
-// alike is how many bytes two texts have in common at their beginnings.
+// alike returns the length of the common prefix of two texts.
 func alike(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -173,10 +173,11 @@ func alike(a, b string) int {
 	return n
 }
 
-// beginning is how much of a spelling tells it. What stands in the open does not.
+// beginning returns the prefix that identifies the spelling. The open part does not
+// count.
 func (s spelling) beginning() string { return s.text[:min(len(s.text), s.open+secretStart)] }
 
-// lowered makes ASCII letters small, and keeps every byte in its place.
+// lowered converts ASCII letters to lower case and keeps all byte offsets.
 func lowered(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -187,8 +188,8 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// concealed is an error without what its text repeats of a credential. It is what
-// the original is, and does not show it.
+// concealed replaces the text of an error. It matches the same targets in errors.Is but
+// does not unwrap, so the original text stays hidden.
 type concealed struct {
 	text string
 	is   func(target error) bool
@@ -196,5 +197,4 @@ type concealed struct {
 
 func (e *concealed) Error() string { return e.text }
 
-// Is implements the interface of errors.Is.
 func (e *concealed) Is(target error) bool { return e.is(target) }

@@ -20,120 +20,121 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// Config says where an API server is, how to recognise it and how to
-// authenticate to it. Load fills one from a kubeconfig or from the pod
-// that the program runs in; one written by hand needs only Host.
+// Config describes an API server: its address, how to verify it and how to authenticate
+// to it. Load builds one from a kubeconfig or from the pod the program runs in. A
+// hand-written Config needs only Host.
 //
-// NewClient takes a copy, so a Config may be changed and used again afterwards.
-// It is not safe to change while it is being used by NewClient.
+// NewClient copies the Config, so the caller may change and reuse it afterwards, but
+// not while NewClient runs.
 //
-// A Config prints without its secrets: with every verb (%v, %+v, %#v, %x), in
-// log/slog and in JSON, which is therefore no way to store it. Inside an unexported
-// field of another struct, package fmt may not call methods: keep a *Config there,
-// not a Config.
+// A Config prints without its secrets with every verb (%v, %+v, %#v, %x), in log/slog
+// and in JSON, so JSON cannot store it. Package fmt cannot call the methods of an
+// unexported field: in an unexported field of a struct, keep a *Config, not a Config.
 //
-// One of these authenticates by the Authorization header, in this order:
-// BearerTokenFile and BearerToken; Username and Password; Exec. A token together
-// with a user name is refused, since one of them must be a mistake. A client
-// certificate may go with any of them; the API server looks at it first.
+// One of these fills the Authorization header, in this order: BearerTokenFile and
+// BearerToken; Username and Password; Exec. A token together with a user name is an
+// error, since one of them must be a mistake. A client certificate may be combined with
+// any of them; the API server checks it first.
 type Config struct {
-	// Host is the server's URL, such as https://10.0.0.1:6443. It may have a path,
-	// which is put before the path of every request. Without a scheme it means
-	// https if anything in TLS is set, http otherwise.
+	// Host is the server's URL, such as https://10.0.0.1:6443. A path in it is prefixed
+	// to the path of every request. Without a scheme, https is used if anything in TLS
+	// is set, http otherwise.
 	Host string
 
-	// Namespace is the namespace to use where the user names none: that of the
-	// kubeconfig's context, or the pod's own. Load never leaves it empty.
+	// Namespace is the default namespace: that of the kubeconfig's context, or the
+	// pod's. Load always sets it.
 	Namespace string
 
 	TLS TLS
 
-	// BearerToken authenticates by a token. With BearerTokenFile it is what is
-	// sent until the file could be read for the first time.
+	// BearerToken is the token to authenticate with. If BearerTokenFile is set too,
+	// BearerToken is used until the file was read for the first time.
 	BearerToken string
-	// BearerTokenFile is a file with a token that is replaced now and then, such
-	// as a projected service account token. It is read again when the last
-	// reading is older than a minute, and at once after the server answered 401.
+	// BearerTokenFile is a file with a token that is replaced regularly, such as a
+	// projected service account token. It is read again once it was read over a minute
+	// ago, and immediately after the server answered 401.
 	BearerTokenFile string
 
 	// Username and Password authenticate by HTTP basic authentication.
 	Username string
 	Password string
 
-	// Exec is a program that hands out credentials.
+	// Exec is a program that provides credentials.
 	Exec *Exec
 
-	// Impersonate is the identity to act as, if the server allows it.
+	// Impersonate is the identity to act as, if the server permits it.
 	Impersonate Impersonation
 
-	// ProxyURL is the proxy for all requests, with scheme http, https or socks5.
-	// Empty means what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, or no proxy if
-	// Dial is set: a dialer already knows the way. One with scheme https is verified by
-	// its own name, with the authorities of the system and that of TLS, and is not shown
-	// the client certificate.
+	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it
+	// is empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply, unless Dial is set, in
+	// which case there is no proxy. An https proxy is verified by its own name, against
+	// the authorities of the system and of TLS, and never receives the client
+	// certificate.
 	ProxyURL string
 
-	// Proxy, if set, chooses the proxy of each request, or none by nil, in place of ProxyURL
-	// and the environment. It is also called when a client is made, and to find the proxy's
-	// password in answers and errors. An exec plugin is not informed of it.
+	// Proxy, if set, chooses the proxy of each request, nil for none, and overrides
+	// ProxyURL and the environment. It is also called when a client is created, and to
+	// find the proxy's password in responses and errors. Exec plugins do not learn of
+	// it.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// Dial opens the connections, to the server or to the proxy. Its context ends
-	// after 30 seconds at most. Nil means TCP with keep-alive probes. Tests set it to
-	// reach a server in memory.
+	// Dial opens connections to the server or the proxy. Its context ends after at most
+	// 30 seconds. Nil means TCP with keep-alive probes. Tests use it to reach a server
+	// in memory.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// AcceptGzip asks the server for compressed responses and decompresses them
-	// on the fly. It saves bandwidth and costs time, so it is off unless asked for.
+	// AcceptGzip asks the server for compressed responses and decompresses them as they
+	// arrive. It saves bandwidth and costs CPU time, so it is off by default.
 	AcceptGzip bool
 
-	// CBOR asks the server for objects in CBOR (KEP-4222), which one that does not
-	// offer it ignores. Objects are sent as always. It is smaller than JSON, but
-	// each object is decoded by apimachinery's codec: that is slower than JSON and
-	// protobuf are here, and nothing is shared. In v0.35 of k8s.io/apimachinery that
-	// codec refuses an object that has a list or map of more than 1024 entries.
+	// CBOR asks the server for objects in CBOR (KEP-4222); servers without CBOR ignore
+	// it. Requests are sent as usual. CBOR is smaller than JSON, but apimachinery's
+	// codec decodes each object, more slowly than this module decodes JSON and
+	// protobuf, and without sharing. In k8s.io/apimachinery v0.35, that codec rejects
+	// objects with a list or map of more than 1024 entries.
 	CBOR bool
 
-	// Timeout limits the wait for the head of each response. Zero means 90 seconds,
-	// half as long again as a server takes by default. It does not limit the reading
-	// of the body, so watches live on; use the context for that. A rest.Client limits
-	// the sending of each request by it too, where it is zero by a minute.
+	// Timeout limits the wait for the header of each response. Zero means 90 seconds,
+	// half as long again as a server takes by default. It does not limit reading the
+	// body, so watches are not affected; use the context for that. A rest.Client also
+	// limits the sending of each request by it, or by a minute if it is zero.
 	Timeout time.Duration
 
-	// UserAgent is the User-Agent header. Empty means the program's name, the
-	// version of Millrace and the platform.
+	// UserAgent is the User-Agent header. Empty means the program's name, Millrace's
+	// version and the platform.
 	UserAgent string
 
-	// FieldManager is in whose name fields are written where the options of a call do
-	// not say it. Empty lets the server take the beginning of UserAgent.
+	// FieldManager is the default owner of written fields, used if the options of a
+	// call set none. If it is empty, the server uses the beginning of UserAgent.
 	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 	FieldManager string
 
-	// FieldValidation is what the server does about unknown and duplicate fields
-	// where the options of a call do not say it: Strict, Warn or Ignore. Empty leaves
-	// it to the server, which warns.
+	// FieldValidation is how the server treats unknown and duplicate fields by default,
+	// if the options of a call do not say: Strict, Warn or Ignore. If it is empty, the
+	// server warns.
 	FieldValidation string
 
-	// Logger hears of trouble which needs no answer, such as a token file that
-	// could not be read again. Nil is silent.
+	// Logger receives problems that need no immediate action, such as a token file that
+	// could not be read again. Nil means no logging.
 	Logger *slog.Logger
 
-	// WrapTransport, if set, is called once per client and may put a RoundTripper
-	// around the one that speaks to the network. It sees the requests with all
-	// their headers, the credentials included.
+	// WrapTransport, if set, is called once per client and may wrap the RoundTripper
+	// that talks to the network. The wrapper sees all request headers, including the
+	// credentials.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
-	// Recorder, if set, writes down what the server answers to lists and watches, so that it
-	// can be played again; see package recording. Several clients may have the same one. It
-	// sees no credentials. Who made it closes it.
+	// Recorder, if set, records the server's responses to lists and watches for replay;
+	// see package recording. Several clients may share it. It never sees credentials.
+	// The caller must close it.
 	Recorder *recording.Recorder
 
-	// Replay, if set, answers in the place of the server: nothing is sent, and nobody is
-	// authenticated. An empty Host means that of the recording. One client may have it.
+	// Replay, if set, answers instead of the server: the client sends nothing and does
+	// not authenticate. An empty Host means that of the recording. Only one client may
+	// use it.
 	Replay *recording.Replay
 }
 
-// Impersonation is an identity to act as. UID, Groups and Extra need a UserName.
+// Impersonation is an identity to act as. UID, Groups and Extra require a UserName.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 type Impersonation struct {
 	UserName string
@@ -142,23 +143,23 @@ type Impersonation struct {
 	Extra    map[string][]string
 }
 
-// TLS says how to recognise the server and which certificate to show it.
-// Each of the three PEM documents may be given inline or as a file, not both.
-// Files are read again once a minute, and at once when the server's certificate
-// is not accepted or the server answers 401; new connections use what they hold
-// then. Connections that showed another client certificate are closed 90 seconds
-// later, or after Config.Timeout if that is longer. The minimum is TLS 1.2.
+// TLS holds the settings for verifying the server and the client certificate to
+// present. Each of the three PEM documents may be given inline or as a file, not both.
+// Files are read again once a minute, and immediately when the server's certificate is
+// rejected or the server answers 401; new connections use the new contents. Connections
+// that presented a replaced client certificate are closed after 90 seconds, or after
+// Config.Timeout if that is longer. The minimum version is TLS 1.2.
 type TLS struct {
-	// Insecure accepts any server certificate. Anyone on the way can then read
-	// and change everything, the credentials included.
+	// Insecure accepts any server certificate. Anyone on the network path can then read
+	// and change everything, including the credentials.
 	Insecure bool
 
-	// ServerName is the name that the server's certificate must be for, and which
-	// is sent as SNI. Empty means the host name of Config.Host.
+	// ServerName is the name to verify in the server's certificate and to send as SNI.
+	// Empty means the host name of Config.Host.
 	ServerName string
 
-	// The certificate authorities that may sign the server's certificate. None
-	// means those of the operating system.
+	// The certificate authorities that may sign the server's certificate. If none is
+	// given, the system's authorities apply.
 	CAFile string
 	CAData []byte
 
@@ -169,7 +170,8 @@ type TLS struct {
 	KeyData  []byte
 }
 
-// Clone returns a deep copy; functions and the logger are shared.
+// Clone returns a deep copy. Functions, the logger, the recorder and the replay are
+// shared.
 func (c *Config) Clone() *Config {
 	d := *c
 	d.TLS.CAData = slices.Clone(c.TLS.CAData)
@@ -190,9 +192,8 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
-// clearCredentials removes everything that authenticates and reports whether
-// there was anything. Impersonation stays: without it the server would let more
-// be done, not less.
+// clearCredentials removes all credentials and reports whether there were any. It keeps
+// Impersonation: without it, the server would permit more, not less.
 func (c *Config) clearCredentials() bool {
 	t := &c.TLS
 	had := c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.Exec != nil || t.CertFile != "" || len(t.CertData) > 0
@@ -201,7 +202,7 @@ func (c *Config) clearCredentials() bool {
 	return had
 }
 
-// logger returns the logger to write to, never nil.
+// logger returns the logger, never nil.
 func (c *Config) logger() *slog.Logger {
 	if c.Logger == nil {
 		return slog.New(slog.DiscardHandler)
@@ -209,7 +210,7 @@ func (c *Config) logger() *slog.Logger {
 	return c.Logger
 }
 
-// validate reports every contradiction that can be seen without reading files.
+// validate reports all contradictions that are visible without reading files.
 func (c *Config) validate() error {
 	var errs []error
 	complain := func(bad bool, format string, args ...any) {
@@ -241,8 +242,8 @@ func (c *Config) validate() error {
 	return joinLine(errs)
 }
 
-// joinLine is errors.Join on one line. The chain is not kept: what validation
-// finds is for people.
+// joinLine joins errors on one line. It drops the error chain, since validation errors
+// are only read by people.
 func joinLine(errs []error) error {
 	var texts []string
 	for _, err := range errs {
@@ -294,8 +295,8 @@ func (t *TLS) validate() error {
 	return joinLine(errs)
 }
 
-// isContent reports whether the name of a file is the text of a key, a certificate or a
-// token instead, as it is or in base64. Errors quote names.
+// isContent reports whether path is in fact the text of a key, a certificate or a
+// token, plain or in base64. Errors quote paths, so such text would leak.
 func isContent(path string) bool {
 	base := filepath.Base(path)
 	return strings.Contains(path, "-----BEGIN") || strings.Contains(path, "LS0tLS1CRUdJTi") ||
@@ -307,14 +308,14 @@ func (t *TLS) empty() bool {
 		t.CertFile == "" && len(t.CertData) == 0 && t.KeyFile == "" && len(t.KeyData) == 0
 }
 
-// hasControl reports whether a text holds a character that no HTTP header value
-// can carry (RFC 9110, section 5.5).
+// hasControl reports whether a text holds a character that is illegal in HTTP header
+// values (RFC 9110, section 5.5).
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// baseURL returns the URL that the path of a request is appended to. Its path
-// does not end in a slash.
+// baseURL returns the URL to which request paths are appended. Its path has no trailing
+// slash.
 func (c *Config) baseURL() (*url.URL, error) {
 	const shape = "use the form https://host:port or https://host:port/prefix"
 	host := c.Host
@@ -333,7 +334,7 @@ func (c *Config) baseURL() (*url.URL, error) {
 	}
 	u, err := url.Parse(host)
 	if err != nil {
-		// What url.Parse reports quotes its input, which may hold a password.
+		// Errors of url.Parse quote their input, which may hold a password.
 		return nil, fmt.Errorf("the server's address is not a URL: %s", shape)
 	}
 	switch {
@@ -351,7 +352,7 @@ func (c *Config) baseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// parseProxyURL returns nil for an empty text.
+// parseProxyURL returns nil if text is empty.
 func parseProxyURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil

@@ -9,13 +9,13 @@ import (
 
 var errCertificateReplaced = errors.New("the client certificate was replaced, and the connections that showed the former one were closed")
 
-// connections are those that showed one client certificate.
+// connections groups the connections that presented one client certificate.
 type connections struct {
-	open  context.Context // until they are closed
+	open  context.Context // done when they are closed
 	close func()
 }
 
-// newConnections returns nil if no client certificate is shown.
+// newConnections returns nil if there is no client certificate.
 func newConnections(settings *tls.Config) *connections {
 	if len(settings.Certificates) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func newConnections(settings *tls.Config) *connections {
 	return &connections{open: ctx, close: cancel}
 }
 
-// dialer returns a dialer whose connections are closed with all others.
+// dialer wraps dial so that close also closes the connections it returns.
 func (c *connections) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -37,14 +37,13 @@ func (c *connections) dialer(dial func(context.Context, string, string) (net.Con
 	}
 }
 
-// connection is one of connections.
+// connection is a member of connections.
 type connection struct {
 	net.Conn
 	open   context.Context
 	forget func() bool
 }
 
-// Read implements net.Conn.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err != nil && c.open.Err() != nil {
@@ -53,7 +52,6 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements net.Conn.
 func (c *connection) Close() error {
 	c.forget()
 	return c.Conn.Close()

@@ -14,30 +14,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// reloadInterval is how long the content of a credential file is trusted before
-// it is read again. The kubelet replaces a token when 80% of its life is over,
-// so an hour's token is still good for 12 minutes.
+// reloadInterval is how long the content of a credential file is used before it is read
+// again. The kubelet replaces a token at 80% of its lifetime, so an hour's token is
+// still valid for 12 minutes.
 const reloadInterval = time.Minute
 
-// credential is what one request is authenticated with. Two are the same
-// credential exactly if they are equal.
+// credential authenticates one request. Equal values are the same credential.
 type credential struct {
 	authorization string           // the value of the Authorization header, or empty
 	certificate   *tls.Certificate // from an exec plugin, or nil
 }
 
-// credentialSource hands out credentials. It is safe for concurrent use.
+// credentialSource provides credentials. It is safe for concurrent use.
 type credentialSource interface {
-	// get returns the credential to use now. It may take long, or fail with the
-	// cause of ctx.
+	// get returns the current credential. It may block, and fails with the cause of
+	// ctx.
 	get(ctx context.Context) (credential, error)
 
-	// renew is told that the server answered 401 to refused. It returns the
-	// credential to use instead, which is refused itself if there is no other.
+	// renew reports that the server answered 401 to refused. It returns the credential
+	// to use instead, which is refused itself if there is no other.
 	renew(ctx context.Context, refused credential) (credential, error)
 }
 
-// newCredentialSource picks the source by the precedence that Config documents.
+// newCredentialSource chooses the source by the precedence documented at Config.
 func newCredentialSource(c *Config) (credentialSource, error) {
 	switch {
 	case c.BearerTokenFile != "":
@@ -54,7 +53,7 @@ func newCredentialSource(c *Config) (credentialSource, error) {
 	return staticCredential{}, nil
 }
 
-// staticCredential never changes.
+// staticCredential is a credential that never changes.
 type staticCredential credential
 
 func (s staticCredential) get(context.Context) (credential, error) { return credential(s), nil }
@@ -63,9 +62,9 @@ func (s staticCredential) renew(context.Context, credential) (credential, error)
 	return credential(s), nil
 }
 
-// tokenFile follows a file with a bearer token. A token once read stays in use
-// while the file cannot be read: it is being replaced, or the disk has trouble,
-// and the server decides for how long the token is good.
+// tokenFile follows a file with a bearer token. While the file cannot be read, the last
+// token stays in use: the file may be in the middle of a replacement, and the server
+// decides how long the token is valid.
 type tokenFile struct {
 	path string
 	log  *slog.Logger
@@ -73,7 +72,7 @@ type tokenFile struct {
 
 	mu      sync.Mutex // guards the fields below
 	token   string
-	checked time.Time // when the file was last read, or tried
+	checked time.Time // when the file was last read or tried
 }
 
 func newTokenFile(c *Config) *tokenFile {
@@ -94,8 +93,8 @@ func (f *tokenFile) get(ctx context.Context) (credential, error) {
 	return cred, nil
 }
 
-// renew fails where the file does not answer, so that its name is told: with the token
-// that was refused it would not be.
+// renew fails if reading the file hangs, so the error names the file instead of blaming
+// the token.
 func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
 	cred, _ := f.current()
 	if cred != refused {
@@ -114,8 +113,8 @@ func (f *tokenFile) current() (cred credential, checked time.Time) {
 	return credential{authorization: "Bearer " + f.token}, f.checked
 }
 
-// take is called with what the file holds, or why it cannot be read. It fails only if
-// there is no token to fall back on.
+// take receives the file's content or the read error. It fails only if there is no
+// earlier token to use.
 func (f *tokenFile) take(contents [][]byte, err error) error {
 	token := ""
 	if err == nil {

@@ -1,5 +1,4 @@
-// Package config says where an API server is, how to recognise it, and how to authenticate
-// to it.
+// Package config describes how to reach an API server, verify it and authenticate to it.
 //
 // # Usage
 //
@@ -9,28 +8,28 @@
 //
 // # Guarantees
 //
-//   - Tokens, certificates and authorities that stand in files are read again when
-//     they change. Exec plugins (v1 and v1beta1 of client.authentication.k8s.io) run
-//     when their credentials expire or are refused.
-//   - A Config and its parts print without their secrets, as JSON too. No secret is
-//     written to the log or into an error. What an exec plugin writes to standard
-//     error is shown there only as far as it reads as prose.
-//   - Credentials go to the server that they are for, and to no other.
+//   - Token, certificate and authority files are read again when they change. Exec plugins
+//     (v1 and v1beta1 of client.authentication.k8s.io) run when their credentials expire or
+//     are refused.
+//   - A Config and its parts print without their secrets, also as JSON. Secrets never
+//     appear in logs or errors. The standard error of exec plugins is shown only as far as
+//     it reads like prose.
+//   - Credentials are sent only to the server they are for.
 //
 // # Concurrency
 //
-// A Config is a value: do not change it while it is being read. What HTTPClient
-// returns may be used from many goroutines. It starts none that outlives a request,
-// but for those of net/http's connections and one for an exec plugin at work: a run
-// belongs to no caller and ends by itself, when nobody has waited for it for half a
-// minute, or after five minutes, fifteen with a terminal.
+// A Config is a plain value: do not change it while it is in use. The client returned by
+// HTTPClient is safe for concurrent use. The only goroutines that outlive a request are
+// those of net/http's connections and one per running exec plugin. A plugin run belongs to
+// no caller. It ends half a minute after the last caller stopped waiting, or after five
+// minutes, fifteen with a terminal.
 //
 // # Failure
 //
-// Errors name the file, the entry of the kubeconfig or the plugin, and what to do.
-// ErrNoConfig says that there was nothing to load.
+// Errors name the file, the kubeconfig entry or the plugin, and say what to do. If there is
+// nothing to load, the error is ErrNoConfig.
 //
 // # Debugging
 //
-// Config.Logger hears of files that cannot be read again and of slow plugins.
+// Config.Logger reports files that cannot be read again and slow plugins.
 package config

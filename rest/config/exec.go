@@ -11,9 +11,9 @@ import (
 type ExecInteractiveMode string
 
 const (
-	// ExecNever gives the plugin no standard input.
+	// ExecNever withholds standard input from the plugin.
 	ExecNever ExecInteractiveMode = "Never"
-	// ExecIfAvailable gives it standard input if that is a terminal.
+	// ExecIfAvailable passes standard input to the plugin if it is a terminal.
 	ExecIfAvailable ExecInteractiveMode = "IfAvailable"
 	// ExecAlways fails if standard input is not a terminal.
 	ExecAlways ExecInteractiveMode = "Always"
@@ -21,10 +21,10 @@ const (
 
 // Exec is a program that prints a credential: an ExecCredential object of
 // client.authentication.k8s.io, v1 or v1beta1. The credential is used until its
-// expirationTimestamp, and replaced when the server answers 401. Connections that
-// showed a replaced client certificate are closed as [TLS] says. Requests that need
-// it at the same time share one run and its outcome. A run goes on when a request
-// gives up, for the next one; it may take five minutes, with a terminal fifteen.
+// expirationTimestamp and replaced when the server answers 401. Connections that
+// presented a replaced client certificate are closed as described at [TLS]. Concurrent
+// requests share one run and its outcome. If a request gives up, the run continues for
+// the next one; it may take five minutes, or fifteen with a terminal.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 type Exec struct {
 	// Command is a path, or a name to look up in PATH.
@@ -33,19 +33,19 @@ type Exec struct {
 	// Env is added to the environment of this process, as NAME=value.
 	Env []string
 
-	// APIVersion is the version of the protocol, which the plugin's answer must have.
+	// APIVersion is the version of the protocol, which the plugin's output must have.
 	APIVersion string
 
 	// InstallHint is added to the error when the program cannot be run.
 	InstallHint string
 
-	// ProvideClusterInfo tells the plugin the cluster, in KUBERNETES_EXEC_INFO.
+	// ProvideClusterInfo passes the cluster to the plugin, in KUBERNETES_EXEC_INFO.
 	ProvideClusterInfo bool
-	// ClusterConfig is what the cluster's entry in the kubeconfig has to tell the
-	// plugin: its extension named client.authentication.k8s.io/exec, in JSON.
+	// ClusterConfig is the kubeconfig cluster's configuration for the plugin, in JSON:
+	// its extension named client.authentication.k8s.io/exec.
 	ClusterConfig json.RawMessage
 
-	// InteractiveMode must be set with v1. With v1beta1 it is ExecIfAvailable if empty.
+	// InteractiveMode is required with v1. With v1beta1 the default is ExecIfAvailable.
 	InteractiveMode ExecInteractiveMode
 }
 
@@ -77,8 +77,8 @@ func (e *Exec) validate() error {
 	return nil
 }
 
-// secrets returns what a plugin was told and others should not hear: the values
-// of its environment and of its flags.
+// secrets returns the values of the plugin's environment variables and flags, which
+// must not be shown.
 func (e *Exec) secrets() []string {
 	var out []string
 	for _, pair := range e.Env {

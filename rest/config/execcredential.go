@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// The versions of the protocol between a client and its exec plugin.
+// Protocol versions between a client and its exec plugin.
 const (
 	execV1      = "client.authentication.k8s.io/v1"
 	execV1beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
-// execCredential is what goes to the plugin in KUBERNETES_EXEC_INFO, with a
-// spec, and what comes back, with a status.
+// execCredential is passed to the plugin in KUBERNETES_EXEC_INFO, with a spec, and
+// printed by it, with a status.
 type execCredential struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
@@ -47,7 +47,8 @@ type execStatus struct {
 
 func (s *execStatus) secrets() []string { return []string{s.Token, s.KeyData} }
 
-// execInfo is the value of KUBERNETES_EXEC_INFO. The caData is that of the cluster.
+// execInfo returns the value of KUBERNETES_EXEC_INFO. caData is the cluster's
+// authority.
 func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 	spec := &execSpec{Interactive: interactive}
 	if c.Exec.ProvideClusterInfo {
@@ -72,9 +73,9 @@ func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 	return string(text), nil
 }
 
-// parseExecAnswer checks what a plugin printed. Its errors repeat none of it but the
-// version and kind, unless they look like a token in the wrong place. The status is
-// set as far as it could be read.
+// parseExecAnswer checks the plugin's output. Its errors quote only the version and the
+// kind, unless these look like a misplaced token. The status is set as far as it could
+// be read.
 func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	var answer execCredential
 	err := unmarshalYAML(stdout, &answer)
@@ -105,7 +106,7 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 
 var isVersion = regexp.MustCompile(`^client\.authentication\.k8s\.io/v\d(alpha\d|beta\d)?$`)
 
-// shortVersion is a version for a message, if it is one.
+// shortVersion formats a version for a message. It hides text that is not a version.
 func shortVersion(s string) string {
 	if isVersion.MatchString(s) {
 		return s
@@ -113,7 +114,7 @@ func shortVersion(s string) string {
 	return shorten(prose(s))
 }
 
-// shorten bounds a text from outside for a message.
+// shorten bounds a foreign text for a message.
 func shorten(s string) string {
 	const limit = 64
 	if len(s) > limit {

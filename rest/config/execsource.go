@@ -16,59 +16,58 @@ import (
 )
 
 const (
-	// refusalInterval is how often, at most, a plugin is run because the server
-	// refused its credential. Without it a user without access would start a
-	// process with every request.
+	// refusalInterval is the minimum time between two runs of a plugin caused by
+	// refused credentials. Without it, a user without access would start a process with
+	// every request.
 	refusalInterval = 5 * time.Second
 
-	// slowPlugin is when a plugin that is still running is reported: it may wait
-	// for a login that nobody sees.
+	// slowPlugin is when a running plugin is reported: it may be waiting for a login
+	// that the user has not noticed.
 	slowPlugin = 30 * time.Second
 
-	// maxPluginTime bounds a run. Somebody may have to log in, in a browser or, with
-	// a terminal, at a prompt.
+	// maxPluginTime limits a run, during which the user may have to log in, in a
+	// browser or at a prompt.
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
-	// abandonedAfter ends a run that nobody has waited for during so long: those who
+	// abandonedAfter ends a run for which no caller has waited this long: callers that
 	// retry would have come back.
 	abandonedAfter = 30 * time.Second
 )
 
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
-// To get one: take it from the cache; or else wait for the run that is under way,
-// or begin one. All callers that wait for a run share its outcome, whether that is a
-// failure or a credential that is past its time already. A run is nobody's own: it
-// goes on when a caller gives up, so that callers in a hurry, one after another, get
-// the credential of a plugin that is slower than each of them.
+// A caller gets the cached credential or else waits for the current run, starting one
+// if necessary. All callers that wait for a run share its outcome, even a failure or a
+// credential that has already expired. A run does not end when a caller gives up, so
+// impatient callers, one after another, still get the credential of a slow plugin.
 type execSource struct {
 	config    *Config
 	log       *slog.Logger
 	run       func(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error)
-	stdin     func() bool    // whether standard input is a terminal
-	abandoned time.Duration  // abandonedAfter, but in tests
-	authority *reading.Files // for what the plugin is told of the cluster
+	stdin     func() bool    // reports whether standard input is a terminal
+	abandoned time.Duration  // abandonedAfter, except in tests
+	authority *reading.Files // the cluster's authority, which the plugin may need
 
 	mu      sync.Mutex // guards the fields below
-	caData  []byte     // of the authority's file, which is read before each run
+	caData  []byte     // from the authority file, read before each run
 	current credential
-	status  execStatus // what current was made of
+	status  execStatus // the source of current
 	valid   bool       // false before the first run, and after a refusal
-	expires time.Time  // zero for never
-	refusal time.Time  // when a refusal last made the plugin run
-	running *pluginRun // nil while no plugin runs
+	expires time.Time  // zero means never
+	refusal time.Time  // when a refusal last caused a run
+	running *pluginRun // nil if no plugin runs
 }
 
-// pluginRun is a plugin at work. Its goroutine ends with the plugin: after
-// maxPluginTime at most, or when nobody waits for it any more.
+// pluginRun is a running plugin. Its goroutine ends with the plugin: after
+// maxPluginTime at most, or when it is abandoned.
 type pluginRun struct {
 	began time.Time
 	stop  context.CancelCauseFunc
 
-	waiting int         // callers; guarded by the source's mu, as are the two below
-	idle    *time.Timer // gives up the run, while nobody waits for it
-	givenUp bool        // it is being ended, and is not to be waited for
+	waiting int         // callers; guarded by the source's mu, as are the next two
+	idle    *time.Timer // ends the run; runs while no caller waits
+	givenUp bool        // it is being stopped; do not use its outcome
 
 	done chan struct{} // closed when the rest is set
 	cred credential
@@ -87,7 +86,7 @@ func newExecSource(c *Config) *execSource {
 	return s
 }
 
-// take is called with what the authority's file holds, or why it cannot be read.
+// take receives the authority file's content or the read error.
 func (s *execSource) take(contents [][]byte, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +117,8 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 	}
 }
 
-// join returns the run to wait for, which the caller must leave, or else the current
-// credential. A run that was given up is waited for only to begin the next one.
+// join returns the current credential or else a run to wait for, which the caller must
+// leave. A caller waits for a run that was given up only to start the next one.
 func (s *execSource) join() (*pluginRun, credential) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +136,7 @@ func (s *execSource) join() (*pluginRun, credential) {
 	return run, credential{}
 }
 
-// start begins a run; mu is held.
+// start starts a run; the caller holds mu.
 func (s *execSource) start() {
 	ctx, stop := context.WithCancelCause(context.Background())
 	run := &pluginRun{began: time.Now(), stop: stop, done: make(chan struct{})}
@@ -145,7 +144,7 @@ func (s *execSource) start() {
 	go func() {
 		defer stop(nil)
 		var cred credential
-		err := failure.Apart("the run, or Config.Logger,", func() (err error) { // or all would wait for ever
+		err := failure.Apart("the run, or Config.Logger,", func() (err error) { // otherwise all callers would wait forever
 			cred, err = s.ask(ctx)
 			return err
 		})
@@ -163,8 +162,8 @@ func (s *execSource) start() {
 	}()
 }
 
-// leave is called when a caller no longer waits for the run. It reports whether its
-// outcome counts, as that of a run that was given up does not.
+// leave removes a waiting caller from the run. It reports whether the run's outcome
+// counts, which is false if the run was given up.
 func (s *execSource) leave(run *pluginRun) (counts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +173,7 @@ func (s *execSource) leave(run *pluginRun) (counts bool) {
 	return !run.givenUp
 }
 
-// giveUp ends a run that nobody waits for.
+// giveUp stops a run for which no caller waits.
 func (s *execSource) giveUp(run *pluginRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +183,7 @@ func (s *execSource) giveUp(run *pluginRun) {
 	}
 }
 
-// good reports whether the current credential may be used; mu is held.
+// good reports whether the current credential may be used; the caller holds mu.
 func (s *execSource) good() bool {
 	return s.valid && (s.expires.IsZero() || time.Now().Before(s.expires))
 }
@@ -203,14 +202,14 @@ func (s *execSource) renew(ctx context.Context, refused credential) (credential,
 	return s.get(ctx)
 }
 
-// certificate returns the client certificate of the last credential, or nil.
+// certificate returns the client certificate of the current credential, or nil.
 func (s *execSource) certificate() *tls.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current.certificate
 }
 
-// ask runs the plugin, and reads its answer.
+// ask runs the plugin and parses its output.
 func (s *execSource) ask(ctx context.Context) (credential, error) {
 	e := s.config.Exec
 	interactive := s.stdin() && e.InteractiveMode != ExecNever
@@ -251,12 +250,12 @@ func (s *execSource) ask(ctx context.Context) (credential, error) {
 	return s.accept(status)
 }
 
-// reportSlow logs if the function it returns is not called in time.
+// reportSlow logs a warning unless done is called in time.
 func (s *execSource) reportSlow() (done func()) {
 	logged := make(chan struct{})
 	timer := time.AfterFunc(slowPlugin, func() {
 		defer close(logged)
-		_ = failure.Apart("Config.Logger", func() error { // the run goes on without
+		_ = failure.Apart("Config.Logger", func() error { // the run continues if the logger panics
 			s.log.Warn("the exec plugin is still running: it may be waiting for a login", "command", s.config.Exec.Command, "after", slowPlugin)
 			return nil
 		})
@@ -268,7 +267,7 @@ func (s *execSource) reportSlow() (done func()) {
 	}
 }
 
-// accept makes the plugin's answer the current credential.
+// accept makes the plugin's credential the current one.
 func (s *execSource) accept(status execStatus) (credential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +282,7 @@ func (s *execSource) accept(status execStatus) (credential, error) {
 	switch {
 	case status.CertData == "":
 	case s.current.certificate != nil && status.CertData == s.status.CertData && status.KeyData == s.status.KeyData:
-		next.certificate = s.current.certificate // the same pointer, so that connections are kept
+		next.certificate = s.current.certificate // the same pointer keeps the connections
 	default:
 		pair, err := tls.X509KeyPair([]byte(status.CertData), []byte(status.KeyData))
 		if err != nil {

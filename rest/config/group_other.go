@@ -4,5 +4,5 @@ package config
 
 import "os/exec"
 
-// endWhole does nothing: the command alone is killed.
+// endWhole does nothing: only the command itself is killed.
 func endWhole(*exec.Cmd) {}

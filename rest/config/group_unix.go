@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// endWhole has a command killed together with what it has started. It gets a process group
-// of its own for that, which no key of a terminal interrupts.
+// endWhole makes Cancel kill the command together with its children. It puts the
+// command in its own process group, which Ctrl-C in a terminal does not reach.
 func endWhole(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

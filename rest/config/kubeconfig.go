@@ -20,7 +20,7 @@ import (
 
 const defaultNamespace = "default"
 
-// kubeconfig is what one file or several merged ones say.
+// kubeconfig is the content of one file, or of several merged ones.
 // https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 type kubeconfig struct {
 	currentContext string
@@ -30,7 +30,7 @@ type kubeconfig struct {
 	sources        []string // the files it came from, for messages
 }
 
-// kubeconfigFile is the form of a file. The sections are lists of named entries.
+// kubeconfigFile is the format of a file. Its sections are lists of named entries.
 type kubeconfigFile struct {
 	APIVersion     string `json:"apiVersion"`
 	Kind           string `json:"kind"`
@@ -100,7 +100,7 @@ type kubeExec struct {
 	InteractiveMode    ExecInteractiveMode `json:"interactiveMode"`
 }
 
-// readKubeconfig reads one file and makes the paths in it absolute.
+// readKubeconfig reads one file and makes its paths absolute.
 func readKubeconfig(path string) (*kubeconfig, error) {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -118,8 +118,8 @@ func readKubeconfig(path string) (*kubeconfig, error) {
 	return k, nil
 }
 
-// unmarshalYAML reads YAML or JSON as client-go does: keys match in their own case alone. So a
-// file that was vetted with clientcmd means the same here.
+// unmarshalYAML reads YAML or JSON. Keys are case-sensitive, as in kubectl, so a file
+// means the same to both.
 func unmarshalYAML(data []byte, into any) error {
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -163,8 +163,8 @@ func parseKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// putFirst sets a key unless it is set, and reports whether it did: of several definitions in
-// several files the first wins.
+// putFirst sets a key that is not set yet and reports whether it did: of several
+// definitions, the first wins.
 func putFirst[V any](m map[string]V, key string, value V) bool {
 	_, ok := m[key]
 	if !ok {
@@ -173,18 +173,18 @@ func putFirst[V any](m map[string]V, key string, value V) bool {
 	return !ok
 }
 
-// The parser quotes what it stumbles over, which may be a password.
+// Parse errors quote the offending text, which may be a password.
 var (
 	yamlLine   = regexp.MustCompile(`line \d+: `)
 	yamlQuoted = regexp.MustCompile("`[^`]*`?|'[^']*'?|\"[^\"]*\"?")
 )
 
-// describeSyntax turns an error of the YAML or JSON decoder into one that says
-// where the mistake is, without repeating any part of the file.
+// describeSyntax turns an error of the YAML or JSON decoder into one that gives the
+// position of the mistake without quoting the file.
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would repeat the number
-		if kind == "string" && isBytes(e.Type) { // since Go 1.27, which names the field
+		if kind == "string" && isBytes(e.Type) { // since Go 1.27, where the error names the field
 			return notBase64(e.Field)
 		}
 		advice := ""
@@ -232,8 +232,8 @@ func describeType(t reflect.Type) string {
 	}
 }
 
-// resolvePaths makes every path relative to dir. A command without a slash is
-// left for PATH.
+// resolvePaths resolves paths relative to dir. A command without a slash is looked up
+// in PATH.
 func (k *kubeconfig) resolvePaths(dir string) {
 	resolve := func(path *string) {
 		if *path != "" && !filepath.IsAbs(*path) {
@@ -255,7 +255,7 @@ func (k *kubeconfig) resolvePaths(dir string) {
 	}
 }
 
-// merge adds what is not yet defined.
+// merge adds the entries of other that k does not have.
 func (k *kubeconfig) merge(other *kubeconfig) {
 	if k.contexts == nil {
 		k.contexts, k.clusters, k.users = map[string]kubeContext{}, map[string]kubeCluster{}, map[string]kubeUser{}
@@ -276,7 +276,7 @@ func (k *kubeconfig) empty() bool {
 	return k.currentContext == "" && len(k.contexts) == 0 && len(k.clusters) == 0 && len(k.users) == 0
 }
 
-// config picks a context and makes a Config of it.
+// config picks a context and builds its Config.
 func (k *kubeconfig) config(o LoadOptions) (*Config, error) {
 	where := "kubeconfig"
 	if len(k.sources) > 0 {
@@ -372,7 +372,7 @@ func (k *kubeCluster) apply(c *Config) {
 	c.TLS.CAFile, c.TLS.CAData = k.CAFile, k.CAData
 }
 
-// execExtension returns what the cluster has to say to an exec plugin.
+// execExtension returns the cluster's extension for exec plugins.
 func (k *kubeCluster) execExtension() json.RawMessage {
 	for _, e := range k.Extensions {
 		if e.Name == "client.authentication.k8s.io/exec" {
@@ -382,7 +382,8 @@ func (k *kubeCluster) execExtension() json.RawMessage {
 	return nil
 }
 
-// external says which files or programs of this machine a configuration names; empty for none.
+// external names the kind of local file or program that the configuration refers to, ""
+// if none.
 func (c *Config) external() string {
 	switch {
 	case c.Exec != nil:
@@ -423,12 +424,12 @@ func (u *kubeUser) apply(c *Config, extension json.RawMessage) error {
 	return nil
 }
 
-// maxFile bounds the files that a configuration names, in bytes: kubeconfigs of
-// hundreds of clusters and bundles of authorities are well below.
+// maxFile bounds configured files, in bytes: kubeconfigs of hundreds of clusters and
+// bundles of authorities are much smaller.
 const maxFile = 16 << 20
 
-// ReadFile is os.ReadFile for a file that a configuration names, which may be anything: more
-// than 16 MiB are an error.
+// ReadFile is like os.ReadFile, for files named in a configuration, which may be
+// anything. It fails if the file is larger than 16 MiB.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

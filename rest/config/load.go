@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// ErrNoConfig says that there is neither a kubeconfig nor a pod's service
-// account. The error that wraps it tells where was looked.
+// ErrNoConfig means that there is neither a kubeconfig nor a pod's service account. The
+// error that wraps it lists the places that were searched.
 var ErrNoConfig = errors.New("no configuration for an API server")
 
-// LoadOptions choose among what a kubeconfig offers and override parts of it,
-// like kubectl's flags of the same names. The zero value changes nothing.
+// LoadOptions select parts of a kubeconfig and override others, like kubectl's flags of
+// the same names. The zero value changes nothing.
 type LoadOptions struct {
-	// Kubeconfig is the one file to read. It must exist, and nothing else is
-	// looked at then. Empty means the files of the environment variable KUBECONFIG,
-	// then ~/.kube/config, then the pod's service account.
+	// Kubeconfig is the only file to read. It must exist. Empty means the files of the
+	// environment variable KUBECONFIG, then ~/.kube/config, then the pod's service
+	// account.
 	Kubeconfig string
 
 	// Context, Cluster and User are names in the kubeconfig. Context replaces
@@ -33,10 +33,10 @@ type LoadOptions struct {
 	// Namespace replaces the context's namespace.
 	Namespace string
 
-	// Server replaces the cluster's URL, and with it the name that the server's certificate is
-	// checked for.
+	// Server replaces the cluster's URL and therefore the name that the server's
+	// certificate must match.
 	Server string
-	// TLSServerName replaces the name that the server's certificate is checked for.
+	// TLSServerName replaces the name that the server's certificate must match.
 	TLSServerName string
 	// CertificateAuthority is a file that replaces the cluster's authorities.
 	CertificateAuthority string
@@ -45,14 +45,14 @@ type LoadOptions struct {
 	// ProxyURL replaces the cluster's proxy.
 	ProxyURL string
 
-	// Token is used instead of all credentials of the user, the client certificate
-	// included: the server would look at that first.
+	// Token replaces all credentials of the user, including the client certificate,
+	// which the server would check first.
 	Token string
 
-	// Inline refuses a kubeconfig whose context names a file or a program: a kubeconfig
-	// that somebody else wrote can have any file of this machine that holds a token sent to
-	// its server, and any program run. The files of CertificateAuthority and of a pod's
-	// service account are not affected.
+	// Inline rejects a kubeconfig whose context names a file or a program. A kubeconfig
+	// from an untrusted author can send any local token file to its server and run any
+	// program. The files of CertificateAuthority and of a pod's service account are not
+	// affected.
 	Inline bool
 
 	// Impersonate replaces the user's impersonation if its UserName is set.
@@ -64,29 +64,28 @@ type LoadOptions struct {
 	Timeout   time.Duration
 	Logger    *slog.Logger
 
-	// serviceAccountDir is where a pod finds its service account, for tests.
+	// serviceAccountDir replaces the mount point of the service account in tests.
 	serviceAccountDir string
 }
 
-// Load finds out how to reach the API server, as kubectl does. It is LoadWith
-// without options.
+// Load finds the API server as kubectl does. It is [LoadWith] without options.
 func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 
-// LoadWith finds out how to reach the API server, as kubectl does:
+// LoadWith finds the API server as kubectl does, from the first of these that exists:
 //
-//  1. The file named by LoadOptions.Kubeconfig, alone.
-//  2. Or else the files listed in the environment variable KUBECONFIG, merged;
-//     files that do not exist are skipped.
-//  3. Or else, if KUBECONFIG is not set, ~/.kube/config.
-//  4. If 2 and 3 find nothing and no context, cluster, user or server is asked
-//     for: the service account of the pod that the program runs in.
+//  1. The file named by LoadOptions.Kubeconfig, which must exist.
+//  2. The files listed in the environment variable KUBECONFIG, merged; missing files are
+//     skipped.
+//  3. If KUBECONFIG is not set, ~/.kube/config.
+//  4. The service account of the pod that the program runs in, unless the options name a
+//     context, cluster, user or server.
 //
-// Of merged files, the first that sets current-context wins, and so does the first
-// that defines a cluster, user or context of a name; entries are not mixed. A
-// relative path is relative to its file. The credentials of a kubeconfig are not
-// sent to a server whose address is http; the Logger is told.
+// In merged files, the first current-context wins, and so does the first cluster, user or
+// context of a name; entries are not mixed. Relative paths are relative to their file. The
+// credentials of a kubeconfig are not sent to a server with an http address; LoadWith logs a
+// warning.
 //
-// If there is nothing to load, the error wraps ErrNoConfig.
+// If there is nothing to load, the error wraps [ErrNoConfig].
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 func LoadWith(o LoadOptions) (*Config, error) {
 	paths, explicit, err := kubeconfigPaths(o)
@@ -129,12 +128,12 @@ func LoadWith(o LoadOptions) (*Config, error) {
 	return c, nil
 }
 
-// Parse makes a Config of the text of a kubeconfig, in YAML or JSON: one from a
-// Secret, for example. Relative paths in it are relative to the working directory. A text that
-// somebody else wrote may name files and programs of this machine: see LoadOptions.Inline.
+// Parse builds a Config from the text of a kubeconfig, in YAML or JSON, for example
+// from a Secret. Relative paths in it are relative to the working directory. An
+// untrusted text may name local files and programs: see LoadOptions.Inline.
 func Parse(data []byte) (*Config, error) { return ParseWith(data, LoadOptions{}) }
 
-// ParseWith is Parse with options. LoadOptions.Kubeconfig must be empty.
+// ParseWith is [Parse] with options. LoadOptions.Kubeconfig must be empty.
 func ParseWith(data []byte, o LoadOptions) (*Config, error) {
 	if o.Kubeconfig != "" {
 		return nil, errors.New("parse kubeconfig: the options name a kubeconfig file too: use LoadWith for files")
@@ -146,8 +145,8 @@ func ParseWith(data []byte, o LoadOptions) (*Config, error) {
 	return k.config(o)
 }
 
-// kubeconfigPaths returns the files to read, in order, without duplicates.
-// Explicit means that the file must exist.
+// kubeconfigPaths returns the files to read, in order, without duplicates. If explicit
+// is true, the file must exist.
 func kubeconfigPaths(o LoadOptions) (paths []string, explicit bool, err error) {
 	if o.Kubeconfig != "" {
 		return []string{o.Kubeconfig}, true, nil
@@ -162,7 +161,7 @@ func kubeconfigPaths(o LoadOptions) (paths []string, explicit bool, err error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		// A container often has no home; it has a service account then.
+		// Containers often have no home directory and use a service account.
 		return nil, false, nil
 	}
 	return []string{filepath.Join(home, ".kube", "config")}, false, nil
@@ -189,7 +188,7 @@ func (o *LoadOptions) accountDir() string {
 	return serviceAccountDir
 }
 
-// override applies the options to a configuration and checks the result.
+// override applies the options to a configuration and validates the result.
 func (o *LoadOptions) override(c *Config) error {
 	if o.Namespace != "" {
 		c.Namespace = o.Namespace

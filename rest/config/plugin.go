@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	maxPluginOutput = 1 << 20 // bytes; a credential with a certificate chain is a few KiB
+	maxPluginOutput = 1 << 20 // in bytes; a credential with a certificate chain has a few KiB
 
-	// Of standard error the last bytes are shown. More are kept until secrets
-	// are taken out, so that none is cut in two and half of it shown.
+	// Only the end of standard error is shown. More is kept until secrets are removed,
+	// so a secret is never cut in two and half of it shown.
 	shownPluginStderr = 2 << 10
 	keptPluginStderr  = 64 << 10
 
-	// pluginWaitDelay is how long to wait for a plugin's children to let go of
-	// its output when it has ended or was killed.
+	// pluginWaitDelay is how long to wait for a plugin's children to close its output
+	// after the plugin ended or was killed.
 	pluginWaitDelay = time.Second
 )
 
-// pluginOutput is what a run printed.
+// pluginOutput is the output of one run.
 type pluginOutput struct {
 	stdout []byte
-	stderr string // the end of it, secrets included
+	stderr string // the end of standard error, including secrets
 }
 
-// runPlugin runs an exec plugin to its end, or kills it when ctx is done. What it has started
-// is killed too, but on systems other than Unix, and where standard input is a terminal.
+// runPlugin runs an exec plugin to its end or kills it when ctx is done. On Unix it
+// kills the plugin's children too, unless standard input is a terminal.
 func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error) {
 	stdout := &boundedBuffer{limit: maxPluginOutput}
 	stderr := &tailBuffer{limit: keptPluginStderr}
@@ -41,18 +41,18 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	cmd.Env = append(os.Environ(), e.Env...)
 	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+info)
 	cmd.WaitDelay = pluginWaitDelay
-	if !stdinIsTerminal() { // or whoever presses Ctrl-C there would leave the plugin behind
+	if !stdinIsTerminal() { // with a terminal, Ctrl-C must reach the plugin
 		endWhole(cmd)
 	}
 	cmd.Stdout = stdout
 	cmd.Stderr = stderr
 	if interactive {
 		cmd.Stdin = os.Stdin
-		cmd.Stderr = io.MultiWriter(os.Stderr, stderr) // its prompts must be seen
+		cmd.Stderr = io.MultiWriter(os.Stderr, stderr) // its prompts must be visible
 	}
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		err = nil // it succeeded, and left a child behind that holds its output open
+		err = nil // it succeeded, but left a child behind that keeps its output open
 	}
 	if stdout.full {
 		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
@@ -60,7 +60,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	return pluginOutput{stdout: stdout.buf.Bytes(), stderr: strings.TrimSpace(string(stderr.tail))}, err
 }
 
-// describeRun says why a plugin could not be run or failed, and what to do.
+// describeRun says why a plugin failed or could not run, and what to do.
 func describeRun(ctx context.Context, e *Exec, err error, stderr string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped before it had answered: %w", context.Cause(ctx))
@@ -84,7 +84,7 @@ func withStderr(err error, stderr string) error {
 	return fmt.Errorf("%w; it wrote: %s", err, stderr)
 }
 
-// showStderr returns the end of what a plugin wrote, as far as it reads as prose.
+// showStderr returns the end of standard error as far as it reads like prose.
 func showStderr(stderr string, secrets []string) string {
 	text := prose(scrub(stderr, secrets...))
 	if cut := len(text) - shownPluginStderr; cut > 0 {
@@ -93,7 +93,7 @@ func showStderr(stderr string, secrets []string) string {
 	return text
 }
 
-// boundedBuffer fails when it is full, which ends the plugin.
+// boundedBuffer returns an error when it is full, which ends the plugin.
 type boundedBuffer struct {
 	buf   bytes.Buffer
 	limit int
@@ -122,7 +122,7 @@ func (b *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stdinIsTerminal takes any character device but the null device for a terminal.
+// stdinIsTerminal treats any character device except the null device as a terminal.
 func stdinIsTerminal() bool {
 	in, err := os.Stdin.Stat()
 	if err != nil || in.Mode()&os.ModeCharDevice == 0 {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// redacted stands wherever a secret would.
+// redacted replaces secrets.
 const redacted = "[redacted]"
 
-// fieldList writes the fields of a struct that are set, as Go would print them.
+// fieldList formats the non-zero fields of a struct as Go would print them.
 type fieldList struct {
 	text  strings.Builder
 	count int
@@ -31,7 +31,7 @@ func (l *fieldList) str(name, value string) {
 	}
 }
 
-// file writes the name of a file, unless that is what belongs into it.
+// file writes a file name, unless it is the content of such a file.
 func (l *fieldList) file(name, path string) {
 	if isContent(path) {
 		l.field(name, redacted)
@@ -52,7 +52,7 @@ func (l *fieldList) flag(name string, set bool) {
 	}
 }
 
-// nested adds what a struct printed of itself, unless it has nothing to say.
+// nested adds the text of a nested struct, unless it is empty.
 func (l *fieldList) nested(name, value string) {
 	if value != "{}" {
 		l.field(name, value)
@@ -61,8 +61,8 @@ func (l *fieldList) nested(name, value string) {
 
 func (l *fieldList) String() string { return "{" + l.text.String() + "}" }
 
-// redactURL returns a URL without its password and its query, or a placeholder if the
-// text is not a URL: then nothing tells which part of it is secret.
+// redactURL removes the password and the query from a URL. If text has an @ but is not
+// a URL, it returns a placeholder, since any part may be secret.
 func redactURL(text string) string {
 	if !strings.Contains(text, "@") {
 		if i := strings.IndexAny(text, "?#"); i >= 0 {
@@ -77,7 +77,7 @@ func redactURL(text string) string {
 	return u.Scheme + "://" + redacted + "@" + u.Host + u.EscapedPath()
 }
 
-// String describes the configuration without its secrets.
+// String formats the configuration without its secrets.
 func (c Config) String() string {
 	var l fieldList
 	l.str("Host", redactURL(c.Host))
@@ -111,10 +111,10 @@ func (c Config) String() string {
 // GoString is String with the name of the type, for %#v.
 func (c Config) GoString() string { return "config.Config" + c.String() }
 
-// Format implements fmt.Formatter, so that no verb gets at the secrets.
+// Format implements fmt.Formatter, so no verb can reach the secrets.
 func (c Config) Format(f fmt.State, verb rune) { formatRedacted(f, verb, c) }
 
-// MarshalText makes JSON, and whatever else asks for a text, a String.
+// MarshalText returns String, for JSON and other text encodings.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // LogValue implements slog.LogValuer.
@@ -133,7 +133,7 @@ func (i Impersonation) describe() string {
 	return l.String()
 }
 
-// String describes the settings without the private key.
+// String formats the settings without the private key.
 func (t TLS) String() string {
 	var l fieldList
 	l.flag("Insecure", t.Insecure)
@@ -154,17 +154,17 @@ func (t TLS) String() string {
 // GoString is String with the name of the type, for %#v.
 func (t TLS) GoString() string { return "config.TLS" + t.String() }
 
-// Format implements fmt.Formatter, so that no verb gets at the private key.
+// Format implements fmt.Formatter, so no verb can reach the private key.
 func (t TLS) Format(f fmt.State, verb rune) { formatRedacted(f, verb, t) }
 
-// MarshalText makes JSON, and whatever else asks for a text, a String.
+// MarshalText returns String, for JSON and other text encodings.
 func (t TLS) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // LogValue implements slog.LogValuer.
 func (t TLS) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// String describes the plugin without its arguments and the values of its
-// environment, which may be secret.
+// String formats the plugin without its arguments and the values of its environment,
+// which may be secret.
 func (e Exec) String() string {
 	var l fieldList
 	l.str("Command", e.Command)
@@ -174,7 +174,7 @@ func (e Exec) String() string {
 		for i, pair := range e.Env {
 			name, _, ok := strings.Cut(pair, "=")
 			if !ok {
-				name = redacted // it may be all value
+				name = redacted // the whole entry may be a value
 			}
 			names[i] = name
 		}
@@ -190,16 +190,16 @@ func (e Exec) String() string {
 // GoString is String with the name of the type, for %#v.
 func (e Exec) GoString() string { return "config.Exec" + e.String() }
 
-// Format implements fmt.Formatter, so that no verb gets at the secrets.
+// Format implements fmt.Formatter, so no verb can reach the secrets.
 func (e Exec) Format(f fmt.State, verb rune) { formatRedacted(f, verb, e) }
 
-// MarshalText makes JSON, and whatever else asks for a text, a String.
+// MarshalText returns String, for JSON and other text encodings.
 func (e Exec) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // LogValue implements slog.LogValuer.
 func (e Exec) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
-// String describes the options without the token.
+// String formats the options without the token.
 func (o LoadOptions) String() string {
 	var l fieldList
 	l.str("Kubeconfig", o.Kubeconfig)
@@ -221,22 +221,22 @@ func (o LoadOptions) String() string {
 // GoString is String with the name of the type, for %#v.
 func (o LoadOptions) GoString() string { return "config.LoadOptions" + o.String() }
 
-// Format implements fmt.Formatter, so that no verb gets at the token.
+// Format implements fmt.Formatter, so no verb can reach the token.
 func (o LoadOptions) Format(f fmt.State, verb rune) { formatRedacted(f, verb, o) }
 
-// MarshalText makes JSON, and whatever else asks for a text, a String.
+// MarshalText returns String, for JSON and other text encodings.
 func (o LoadOptions) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // LogValue implements slog.LogValuer.
 func (o LoadOptions) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Format keeps the credentials out of what a WrapTransport prints of its next.
+// Format hides the credentials if a WrapTransport prints its next RoundTripper.
 func (n *network) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.network") }
 
-// Format keeps the credentials out of what is printed of an http.Client.
+// Format hides the credentials if the http.Client is printed.
 func (t *authTransport) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.authTransport") }
 
-// redactor is a type whose two string forms hold no secret.
+// redactor is a type whose text forms hold no secrets.
 type redactor interface {
 	fmt.Stringer
 	fmt.GoStringer
@@ -247,6 +247,6 @@ func formatRedacted(f fmt.State, verb rune, v redactor) {
 	if verb == 'v' && f.Flag('#') {
 		text = v.GoString()
 	}
-	// A State that cannot be written to has no one to tell.
+	// There is nowhere to report a State that cannot be written.
 	_, _ = io.WriteString(f, text)
 }

@@ -12,9 +12,9 @@ import (
 	"unicode"
 )
 
-// scrub replaces every occurrence of the secrets in a text, in the spellings that a
-// program may print them in. Secrets shorter than four bytes are left, since they
-// would blot out ordinary words.
+// scrub replaces all occurrences of the secrets in a text, in every spelling that a
+// program may print. It ignores secrets shorter than four bytes, which would blot out
+// ordinary words.
 func scrub(text string, secrets ...string) string {
 	var all []spelling
 	for _, s := range secrets {
@@ -29,28 +29,29 @@ func scrub(text string, secrets ...string) string {
 	return text
 }
 
-// spelling is one way to write a secret, after so many bytes of something else.
+// spelling is one way to write a secret, after open bytes of readable text.
 type spelling struct {
 	text string
 	open int
 }
 
-// spellings returns a secret that stands after something else as it is, within a URL, in
-// base64, within JSON, as Go prints it and within HTML, and its lines. None comes twice.
+// spellings returns the ways to write a secret that follows a readable text: as it is,
+// in URLs, base64, JSON, Go syntax and HTML, and its lines one by one. It has no
+// duplicates.
 func spellings(open, secret string) []spelling {
 	var all []spelling
 	for _, spell := range []func(string) string{
 		func(s string) string { return s },
 		url.QueryEscape,
 		url.PathEscape,
-		// Without padding it is found with it, too.
+		// Without padding, it is also found in a text with padding.
 		func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
 		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 		func(s string) string {
-			quoted, _ := json.Marshal(s) // of a string it does not fail
+			quoted, _ := json.Marshal(s) // cannot fail for a string
 			return string(quoted[1 : len(quoted)-1])
 		},
-		func(s string) string { // and JSON that is not for HTML
+		func(s string) string { // also JSON that is not escaped for HTML
 			quoted := strconv.Quote(s)
 			return quoted[1 : len(quoted)-1]
 		},
@@ -58,7 +59,7 @@ func spellings(open, secret string) []spelling {
 		func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
 		html.EscapeString,
 		func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") }, // html/template
-		func(s string) string { // not of Go
+		func(s string) string { // HTML written by other libraries
 			return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(s))
 		},
 	} {
@@ -74,9 +75,9 @@ func spellings(open, secret string) []spelling {
 	return all
 }
 
-// prose takes out of a text what does not read as prose, since it may be a secret
-// that nobody told us: keys in PEM, what stands after "Bearer" or "password:", every
-// value in JSON, and words that no language has.
+// prose removes from a text what does not read like prose, since it may be an unknown
+// secret: PEM keys, the words after "Bearer" or "password:", all values in JSON, and
+// random-looking words.
 func prose(text string) string {
 	for _, rule := range []struct{ find, put string }{
 		{`(?s)-----BEGIN .*?(-----END [A-Z ]*-----|$)`, redacted},
@@ -95,8 +96,7 @@ func prose(text string) string {
 	})
 }
 
-// plainWord returns a word, without the parts that look as if made by chance. Of an
-// address the query is cut.
+// plainWord redacts the parts of a word that look random, and the query of an address.
 func plainWord(word string) string {
 	address := strings.Contains(word, "://") || strings.HasPrefix(strings.TrimLeft(word, "(."), "/")
 	if address {

@@ -11,13 +11,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// pemSet is what the TLS settings amount to at one moment: PEM text, inline or
-// read from the files.
+// pemSet is the PEM text of the TLS settings at one moment, inline or read from files.
 type pemSet struct {
 	ca, cert, key []byte
 }
 
-// files are those that the set is read from.
+// files lists the files of the set.
 func (t *TLS) files() []reading.File {
 	return slices.DeleteFunc([]reading.File{
 		{What: "certificate authority", Path: t.CAFile},
@@ -26,7 +25,7 @@ func (t *TLS) files() []reading.File {
 	}, func(f reading.File) bool { return f.Path == "" })
 }
 
-// pems returns the set, given what its files hold.
+// pems builds the set from the contents of its files.
 func (t *TLS) pems(contents [][]byte) pemSet {
 	set := pemSet{ca: t.CAData, cert: t.CertData, key: t.KeyData}
 	for _, f := range []struct {
@@ -44,8 +43,8 @@ func (s pemSet) equal(o pemSet) bool {
 	return bytes.Equal(s.ca, o.ca) && bytes.Equal(s.cert, o.cert) && bytes.Equal(s.key, o.key)
 }
 
-// tlsConfig builds the settings of new connections. The PEM set's certificate
-// goes before fromExec.
+// tlsConfig builds the settings of new connections. The set's certificate takes
+// precedence over fromExec.
 func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error) {
 	out := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -69,18 +68,18 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 		out.Certificates = []tls.Certificate{*fromExec}
 	}
 	if len(out.Certificates) > 0 {
-		// With Certificates alone, crypto/tls shows none if the server's list of
-		// acceptable authorities does not name its issuer. Servers whose list is
-		// incomplete accept it all the same.
+		// With Certificates alone, crypto/tls presents none if the server's list of
+		// acceptable authorities lacks its issuer. Servers with an incomplete list
+		// would accept it.
 		pair := out.Certificates[0]
 		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return out, nil
 }
 
-// proxyTLS is what remains of the settings for a proxy, which is another server: it has a
-// name of its own, is shown no client certificate, and may be vouched for by an authority
-// of the system too.
+// proxyTLS returns the settings for a proxy, which is a different server: it has its
+// own name, gets no client certificate, and may also be signed by one of the system's
+// authorities.
 func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	out := &tls.Config{MinVersion: server.MinVersion, ServerName: name, InsecureSkipVerify: server.InsecureSkipVerify}
 	if server.RootCAs != nil {
@@ -94,7 +93,7 @@ func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	return out
 }
 
-// place says where a PEM document came from, for messages.
+// place names the origin of a PEM document in messages.
 func (t *TLS) place(file string) string {
 	if file == "" {
 		return "the inline data"
@@ -102,13 +101,12 @@ func (t *TLS) place(file string) string {
 	return file
 }
 
-// sameCertificate reports whether a server is shown the same by both.
+// sameCertificate reports whether a and b present the same chain to a server.
 func sameCertificate(a, b tls.Certificate) bool {
 	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
 }
 
-// badServerCertificate reports whether a connection failed because the server's
-// certificate was not accepted.
+// badServerCertificate reports whether the server's certificate was rejected.
 func badServerCertificate(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok

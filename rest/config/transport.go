@@ -18,18 +18,17 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// DeadAfter is how long nothing arrives on a connection until it is given up as
-// dead.
+// DeadAfter is the silence after which a connection is considered dead.
 const DeadAfter = pingAfter + pingTimeout
 
 const (
-	// A connection on which nothing arrives for pingAfter is asked for a sign of
-	// life and given up pingTimeout later. Watches on quiet resources are kept alive
-	// by the same pings.
+	// After pingAfter without traffic, a connection is pinged, and it is closed if
+	// pingTimeout passes without a reply. The pings also keep watches on quiet
+	// resources alive.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 
-	// On HTTP/1.1 there are no pings: TCP's probes find a dead peer as soon.
+	// HTTP/1.1 has no pings. TCP's probes detect a dead peer in the same time.
 	probeAfter    = 15 * time.Second
 	probeInterval = 10 * time.Second
 	probeCount    = 3
@@ -38,31 +37,30 @@ const (
 	tlsHandshakeTimeout = 10 * time.Second
 	idleConnTimeout     = 90 * time.Second
 
-	// headTimeout is how long to wait for the head of a response where Config.Timeout
-	// does not say it. An API server gives up after 60 seconds by default
-	// (--request-timeout); watches and lists begin sooner.
+	// headTimeout limits the wait for the header of a response if Config.Timeout is
+	// zero. An API server gives up after 60 seconds by default (--request-timeout);
+	// watches and lists start sooner.
 	headTimeout = 90 * time.Second
 
-	// maxReadFrame is the largest HTTP/2 frame to accept, in bytes. Each frame
-	// hands over from the goroutine that reads the connection to the one that
-	// reads the body. BenchmarkTransportStream takes a third less time with this
-	// than with the default of 16 KiB; beyond it nothing is gained.
+	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame is handed
+	// from the goroutine that reads the connection to the one that reads the body.
+	// BenchmarkTransportStream takes a third less time with this than with the default
+	// of 16 KiB; larger frames gain nothing.
 	maxReadFrame = 256 << 10
 
-	// readBuffer is how much of an HTTP/1.1 connection is read at once. A watch
-	// sends a chunk for each event: with the default of 4 KiB each costs two
-	// calls of the operating system.
+	// readBuffer is how much of an HTTP/1.1 connection is read at once. A watch sends
+	// one chunk per event; with the default of 4 KiB, each takes two system calls.
 	readBuffer = 64 << 10
 
-	// HTTP/2 needs one connection. On HTTP/1.1 each watch holds one, and a burst
-	// of short requests should not have to dial anew.
+	// HTTP/2 needs one connection. On HTTP/1.1, each watch occupies one, and a burst of
+	// short requests should not have to dial again.
 	maxIdleConnsPerHost = 32
 )
 
-// httpClient returns a client that authenticates, and the URL that the paths of
-// requests are appended to; its path may be a prefix and does not end in a
-// slash. It reads the files that the configuration names and fails if they are
-// unusable. It may be called more than once; the clients share nothing.
+// HTTPClient returns a client that authenticates, and the URL to which request paths
+// are appended; its path may be a prefix and has no trailing slash. HTTPClient reads
+// the files of the configuration and fails if they are unusable. Each call returns an
+// independent client.
 func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	c = c.Clone()
 	if err := c.validate(); err != nil {
@@ -95,8 +93,8 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	return &http.Client{Transport: c.recorded(newAuthTransport(c, base, source, next, n))}, base, nil
 }
 
-// recorded returns what a recorder listens to, if there is one. It stands above the
-// credentials and sees one request where the server was asked twice.
+// recorded wraps next with the recorder, if there is one. The recorder sits above
+// authentication, so it sees no credentials and sees one request even if it was sent twice.
 func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	if c.Recorder == nil {
 		return next
@@ -104,12 +102,12 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	return c.Recorder.RoundTripper(next, c.blank)
 }
 
-// network is the RoundTripper that speaks to the network. It holds one
-// http.Transport and replaces it when a certificate or the certificate authority
-// changes: requests under way keep their connections, new ones verify and
-// authenticate with the new files. So verification stays that of crypto/tls.
-// A watch would still act as the owner of a replaced client certificate, so the
-// connections that showed it are closed when a server has answered all other requests.
+// network is the RoundTripper that talks to the network. It holds one http.Transport
+// and replaces it when a certificate or the certificate authority changes: requests in
+// progress keep their connections, and new ones use the new files. Verification is left
+// to crypto/tls. A watch would continue as the owner of a replaced client certificate,
+// so the connections that presented it are closed after the time in which a server
+// answers all other requests.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -117,12 +115,12 @@ type network struct {
 	changes         bool                    // there are files, which may change
 	execCertificate func() *tls.Certificate // nil without an exec plugin
 
-	mu       sync.Mutex // guards the fields below; execCertificate's lock is taken inside it
+	mu       sync.Mutex // guards the fields below; execCertificate's lock may be taken under it
 	current  *http.Transport
-	shown    *connections // of the transports with current's client certificate; nil without one
+	shown    *connections // of all transports with current's client certificate; nil if none
 	pems     pemSet
 	fromExec *tls.Certificate
-	checked  time.Time // when the files were last read, or tried
+	checked  time.Time // when the files were last read or tried
 }
 
 func newNetwork(c *Config) *network {
@@ -132,9 +130,9 @@ func newNetwork(c *Config) *network {
 	return n
 }
 
-// RoundTrip implements http.RoundTripper. If the server's certificate is not
-// accepted and the file of authorities has changed, it tries once more: the
-// request has not been sent then.
+// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and
+// the authority file has changed, it tries once more; the request has not been sent
+// yet.
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, err := n.transport(req.Context())
 	if err != nil {
@@ -157,7 +155,8 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is called by http.Client's method of the same name.
+// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections
+// looks for.
 func (n *network) CloseIdleConnections() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -166,9 +165,9 @@ func (n *network) CloseIdleConnections() {
 	}
 }
 
-// transport returns the transport for a new request. It fails only when there
-// is none yet, when an exec plugin's certificate is unusable, and when ctx ends while a
-// file is read.
+// transport returns the transport for a new request. It fails only if there is none
+// yet, if an exec plugin's certificate is unusable, or if ctx ends while it reads a
+// file.
 func (n *network) transport(ctx context.Context) (*http.Transport, error) {
 	var err error
 	switch current, checked := n.state(); {
@@ -205,15 +204,15 @@ func (n *network) reload(ctx context.Context) bool {
 	}
 	before, _ := n.state()
 	if err := n.files.Again(ctx); err != nil {
-		return false // there is an answer already, which says more
+		return false // the caller has an error that says more
 	}
 	after, _ := n.state()
 	return after != before
 }
 
-// take is called with what the files hold, or why they cannot be read. A set that
-// cannot be read, or is half replaced, is tried again later; the last good one stays in
-// use. It fails only if there is none.
+// take receives the contents of the files or the read error. If the files cannot be
+// read or do not match yet, the last good set stays in use. take fails only if there is
+// none.
 func (n *network) take(contents [][]byte, err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -237,8 +236,7 @@ func (n *network) take(contents [][]byte, err error) error {
 	return nil
 }
 
-// replace puts a new transport in place; mu is held. After an error the old one
-// is still there.
+// replace installs a new transport; the caller holds mu. On error it keeps the old one.
 func (n *network) replace(pems pemSet, fromExec *tls.Certificate) error {
 	tlsConfig, err := n.config.TLS.tlsConfig(pems, fromExec)
 	if err != nil {
@@ -290,11 +288,11 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 		return nil, err
 	}
 	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
-		// All requests go to one server. What is wrong with the environment, they tell.
+		// All requests go to one server. They will report a bad environment.
 		via, err := t.Proxy(&http.Request{URL: base})
 		if c.Proxy != nil || err == nil && via != nil && via.Scheme == "https" {
 			t.DialTLSContext = tlsDialer(t.DialContext, func(address string) *tls.Config {
-				name, _, _ := net.SplitHostPort(address) // which net/http has joined
+				name, _, _ := net.SplitHostPort(address) // net/http built the address with JoinHostPort
 				if origin(&url.URL{Scheme: "https", Host: address}) != origin(base) {
 					return pems.proxyTLS(tlsConfig, name)
 				}
@@ -307,7 +305,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 	return t, nil
 }
 
-// proxy returns how the proxy of a request is chosen; nil for none.
+// proxy returns the function that chooses a request's proxy, nil for none.
 func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	fixed, err := parseProxyURL(c.ProxyURL)
 	switch {
@@ -326,8 +324,8 @@ func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	return nil, nil
 }
 
-// tlsDialer connects by TLS to a proxy, or to the server if Config.Proxy chooses none.
-// net/http would connect to both with the settings for the server.
+// tlsDialer connects with TLS to a proxy, or to the server if Config.Proxy chooses
+// none. net/http would use the server's settings for both.
 func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), settings func(address string) *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -338,7 +336,7 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 		defer cancel()
 		secured := tls.Client(conn, settings(address))
 		if err := secured.HandshakeContext(ctx); err != nil {
-			_ = conn.Close() // nobody has used it
+			_ = conn.Close() // unused
 			if context.Cause(ctx) == errHandshake {
 				err = errHandshake
 			}
@@ -350,9 +348,9 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 
 var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
-// dialer bounds a dialer of the user's, as our own is. net/http calls it in a goroutine
-// of its own, where a panic would end the process, and an exit leave the request to wait
-// for ever.
+// dialer limits the user's dialer to the same time as ours. net/http calls it in its
+// own goroutine, where a panic would end the process and runtime.Goexit would hang the
+// request.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// aggregatedAccept asks for the aggregated form, stable since Kubernetes 1.30
-// and beta since 1.27, and takes the classic form from servers without it.
+// aggregatedAccept asks for the aggregated format, stable since Kubernetes 1.30 and
+// beta since 1.27. Servers without it send the classic format.
 const aggregatedAccept = wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
 	wire.MediaJSON
 
-// aggregatedVersion returns the version of the aggregated form that an answer to aggregatedAccept
-// has. It returns "" if the answer has another form. The two versions have the same JSON fields.
+// aggregatedVersion returns the version of the aggregated format of a response, or ""
+// if the response has another format. The two versions have the same JSON fields.
 func aggregatedVersion(contentType string) string {
 	mediaType, params, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != wire.MediaJSON || params["g"] != apidiscoveryv2.GroupName || params["as"] != "APIGroupDiscoveryList" ||
@@ -28,9 +28,9 @@ func aggregatedVersion(contentType string) string {
 	return params["v"]
 }
 
-// readAggregated reads an aggregated document. What a stale group version
-// lists is kept: where the backend is down, the request that follows says so
-// better than discovery could.
+// readAggregated parses an aggregated document. It keeps the entries of stale group
+// versions: if the backend is down, the next request reports that better than discovery
+// could.
 func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	var doc apidiscoveryv2.APIGroupDiscoveryList
 	if err := decodeDocument(body, apidiscoveryv2.GroupName+"/"+version, "APIGroupDiscoveryList", &doc); err != nil {
@@ -41,7 +41,7 @@ func readAggregated(body []byte, version string) ([]servedVersion, error) {
 		for i, version := range group.Versions {
 			served := servedVersion{
 				GroupVersion: schema.GroupVersion{Group: group.Name, Version: version.Version},
-				preferred:    i == 0, // the document's versions are in order of preference
+				preferred:    i == 0, // versions are in order of preference
 			}
 			if version.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
 				served.err = errStale
@@ -57,9 +57,8 @@ func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// aggregatedMapping translates one resource. It is false for a resource that
-// has no kind because only subresources of it are served: there is nothing to
-// get or list.
+// aggregatedMapping converts one resource. It returns false for a resource without a
+// kind, which only has subresources and cannot be read or listed.
 func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDiscovery) (Mapping, bool) {
 	if r.ResponseKind == nil || r.ResponseKind.Kind == "" {
 		return Mapping{}, false
@@ -79,8 +78,7 @@ func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDisco
 	return mapping, true
 }
 
-// kindIn completes a kind that a server gave without a group version: it is
-// that of the document.
+// kindIn completes a kind without a group version with that of the document.
 func kindIn(gv schema.GroupVersion, kind metav1.GroupVersionKind) object.GVK {
 	if kind.Version == "" {
 		return gv.WithKind(kind.Kind)

@@ -7,12 +7,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Builtin returns where every API server serves a built-in kind in a stable
-// version, so that nobody needs to ask: discovery may be slow, refused, or answered
-// by something else. It sets Kind, Resource, Namespaced and Singular, and leaves
-// the rest to discovery. It reports false for all other kinds.
+// Builtin returns the location of a built-in kind in a stable version, which is the
+// same on every API server. It needs no discovery, which may be slow, be refused, or be
+// answered by something other than an API server. It sets only Kind, Resource,
+// Namespaced and Singular. It returns false for all other kinds.
 //
-// An older server may lack a kind of a newer release, and then answers 404.
+// An older server may lack a newer kind and answer 404.
 func Builtin(kind object.GVK) (Mapping, bool) {
 	namespaced, cluster := builtinKinds(kind.GroupVersion().String())
 	m := Mapping{Kind: kind, Singular: strings.ToLower(kind.Kind)}
@@ -26,7 +26,7 @@ func Builtin(kind object.GVK) (Mapping, bool) {
 	return m, true
 }
 
-// plural makes the name of a built-in resource of its singular.
+// plural returns the plural of a built-in resource's singular.
 func plural(singular string) string {
 	switch {
 	case singular == "endpoints":
@@ -39,9 +39,9 @@ func plural(singular string) string {
 	return singular + "s"
 }
 
-// builtinKinds returns the kinds of a stable group version that have a resource of
-// their own: those within namespaces, and those without. A test compares them with
-// the markers in the source of k8s.io/api.
+// builtinKinds returns the namespaced and the cluster-scoped kinds of a stable group
+// version that are resources. A test compares them with the markers in the source of
+// k8s.io/api.
 func builtinKinds(groupVersion string) (namespaced, cluster string) {
 	switch groupVersion {
 	case "v1":

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// catalog is what one discovery run found, indexed for lookups. It does not
-// change once it is built, so that it is read without a lock.
+// catalog is the result of one discovery run, indexed for lookups. It is immutable, so
+// reading it needs no lock.
 type catalog struct {
-	run     uint64 // which of the mapper's runs, from 1
+	run     uint64 // number of the mapper's run, from 1
 	served  []servedVersion
-	partial *Error // what could not be discovered, nil where all was
+	partial *Error // the parts that could not be discovered, nil if none
 
-	// byKind holds, in order of preference, the mappings of a kind: under its
-	// version, and of all versions under the empty one.
+	// byKind holds the mappings of a kind in order of preference, by version, and those
+	// of all versions under the empty version.
 	byKind map[object.GVK][]*Mapping
 
-	// byName holds, in order of preference, the resources that a lower-case
-	// name can mean.
+	// byName holds the resources that a lower-case name may mean, in order of
+	// preference.
 	byName map[string][]namedMapping
 }
 
@@ -33,9 +33,8 @@ type namedMapping struct {
 	as nameForm
 }
 
-// nameForm is what a name is to a resource. Where forms compete the smaller
-// one wins, in kubectl's order: a name that is a plural is never taken for a
-// short name of something else.
+// nameForm is the kind of a name. The smallest form wins, in kubectl's order: the
+// plural name of one resource is never taken for the short name of another.
 type nameForm int
 
 const (
@@ -50,8 +49,8 @@ func newCatalog(run uint64, served []servedVersion, partial *Error) *catalog {
 		run: run, served: served, partial: partial,
 		byKind: make(map[object.GVK][]*Mapping), byName: make(map[string][]namedMapping),
 	}
-	// What every group prefers comes before what any group also serves; core is
-	// the first group. So an unqualified name means what it means to kubectl.
+	// The preferred versions of all groups come first, and the core group is the first
+	// group, so an unqualified name means the same as in kubectl.
 	for _, preferred := range []bool{true, false} {
 		for _, version := range served {
 			if version.preferred != preferred {
@@ -79,7 +78,7 @@ func (c *catalog) add(m *Mapping) {
 	c.addName(m.Kind.Kind, m, asKind)
 }
 
-// addName adds a name of m unless m is there already under a stronger form.
+// addName adds a name of m unless m already has that name in a stronger form.
 func (c *catalog) addName(name string, m *Mapping, as nameForm) {
 	name = strings.ToLower(name)
 	named := c.byName[name]
@@ -89,7 +88,7 @@ func (c *catalog) addName(name string, m *Mapping, as nameForm) {
 	c.byName[name] = append(named, namedMapping{m, as})
 }
 
-// find returns what q can mean, in order of preference.
+// find returns the mappings that q can mean, in order of preference.
 func (c *catalog) find(q question) []*Mapping {
 	if q.kind.Kind != "" {
 		return c.byKind[q.kind]
@@ -98,9 +97,9 @@ func (c *catalog) find(q question) []*Mapping {
 	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
 }
 
-// inGroup keeps what is in the group. An empty group means any; one that
-// matches nothing is taken for the beginning of a group's name, so that
-// "storageclasses.storage" finds storage.k8s.io.
+// inGroup keeps the mappings of a group. The empty group means any group. A group that
+// matches nothing is treated as a prefix, so "storageclasses.storage" finds
+// storage.k8s.io.
 func inGroup(named []namedMapping, group string) []namedMapping {
 	if group == "" {
 		return named
@@ -119,8 +118,8 @@ func inVersion(named []namedMapping, version string) []namedMapping {
 	return keep(named, func(n namedMapping) bool { return n.Resource.Version == version })
 }
 
-// strongest keeps the strongest form that is there. Plural and singular count
-// alike once a plural is there.
+// strongest keeps the mappings with the strongest form. If there is a plural, singulars
+// count like plurals.
 func strongest(named []namedMapping) []*Mapping {
 	if len(named) == 0 {
 		return nil
@@ -145,9 +144,9 @@ func keep(named []namedMapping, ok func(namedMapping) bool) []namedMapping {
 	return kept
 }
 
-// pick chooses one of the things that q can mean. The order of preference
-// decides between groups and versions; two resources of one group version are
-// ambiguous, unless q is a kind and one of them is named after it.
+// pick chooses one mapping for q. The order of preference decides between groups and
+// versions. Two resources of one group version are ambiguous, unless q is a kind and
+// one of them is named after it.
 func pick(q question, found []*Mapping) (Mapping, error) {
 	rivals := []*Mapping{found[0]}
 	for _, m := range found[1:] {
@@ -169,9 +168,9 @@ func pick(q question, found []*Mapping) (Mapping, error) {
 	return *rivals[0], nil
 }
 
-// keepKnown fills the parts of a new discovery that failed with what an
-// earlier one knew of them: that an API does not answer at the moment does not
-// make its kinds unknown. A part that the server says is gone is not kept.
+// keepKnown fills the failed parts of a run with the results of an earlier one: kinds
+// do not become unknown because their API is down for a moment. It does not keep parts
+// that the server reports as gone.
 func keepKnown(served []servedVersion, partial *Error, earlier []servedVersion) []servedVersion {
 	if partial == nil {
 		return served

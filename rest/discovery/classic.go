@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// classicParallel bounds the requests in flight for classic discovery. A
-// cluster has some thirty to a hundred group versions: eight at a time read
-// them in about ten round trips without crowding out other clients.
+// classicParallel bounds the concurrent requests of classic discovery. Clusters have
+// thirty to a hundred group versions: eight at a time take about ten round trips and
+// leave room for other clients.
 const classicParallel = 8
 
-// readClassicRoot reads which group versions a root names, preferred versions
-// first. Their resources are still to be read.
+// readClassicRoot parses the group versions of a root, preferred versions first,
+// without their resources.
 func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	if root == coreRoot {
 		return readAPIVersions(body)
@@ -40,8 +40,8 @@ func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// readAPIVersions reads the versions of the core group. There has only ever
-// been one; the first is the preferred one.
+// readAPIVersions parses the versions of the core group, the preferred one first. So
+// far there is only one.
 func readAPIVersions(body []byte) ([]servedVersion, error) {
 	var doc metav1.APIVersions
 	if err := decodeDocument(body, "v1", "APIVersions", &doc); err != nil {
@@ -55,8 +55,8 @@ func readAPIVersions(body []byte) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// preferFirst moves the preferred version of one group to the front and marks
-// it. Without a preferred version the first one is it.
+// preferFirst moves the preferred version of a group to the front and marks it. By
+// default, the first version is preferred.
 func preferFirst(versions []servedVersion, preferred string) {
 	for i, version := range versions {
 		if version.Version == preferred {
@@ -70,8 +70,8 @@ func preferFirst(versions []servedVersion, preferred string) {
 	}
 }
 
-// readClassicVersions reads the resources of each group version into it, or
-// the reason why they could not be read. It returns when all are done.
+// readClassicVersions reads the resources of all group versions, or sets the errors of
+// those that fail. It returns when all are done.
 func readClassicVersions(ctx context.Context, get Get, versions []servedVersion) {
 	seats := make(chan struct{}, classicParallel)
 	var reading sync.WaitGroup
@@ -104,9 +104,8 @@ func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([
 	return classicMappings(gv, doc.APIResources), nil
 }
 
-// classicMappings translates the resources of one group version. A name with a
-// slash is a subresource; it may come before or after its resource, which may
-// itself be missing.
+// classicMappings converts the resources of one group version. A name with a slash is a
+// subresource, which may come before or after its resource, or without it.
 func classicMappings(gv schema.GroupVersion, resources []metav1.APIResource) []Mapping {
 	var mappings []Mapping
 	subresources := make(map[string][]string)

@@ -18,16 +18,14 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// The two documents that everything else is found from: the legacy group and
-// the named groups.
+// The two root documents: the core group and the named groups.
 const (
 	coreRoot   = "/api"
 	groupsRoot = "/apis"
 )
 
-// Error says which parts of the server's API could not be discovered.
-// The usual reason is an APIService whose backend is down. All other parts were
-// discovered.
+// Error lists the parts of the server's API that could not be discovered, usually
+// because the backend of an APIService is down. All other parts were discovered.
 type Error struct {
 	Failures []Failure // at least one
 }
@@ -38,14 +36,14 @@ type Failure struct {
 	// It is "/api" or "/apis" when the core group or all named groups failed.
 	Path string
 
-	// GroupVersion is what the document describes; empty for "/api" and "/apis".
+	// GroupVersion is the group version of the document; empty for "/api" and "/apis".
 	GroupVersion schema.GroupVersion
 
-	// Err is the reason: the server's status, or a transport or decoding error.
+	// Err is the reason: the server's Status, or a transport or decoding error.
 	Err error
 }
 
-// String names the part and the reason.
+// String formats the part and the reason.
 func (f Failure) String() string { return fmt.Sprintf("%s: %v", f.name(), f.Err) }
 
 func (f Failure) name() string {
@@ -55,7 +53,7 @@ func (f Failure) name() string {
 	return f.GroupVersion.String()
 }
 
-// covers reports whether resources of a group could be hidden by the failure.
+// covers reports whether the failure may hide resources of a group.
 func (f Failure) covers(group string) bool {
 	switch f.Path {
 	case coreRoot:
@@ -67,11 +65,11 @@ func (f Failure) covers(group string) bool {
 	}
 }
 
-// maxNamed bounds how many failed parts an error names. A server may have any number.
+// maxNamed bounds how many failed parts an error names.
 const maxNamed = 20
 
-// Error names the failed parts with their reasons, in one line, and counts those after the
-// first twenty. Neighbours that failed for one reason share it.
+// Error lists the failed parts with their reasons on one line. It groups neighbors with
+// the same reason and only counts parts after the first twenty.
 func (e *Error) Error() string {
 	var parts []string
 	shown := e.Failures[:min(len(e.Failures), maxNamed)]
@@ -88,7 +86,7 @@ func (e *Error) Error() string {
 	return "discovery failed for " + strings.Join(parts, "; ")
 }
 
-// Unwrap returns the reasons, so that errors.Is and errors.As find them.
+// Unwrap returns the reasons.
 func (e *Error) Unwrap() []error {
 	reasons := make([]error, len(e.Failures))
 	for i, failure := range e.Failures {
@@ -97,29 +95,28 @@ func (e *Error) Unwrap() []error {
 	return reasons
 }
 
-// servedVersion is what discovery learned about one group version.
+// servedVersion is the result of discovery for one group version.
 type servedVersion struct {
 	schema.GroupVersion
-	preferred bool // the version that the server prefers in its group
+	preferred bool // the server's preferred version of the group
 	mappings  []Mapping
 
-	// err says why mappings is missing, or, where there are some, why they may
-	// be out of date.
+	// err is why mappings are missing or, if there are some, why they may be out of
+	// date.
 	err error
 }
 
-// discover asks the server what it serves: the core group first, then the
-// groups in the server's order, within a group the preferred version first.
+// discover asks the server for everything it serves: the core group first, then the
+// groups in the server's order, each with its preferred version first.
 //
-// Each of /api and /apis is asked for its aggregated document (KEP-3352), which
-// takes one request; a server that does not know that form answers with the
-// classic one, and then every group version is asked for its resources.
+// It requests the aggregated document (KEP-3352) of /api and /apis, one request each. A
+// server without that format sends the classic document, and discover then requests the
+// resources of each group version.
 //
-// It takes maxRun at most: what has not answered by then failed.
+// It takes at most maxRun; requests that are not answered by then fail.
 //
-// Errors: the context's error when it ended; otherwise a *Error, with
-// whatever was learned beside it. When nothing was learned the first result is
-// nil.
+// If ctx ended, the error is that of ctx; otherwise it is an *Error, possibly together
+// with results. Without any results, the first result is nil.
 func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	get = get.guarded()
 	roots := []string{coreRoot, groupsRoot}
@@ -138,14 +135,14 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 
 	var failures []Failure
 	for i, err := range errs {
-		// A server may have only one of the roots, such as an API server of
-		// custom resources without a core group: then the other one is absent
-		// and not broken, whatever is the matter with the first.
+		// A server may have only one of the roots, as API servers of custom resources
+		// have no core group. The missing root is then not a failure, whatever happened
+		// to the other.
 		if err == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(errs[1-i]) {
 			continue
 		}
 		if apierrors.IsNotFound(err) {
-			// Not wrapped: it would say of every kind that it is not served.
+			// Not wrapped: a 404 would say of every kind that it is not served.
 			err = fmt.Errorf("%v: no API server has neither root; check the server's address", err)
 		}
 		failures = append(failures, Failure{Path: roots[i], Err: err})
@@ -164,8 +161,7 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	return all, nil
 }
 
-// ending says why a run ended with its context, and what it waited for where a request
-// knows that.
+// ending returns why a run ended with its context, naming the step it was in if known.
 func ending(ctx context.Context, errs []error) error {
 	cause := context.Cause(ctx)
 	if stuck, ok := errors.AsType[*source.StuckError](errors.Join(errs...)); ok && errors.Is(stuck, cause) {
@@ -174,9 +170,9 @@ func ending(ctx context.Context, errs []error) error {
 	return cause
 }
 
-// guarded makes an error of a panic and of a runtime.Goexit: what is asked for comes
-// through functions of the user's, and in goroutines that nobody else watches over. An
-// exit without an error would read as a server that serves nothing.
+// guarded turns a panic or runtime.Goexit of get into an error: get calls functions of
+// the user in goroutines of ours. A Goexit without an error would look like a server
+// that serves nothing.
 func (get Get) guarded() Get {
 	return func(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 		err = failure.Apart("the transport", func() (err error) {
@@ -187,8 +183,7 @@ func (get Get) guarded() Get {
 	}
 }
 
-// discoverRoot reads what is served below one root, in whichever form the
-// server gives.
+// discoverRoot reads a root in the format that the server sends.
 func discoverRoot(ctx context.Context, get Get, root string) ([]servedVersion, error) {
 	body, contentType, err := get(ctx, root, aggregatedAccept)
 	if err != nil {
@@ -205,7 +200,7 @@ func discoverRoot(ctx context.Context, get Get, root string) ([]servedVersion, e
 	return versions, nil
 }
 
-// versionPath is where the resources of a group version are served.
+// versionPath returns the path of a group version's resources.
 func versionPath(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return coreRoot + "/" + gv.Version
@@ -213,9 +208,10 @@ func versionPath(gv schema.GroupVersion) string {
 	return groupsRoot + "/" + gv.Group + "/" + gv.Version
 }
 
-// decodeDocument reads a discovery document of the given kind into doc. It fails if the document says
-// that it is of another kind, because the JSON of a proxy or of another server would otherwise read as
-// a server that serves nothing. API servers leave out the apiVersion of the core group's documents.
+// decodeDocument parses a discovery document of the given kind into doc. It fails if
+// the document states another kind: the JSON of a proxy or another server must not look
+// like an empty API server. API servers leave out the apiVersion of the core group's
+// documents.
 func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 	var is metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &is); err != nil {
@@ -231,9 +227,9 @@ func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 	return nil
 }
 
-// errSlow ends the requests of a run that takes too long.
+// errSlow cancels the requests of a run that takes longer than maxRun.
 var errSlow = fmt.Errorf("discovery gave up after %v: check what is between here and the API server", maxRun)
 
-// errStale is the failure of a group version whose document the server could
-// not refresh.
+// errStale is the failure of a group version whose document the server could not
+// refresh.
 var errStale = errors.New("the aggregated API server behind it does not answer, what is known of it may be out of date; see \"kubectl get apiservices\"")

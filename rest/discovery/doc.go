@@ -7,33 +7,32 @@
 //	m, err = mapper.MappingForResource(ctx, object.GVR{Resource: "deploy"}) // as kubectl reads it
 //	all, err := mapper.Mappings(ctx)
 //
-// RESTMapper makes it apimachinery's interface.
+// [Mapper.RESTMapper] adapts a Mapper to apimachinery's interface.
 //
-// Builtin knows the places of the built-in kinds without asking; a rest.Resource
-// looks there first.
+// [Builtin] knows the locations of the built-in kinds without a request; a rest.Resource
+// consults it first.
 //
 // # Guarantees
 //
-//   - What is known answers without a request. What is not makes the mapper ask
-//     again, so that a custom resource definition that is installed later is found.
-//   - Callers share a run of discovery, and runs are at least a second apart. A run
-//     takes 30 seconds at most.
-//   - A part of the API that does not answer hides nothing else, and does not make
-//     its kinds unknown.
+//   - Known kinds need no request. For an unknown one, the mapper asks the server again, so
+//     it finds custom resource definitions that are installed later.
+//   - Concurrent callers share a discovery run. Runs are at least a second apart and take at
+//     most 30 seconds.
+//   - If a part of the API does not answer, it hides nothing else, and its kinds stay known.
 //
 // # Concurrency
 //
-// A Mapper may be used from many goroutines. It starts none that outlives a call.
+// A Mapper is safe for concurrent use. It starts no goroutines that outlive a call.
 //
 // # Failure
 //
-// A *NoMatchError says that the server does not serve something, and names what is
-// alike; an *AmbiguousError that a name means several resources; an *Error which
-// parts of the API could not be discovered. meta.IsNoMatchError and
-// meta.IsAmbiguousError of apimachinery hold for the first two.
+// A [*NoMatchError] means that the server does not serve a kind or resource, and suggests
+// similar ones. An [*AmbiguousError] means that a name matches several resources. An [*Error]
+// lists the parts of the API that could not be discovered. Apimachinery's
+// meta.IsNoMatchError and meta.IsAmbiguousError recognize the first two.
 //
 // # Debugging
 //
-// The logger hears of each run at level debug, and of parts that cannot be
-// discovered at level warn when they change.
+// The logger gets each run at level debug, and at level warn the parts that cannot be
+// discovered, whenever they change.
 package discovery

@@ -13,99 +13,96 @@ import (
 )
 
 const (
-	// minRediscovery is the least time between the end of one discovery run and
-	// the start of the next. It is also how long a new question may have to wait
-	// for an answer that is not out of date. One or two requests a second at
-	// most are nothing to a server, and a second is not long to wait.
+	// minRediscovery is the minimum time between the end of one run and the start of
+	// the next, and so the longest a lookup waits before its run starts. One or two
+	// requests a second are no load for a server.
 	minRediscovery = time.Second
 
-	// maxRediscovery is the longest time for which the same question is
-	// answered from what is known before the server is asked again. It bounds
-	// how late a new custom resource definition is noticed when it is asked for over
-	// and over; callers have a back-off besides.
+	// maxRediscovery is the longest time for which a failed lookup is answered from
+	// memory before the server is asked again. It bounds the delay with which a
+	// repeated lookup finds a new custom resource definition, apart from the caller's
+	// own back-off.
 	maxRediscovery = 10 * time.Second
 
-	// maxRun bounds a run. A server answers in a second; one request that is never
-	// answered, on a connection that lives, must not keep everybody waiting.
+	// maxRun limits a run. Servers answer within a second; one request without an
+	// answer must not hold up all callers.
 	maxRun = 30 * time.Second
 
-	// maxMisses bounds the questions whose back-off is remembered.
+	// maxMisses bounds the failed lookups whose back-off is remembered.
 	maxMisses = 1024
 )
 
-// Mapper finds out where a kind is served: a RESTMapper that learns. It asks the
-// server on first use, and again about what it does not know. So it finds custom
-// resource definitions that are installed later.
+// Mapper finds out where kinds are served. It asks the server on first use and again for
+// anything it does not know, so it finds custom resource definitions that are installed
+// later.
 //
-// To look something up:
+// A lookup works as follows:
 //
-//  1. What is known answers at once, without a request.
-//  2. Otherwise the server is asked again, by one caller at a time; callers who
-//     meanwhile miss something share the run. A run starts at least a second
-//     after the one before it ended: a caller may wait for that.
-//  3. What the new run does not know either is a *NoMatchError. The same
-//     question asked again is answered with that error at once for one second,
-//     then two, four, up to 10 seconds, before the server is asked again. Its
-//     back-off is forgotten when it was not asked for 10 seconds beyond that.
+//  1. If the Mapper knows the answer, it returns it at once, without a request.
+//  2. Otherwise one caller asks the server again, and concurrent lookups share that run. A
+//     run starts at least a second after the previous one ended, so a caller may wait for
+//     that.
+//  3. If the new run does not find it either, the result is a [*NoMatchError]. The same
+//     lookup then returns this error at once for one second before the server is asked
+//     again, then for two, four, up to 10 seconds. This back-off is forgotten if the lookup
+//     is not repeated within another 10 seconds.
 //
-// A run takes 30 seconds at most; what has not answered by then failed. A run that
-// fails altogether leaves what is known in place; lookups that need
-// it return the reason, and for a second the same reason without a request. A
-// run in which some groups fail counts, with what was known earlier of those
-// groups; see Error.
+// A run takes at most 30 seconds; requests that are not answered by then fail. If a whole run
+// fails, earlier results stay valid; lookups that needed the run return the reason, and
+// those of the next second return it without a request. If only some groups fail, the run
+// counts, with the earlier results of those groups; see [Error].
 //
-// A document that the server refused with a Retry-After is not asked for again before that
-// is over, or source.MaxRetryAfter: until then it fails with the same reason.
+// If the server refuses a document with a Retry-After, the Mapper does not request it again
+// before that time, or source.MaxRetryAfter, has passed; until then it returns the same
+// reason.
 //
-// A lookup keeps finding a definition that was removed. If the server answers 404
-// for a whole resource, call Invalidate.
+// Lookups still find a definition after it was removed. If the server answers 404 for a whole
+// resource, call [Mapper.Invalidate].
 //
-// All methods may be called by many goroutines. The slices within a Mapping
-// are shared and must not be changed. Mapper starts no goroutine that outlives
-// a call: discovery runs under the context of the caller that began it. If that
-// ends, the next caller that waits begins anew.
+// All methods are safe for concurrent use. The slices in a Mapping are shared and must not be
+// changed. A Mapper starts no goroutines that outlive a call: discovery runs under the context
+// of the caller that started it. If that ends, the next waiting caller starts a new run.
 type Mapper struct {
-	get Get // heeds Retry-After
+	get Get // honors Retry-After
 	log *slog.Logger
 
-	// turn holds a token while its owner decides whether to run discovery, waits
-	// until it may, and runs it. It is taken before mu and never while mu is held.
+	// turn holds a token while its owner decides whether to run discovery, waits until
+	// it may, and runs it. Acquire it before mu, never while holding mu.
 	turn chan struct{}
 
-	mu sync.Mutex // guards what follows; held for a few instructions only, no call out
-	// catalog is what is known; nil before the first run that succeeded.
+	mu sync.Mutex // guards the fields below; held briefly, never during calls of other code
+	// catalog holds the current results; nil before the first successful run.
 	catalog *catalog
-	// stale is set while catalog must not answer because of Invalidate.
+	// stale is set by Invalidate until the next run: lookups must not use catalog.
 	stale bool
-	// epoch counts the calls of Invalidate: a run that began in an earlier one
-	// does not answer questions of this one.
+	// epoch counts the calls of Invalidate. A run that began in an earlier epoch does
+	// not answer lookups of the current one.
 	epoch uint64
-	// runs counts the runs that ended with an answer or a failure, ended is when
-	// the last of them did, and failure why it failed altogether.
+	// runs counts the runs that ended, with a result or a failure. ended is when the
+	// last one did, and failure is its error if all of it failed.
 	runs    uint64
 	ended   time.Time
 	failure error
-	// misses holds the back-off of the questions that had no answer.
+	// misses holds the back-off of failed lookups.
 	misses map[question]*miss
 }
 
-// miss is a question that the last run had no answer to.
+// miss is a lookup that the last run could not answer.
 type miss struct {
 	err   error
-	run   uint64        // the run whose catalog err was made from
-	wait  time.Duration // between asking the server, doubled every time
+	run   uint64        // the run whose catalog led to err
+	wait  time.Duration // the back-off, doubled each time
 	until time.Time     // when the server may be asked again
 }
 
-// question is what a caller wants to know: a kind or a partial resource,
-// whichever is not empty.
+// question is the subject of a lookup: a kind or a partial resource, whichever is not
+// empty.
 type question struct {
 	kind     object.GVK
 	resource object.GVR
 }
 
-// NewMapper returns a Mapper that has learned nothing yet. A nil logger is
-// silent.
+// NewMapper returns an empty Mapper. A nil logger means no logging.
 func NewMapper(get Get, logger *slog.Logger) *Mapper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -113,36 +110,35 @@ func NewMapper(get Get, logger *slog.Logger) *Mapper {
 	return &Mapper{get: new(refusals).heed(get), log: logger, turn: make(chan struct{}, 1), misses: make(map[question]*miss)}
 }
 
-// MappingForKind returns where gvk is served. Group and kind are exact, the
-// empty group is the core group; an empty version means the one that the
-// server prefers for this kind.
+// MappingForKind returns where gvk is served. Group and kind must match exactly, and
+// the empty group is the core group. An empty version means the server's preferred
+// version of the kind.
 //
-// Errors: *NoMatchError when the server does not serve it, *AmbiguousError,
-// the context's error, or the reason why discovery failed.
+// It fails with a [*NoMatchError] if the server does not serve the kind, with an
+// [*AmbiguousError], with the error of ctx, or with the reason why discovery failed.
 func (m *Mapper) MappingForKind(ctx context.Context, gvk object.GVK) (Mapping, error) {
 	return m.one(ctx, question{kind: gvk})
 }
 
-// MappingForResource returns what gvr means, read as kubectl reads it. The
-// resource may be a plural, a singular, a short name or a kind, in any case.
-// The group may be empty, which is any group, or the beginning of one; the
-// version may be empty. Where several match, a plural wins over a short name,
-// that over a singular and that over a kind; then the core group, then the
-// groups in the server's order, preferred versions before others.
+// MappingForResource returns the resource that gvr means, read as kubectl reads it: a
+// plural, a singular, a short name or a kind, in any case. The group may be empty, for
+// any group, or the beginning of a group's name. The version may be empty. If several
+// resources match, a plural wins over a short name, a short name over a singular, and a
+// singular over a kind; then the core group wins, then the groups in the server's
+// order, preferred versions first.
 //
-// Errors: *NoMatchError when the server does not serve it, *AmbiguousError
-// when two resources of one group version match equally well, the context's
-// error, or the reason why discovery failed.
+// It fails with a [*NoMatchError] if the server does not serve the resource, with an
+// [*AmbiguousError] if two resources of one group version match equally well, with the
+// error of ctx, or with the reason why discovery failed.
 func (m *Mapper) MappingForResource(ctx context.Context, gvr object.GVR) (Mapping, error) {
 	return m.one(ctx, question{resource: gvr})
 }
 
-// Mappings returns everything that the server serves: the core group first,
-// then the groups in the server's order, within a group the preferred version
-// first. It asks the server only when nothing is known yet or after
-// Invalidate.
+// Mappings returns everything the server serves: the core group first, then the groups
+// in the server's order, each with its preferred version first. It asks the server only
+// before the first successful run and after Invalidate.
 //
-// A *Error beside mappings names the groups that could not be
+// An [*Error] comes together with mappings and lists the parts that could not be
 // discovered. With any other error there are no mappings.
 func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	known, asked := m.known()
@@ -162,9 +158,8 @@ func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	return all, nil
 }
 
-// Known returns where gvk is served by what the last run found out, also after
-// Invalidate, and reports false where that does not tell. It asks nobody and does not
-// wait.
+// Known returns where gvk is served according to the last run, even after Invalidate,
+// or false if the run did not find gvk. It sends no request and does not block.
 func (m *Mapper) Known(gvk object.GVK) (Mapping, bool) {
 	m.mu.Lock()
 	known := m.catalog
@@ -180,9 +175,9 @@ func (m *Mapper) Known(gvk object.GVK) (Mapping, bool) {
 	return mapping, err == nil
 }
 
-// Invalidate makes the next lookup ask the server again, for example after a
-// 404 for a resource that was there before. Many calls within a second cost
-// one run. Mappings that were returned before stay as they are.
+// Invalidate makes the next lookup ask the server again, for example after a 404 for a
+// resource that existed before. Calls within a second share one run. Mappings returned
+// earlier do not change.
 func (m *Mapper) Invalidate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,8 +194,8 @@ func (m *Mapper) one(ctx context.Context, q question) (Mapping, error) {
 	return pick(q, found)
 }
 
-// find returns what q can mean, in order of preference and at least one, after
-// asking the server if need be.
+// find returns the mappings that q can mean, at least one, in order of preference. It
+// asks the server if necessary.
 func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 	if q.kind.Kind == "" && q.resource.Resource == "" {
 		return nil, errors.New("look up a mapping: no kind and no resource was given")
@@ -224,8 +219,8 @@ func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 	return nil, m.missed(q, known, true)
 }
 
-// known returns what may answer now, nil if nothing, and how many runs have
-// ended by now: the moment of asking in terms of discovery.
+// known returns the results that lookups may use now, nil if none, and the number of
+// runs that have ended so far.
 func (m *Mapper) known() (known *catalog, asked uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,8 +230,8 @@ func (m *Mapper) known() (known *catalog, asked uint64) {
 	return m.catalog, m.runs
 }
 
-// learn returns what a run knows that ended after the question was asked: its
-// own, or one that it waited for.
+// learn returns the results of a run that ended after the lookup began: its own, or
+// another caller's.
 func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -254,7 +249,7 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	if known != nil || err != nil {
 		return known, err
 	}
-	// With no wait the timer could win against a context that is done already.
+	// Without a wait, the timer might win over a context that is already done.
 	if ctx.Err() == nil && wait > 0 {
 		pause := time.NewTimer(wait)
 		defer pause.Stop()
@@ -269,9 +264,9 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	return m.run(ctx)
 }
 
-// learned returns the outcome of a run that ended since the question was
-// asked, or how long to wait before another may start. A failed run speaks
-// also for the questions that are asked shortly after it.
+// learned returns the results of a run that ended since the lookup began, or how long
+// to wait before another may start. A failed run also answers lookups that begin
+// shortly after it.
 func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -288,12 +283,11 @@ func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	return nil, wait, nil
 }
 
-// run asks the server and takes over what it says. The caller has the turn.
-// A run that ends because its context did counts for nothing: whoever waits
-// for the turn begins anew.
+// run asks the server and installs the results. The caller holds the turn. A run that
+// its context ended does not count: the next caller with the turn starts a new one.
 func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	m.mu.Lock()
-	earlier, epoch, number := m.catalog, m.epoch, m.runs+1 // no other run while we have the turn
+	earlier, epoch, number := m.catalog, m.epoch, m.runs+1 // no concurrent run while holding the turn
 	m.mu.Unlock()
 
 	started := time.Now()
@@ -315,8 +309,7 @@ func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	return now, nil
 }
 
-// finish takes over the outcome of a run that began in epoch: a catalog, or
-// the reason why there is none.
+// finish records the outcome of a run that began in epoch: a catalog or an error.
 func (m *Mapper) finish(epoch uint64, now *catalog, failure error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -332,8 +325,7 @@ func (m *Mapper) finish(epoch uint64, now *catalog, failure error) {
 	}
 }
 
-// logRun says that a run is done, and warns of what could not be discovered
-// when that has changed.
+// logRun logs the end of a run, and warns of undiscovered parts if they have changed.
 func (m *Mapper) logRun(earlier, now *catalog, took time.Duration) {
 	m.log.Debug("discovery done", "groupVersions", len(now.served), "kinds", len(now.byKind), "took", took)
 	if now.partial == nil {
@@ -345,7 +337,7 @@ func (m *Mapper) logRun(earlier, now *catalog, took time.Duration) {
 	m.log.Warn("part of the API could not be discovered", "error", now.partial)
 }
 
-// backingOff reports whether q was asked not long ago, to no avail.
+// backingOff reports whether q failed recently and must not be asked again yet.
 func (m *Mapper) backingOff(q question) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -353,9 +345,9 @@ func (m *Mapper) backingOff(q question) bool {
 	return past != nil && time.Now().Before(past.until)
 }
 
-// missed returns the error for a question that known does not answer. If the
-// server was asked for it, its back-off grows: once a run, however many
-// callers shared the run.
+// missed returns the error for a lookup that known does not answer. If the server was
+// asked for it, the back-off of q grows, once per run, even if several callers share
+// the run.
 func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	past := m.misses[q]
@@ -367,7 +359,7 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	next := &miss{err: newMissError(q, known), run: known.run}
 	now := time.Now()
 	switch {
-	case past != nil && !asked: // another question's run brought a new catalog
+	case past != nil && !asked: // another lookup caused this run
 		next.wait, next.until = past.wait, past.until
 	case past != nil && now.Before(past.until.Add(maxRediscovery)):
 		next.wait = min(2*past.wait, maxRediscovery)
@@ -380,15 +372,15 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.misses) >= maxMisses {
-		// Whoever asks so many different questions loses their back-off; the
-		// least time between runs still holds.
+		// A caller with this many different lookups loses their back-off; the minimum
+		// time between runs still applies.
 		clear(m.misses)
 	}
 	m.misses[q] = next
 	return next.err
 }
 
-// Mapping says where a kind is served.
+// Mapping is the location and the description of a resource.
 type Mapping struct {
 	Kind       object.GVK
 	Resource   object.GVR
@@ -396,13 +388,12 @@ type Mapping struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
-	Verbs      []string // the verbs of the resource itself, such as "list" and "watch"
+	Verbs      []string // of the resource itself, such as "list" and "watch"
 
-	// Subresources names what is served below an object of the resource, such
-	// as "status" and "scale".
+	// Subresources are the subresources of an object, such as "status" and "scale".
 	Subresources []string
 }
 
-// Get is what discovery needs of a client: one GET of an absolute path, with an
-// Accept header. It may be called by several goroutines at a time.
+// Get is the request function of discovery: one GET of an absolute path with an Accept
+// header. It must be safe for concurrent use.
 type Get func(ctx context.Context, path, accept string) (body []byte, contentType string, err error)

@@ -11,23 +11,22 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// NoMatchError says that the server does not serve what was asked for. It is
-// also apimachinery's error for that: meta.IsNoMatchError is true for it.
+// NoMatchError means that the server does not serve a kind or resource. Apimachinery's
+// meta.IsNoMatchError recognizes it.
 type NoMatchError struct {
-	Kind     object.GVK // what was asked for: a kind
-	Resource object.GVR // or a resource, then Kind is empty
+	Kind     object.GVK // the kind of the lookup
+	Resource object.GVR // or the resource of the lookup, if Kind is empty
 
-	// Similar names what the server serves under the most similar names, at most
-	// three: resources as kubectl takes them, kinds with their group version.
+	// Similar lists up to three similar names that the server serves: resources as
+	// kubectl accepts them, kinds with their group version.
 	Similar []string
 
-	// Undiscovered says what could not be discovered, nil if all could. What
-	// was asked for may be in there.
+	// Undiscovered lists the parts that could not be discovered, nil if none. They may
+	// contain the kind or resource.
 	Undiscovered *Error
 }
 
-// Error says what was asked for, what it may have been meant to be, and how to
-// find out what there is.
+// Error names the kind or resource, suggests similar ones, and says how to list all.
 func (e *NoMatchError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the server does not serve %s", question{e.Kind, e.Resource})
@@ -41,7 +40,7 @@ func (e *NoMatchError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns apimachinery's error for the same, and Undiscovered if any.
+// Unwrap returns apimachinery's equivalent error, and Undiscovered if there is one.
 func (e *NoMatchError) Unwrap() []error {
 	var as error = &meta.NoResourceMatchError{PartialResource: e.Resource}
 	if e.Kind.Kind != "" {
@@ -57,13 +56,12 @@ func (e *NoMatchError) Unwrap() []error {
 	return []error{as, e.Undiscovered}
 }
 
-// AmbiguousError says that a name means several resources and no rule prefers
-// one of them. It is also apimachinery's error for that:
-// meta.IsAmbiguousError is true for it.
+// AmbiguousError means that a name matches several resources and no rule prefers one of
+// them. Apimachinery's meta.IsAmbiguousError recognizes it.
 type AmbiguousError struct {
-	Kind       object.GVK // what was asked for: a kind
-	Resource   object.GVR // or a resource, then Kind is empty
-	Candidates []Mapping  // at least two, all of one group version
+	Kind       object.GVK // the kind of the lookup
+	Resource   object.GVR // or the resource of the lookup, if Kind is empty
+	Candidates []Mapping  // at least two, all in one group version
 }
 
 // Error lists the names to choose from.
@@ -76,7 +74,7 @@ func (e *AmbiguousError) Error() string {
 		question{e.Kind, e.Resource}, strings.Join(names, ", "))
 }
 
-// Unwrap returns apimachinery's error for the same.
+// Unwrap returns apimachinery's equivalent error.
 func (e *AmbiguousError) Unwrap() error {
 	var resources []object.GVR
 	var kinds []object.GVK
@@ -98,9 +96,9 @@ func newAmbiguousError(q question, rivals []*Mapping) *AmbiguousError {
 	return e
 }
 
-// newMissError returns the error for a question that c does not answer: a
-// *NoMatchError, or, where the very group that was asked for could not be
-// discovered, that failure. Nobody may take "not installed" from the latter.
+// newMissError returns the error for a lookup that c does not answer: a *NoMatchError
+// or, if the group of the lookup could not be discovered, that failure, which must not
+// be taken for "not installed".
 func newMissError(q question, c *catalog) error {
 	if c.partial != nil && slices.ContainsFunc(c.partial.Failures, q.hiddenBy) {
 		return fmt.Errorf("look up %s: %w", q, c.partial)
@@ -108,10 +106,9 @@ func newMissError(q question, c *catalog) error {
 	return &NoMatchError{Kind: q.kind, Resource: q.resource, Similar: c.similar(q), Undiscovered: c.partial}
 }
 
-// hiddenBy reports whether the failure is about the group, and the version if
-// there is one, that q names. A resource without a group is hidden where a
-// whole root failed; a single group that is down does not cast doubt on every
-// misspelt name.
+// hiddenBy reports whether the failure concerns the group, and the version if there is
+// one, of q. A resource without a group is hidden only if a whole root failed: one
+// group that is down does not cast doubt on every misspelled name.
 func (q question) hiddenBy(f Failure) bool {
 	gv := q.kind.GroupVersion()
 	if q.kind.Kind == "" {
@@ -131,8 +128,7 @@ func (q question) String() string {
 	return fmt.Sprintf("resource %q", versionedName(q.resource))
 }
 
-// kindName writes a kind with the group version that an object's apiVersion
-// has.
+// kindName formats a kind with its apiVersion.
 func kindName(gvk object.GVK) string {
 	if gvk.Version == "" {
 		return gvk.GroupKind().String()
@@ -140,7 +136,7 @@ func kindName(gvk object.GVK) string {
 	return gvk.Kind + " in " + gvk.GroupVersion().String()
 }
 
-// versionedName writes a resource as kubectl takes it: TYPE[.VERSION][.GROUP].
+// versionedName formats a resource as kubectl accepts it: TYPE[.VERSION][.GROUP].
 func versionedName(gvr object.GVR) string {
 	name := gvr.Resource
 	for _, part := range []string{gvr.Version, gvr.Group} {
@@ -151,11 +147,10 @@ func versionedName(gvr object.GVR) string {
 	return name
 }
 
-// maxSimilar bounds the names that an error proposes.
+// maxSimilar bounds the names that an error suggests.
 const maxSimilar = 3
 
-// similar returns the names of what is served under a name like that of q: the
-// most similar ones, those of the group that was asked for first.
+// similar returns the served names most like that of q, those of the same group first.
 func (c *catalog) similar(q question) []string {
 	asked, group := q.resource.Resource, q.resource.Group
 	if q.kind.Kind != "" {
@@ -171,7 +166,7 @@ func (c *catalog) similar(q question) []string {
 		for i := range version.mappings {
 			m := &version.mappings[i]
 			p := proposal{distance: nearest(asked, m)}
-			// One slip in four letters is a typing error, more is another word.
+			// One slip in four letters is a typo; more means another word.
 			if p.distance > 1+len(asked)/4 {
 				continue
 			}
@@ -194,8 +189,8 @@ func (c *catalog) similar(q question) []string {
 	return names
 }
 
-// propose writes m as the answer to q should have been asked for. The version
-// of a resource is shown only where all but that was right.
+// propose formats m as q should have named it. It shows the version of a resource only
+// if everything else was right.
 func (q question) propose(m *Mapping, distance int) string {
 	if q.kind.Kind != "" {
 		return kindName(m.Kind)
@@ -218,9 +213,9 @@ func nearest(word string, m *Mapping) int {
 	return min(d, distance(word, strings.ToLower(m.Kind.Kind)))
 }
 
-// distance returns how many letters must be inserted, removed, replaced or
-// swapped with their neighbour to make a into b: the restricted
-// Damerau-Levenshtein distance, in bytes, O(len(a)*len(b)).
+// distance returns the restricted Damerau-Levenshtein distance in bytes, in
+// O(len(a)*len(b)): how many letters must be inserted, removed, replaced or swapped
+// with their neighbor to turn a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

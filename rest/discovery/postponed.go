@@ -13,21 +13,21 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// refusals remembers which documents the server wants to be asked for later, and with what
-// it said so. A run asks for several, and goes on without those that fail: so a caller who
-// finds its kind in the others learns of no wait.
+// refusals remembers the documents that the server asked to request later, and its
+// errors. It does not delay a run: the run continues without these documents, so a
+// caller that finds its kind in the others does not wait.
 type refusals struct {
-	mu sync.Mutex // guards what follows; no call out
+	mu sync.Mutex // guards of; never held during calls
 	of map[string]refused
 }
 
-// refused is an answer with a Retry-After.
+// refused is a response with a Retry-After.
 type refused struct {
 	err   error
 	until time.Time
 }
 
-// heed returns get without what comes too early: that fails as it did before.
+// heed wraps get so that a request sent too early fails with the earlier error.
 func (r *refusals) heed(get Get) Get {
 	return func(ctx context.Context, path, accept string) ([]byte, string, error) {
 		if err := r.standing(path); err != nil {
@@ -39,7 +39,7 @@ func (r *refusals) heed(get Get) Get {
 	}
 }
 
-// standing returns why path is not to be asked for now, or nil.
+// standing returns the error if path must not be requested now, or nil.
 func (r *refusals) standing(path string) error {
 	r.mu.Lock()
 	last, ok := r.of[path]
@@ -51,7 +51,7 @@ func (r *refusals) standing(path string) error {
 	return postpone(last.err, left)
 }
 
-// note keeps how the server answered. The wait begins when the answer is there.
+// note records the response. The wait begins when the response has arrived.
 func (r *refusals) note(path string, err error) {
 	wait, asked := source.RetryAfter(err)
 	r.mu.Lock()
@@ -66,8 +66,8 @@ func (r *refusals) note(path string, err error) {
 	r.of[path] = refused{err, time.Now().Add(wait)}
 }
 
-// postponed is a refusal that still stands. It is the error that the server gave, but for
-// what is left of the wait.
+// postponed is a refusal that is still in force: the server's error with the remaining
+// wait.
 type postponed struct {
 	error
 	status metav1.Status
@@ -79,14 +79,13 @@ func postpone(err error, left time.Duration) error {
 		return err
 	}
 	status := answer.Status()
-	details := *status.Details // as it asked for a wait
+	details := *status.Details // not nil, since it has a RetryAfterSeconds
 	details.RetryAfterSeconds = int32(math.Ceil(left.Seconds()))
 	status.Details = &details
 	return &postponed{err, status}
 }
 
-// Status implements apierrors.APIStatus.
 func (p *postponed) Status() metav1.Status { return p.status }
 
-// Unwrap returns what the server said.
+// Unwrap returns the server's error.
 func (p *postponed) Unwrap() error { return p.error }

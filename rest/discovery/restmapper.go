@@ -12,14 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// RESTMapper returns m as apimachinery's interface, for code that wants that:
-// its methods take no context, so ctx bounds every call. Its Reset method
-// (meta.ResettableRESTMapper) is Invalidate.
+// RESTMapper adapts m to apimachinery's interface. Its methods take no context, so ctx
+// applies to all calls. Its Reset method (meta.ResettableRESTMapper) is
+// [Mapper.Invalidate].
 func (m *Mapper) RESTMapper(ctx context.Context) meta.RESTMapper {
 	return restMapper{ctx: ctx, mapper: m}
 }
 
-// restMapper keeps a context because the interface has no place for one.
+// restMapper stores a context because the interface's methods take none.
 type restMapper struct {
 	ctx    context.Context
 	mapper *Mapper
@@ -59,8 +59,8 @@ func (r restMapper) ResourcesFor(gvr object.GVR) ([]object.GVR, error) {
 	return resources, err
 }
 
-// RESTMapping returns the mapping of the first of the versions that is served,
-// or of the preferred version where none is given.
+// RESTMapping returns the mapping of the first of the versions that is served or,
+// without versions, of the preferred one.
 func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)
 	if err != nil {
@@ -73,8 +73,8 @@ func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.
 	return restMapping(&mapping), nil
 }
 
-// RESTMappings returns the mappings of the versions that are served, in the
-// order given, or of all versions where none is given.
+// RESTMappings returns the mappings of the versions that are served, in the given order
+// or, without versions, of all.
 func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)
 	if err != nil {
@@ -87,9 +87,9 @@ func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*me
 	return mappings, nil
 }
 
-// find returns what is served of a kind in the versions, in their order, and
-// at least one. Where one of the versions is known, the server is not asked
-// for the others.
+// find returns the served mappings of a kind in the given versions, in their order, at
+// least one. If one of the versions is known, it does not ask the server for the
+// others.
 func (r restMapper) find(gk schema.GroupKind, versions []string) ([]*Mapping, error) {
 	all, err := r.mapper.find(r.ctx, question{kind: gk.WithVersion("")})
 	versions = slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
@@ -129,8 +129,7 @@ func (r restMapper) ResourceSingularizer(resource string) (string, error) {
 	return mapping.Singular, nil
 }
 
-// external takes the internal version for any version, as apimachinery's own
-// mappers do.
+// external replaces the internal version with no version, as apimachinery's mappers do.
 func external(gvr object.GVR) object.GVR {
 	if gvr.Version == runtime.APIVersionInternal {
 		gvr.Version = ""

@@ -1,27 +1,26 @@
-// Package scheme knows the Go type of every kind that k8s.io/api defines.
+// Package scheme provides a runtime.Scheme with the Go types of all kinds in k8s.io/api.
 //
 // # Usage
 //
 //	s := scheme.New()
-//	err := examplev1.AddToScheme(s) // your own kinds beside the built-in ones
+//	err := examplev1.AddToScheme(s) // add your own kinds
 //	client, err := rest.NewClient(cfg, s)
 //
 // # Guarantees
 //
-// Every group and version is registered that k8s.io/api has in each of the releases that
-// Millrace can be built with, the last three minor versions; a test compares the scheme
-// with the module's directories. What only some of them have is added like kinds of your
-// own:
+// The scheme has every group and version that exists in all releases of k8s.io/api that
+// Millrace can be built with, the last three minor versions; a test compares it with the
+// module's directories. Versions that only some of the releases have are added like your
+// own kinds:
 //
 //	err := lifecyclev1alpha1.AddToScheme(s) // k8s.io/api/lifecycle/v1alpha1, from v0.37 on
 //
 // # Concurrency
 //
-// A runtime.Scheme may be read by many goroutines, and must not be changed
-// while it is read: register everything before a client gets it. New shares
-// nothing between the schemes that it returns, so one part of a program cannot
-// add kinds behind the back of another. Building one costs about a millisecond
-// and half a megabyte: call it once per program or test, not once per request.
+// A runtime.Scheme is safe for concurrent reads, but must not be changed during them:
+// register all kinds before you create a client. Schemes returned by New share nothing, so
+// one part of a program cannot add kinds to the scheme of another. Building one takes about
+// a millisecond and half a megabyte: call New once per program or test, not per request.
 //
 // # Failure
 //
@@ -29,5 +28,5 @@
 //
 // # Debugging
 //
-// runtime.Scheme.AllKnownTypes lists what is registered.
+// runtime.Scheme.AllKnownTypes lists the registered kinds.
 package scheme

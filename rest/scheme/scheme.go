@@ -65,13 +65,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// New returns a scheme of its own that knows every kind of k8s.io/api, in every
-// version that all supported releases have, and the kinds of meta/v1 that a server answers with in any
-// group: Status, Table, PartialObjectMetadata, the discovery documents and the
-// request options. The caller may add kinds to it.
+// New returns a new scheme with every kind of k8s.io/api, in every version that all
+// supported releases have, and the kinds of meta/v1 that servers use in any group:
+// Status, Table, PartialObjectMetadata, the discovery documents and the request
+// options. The caller may add kinds to it.
 //
-// It panics when two groups register different types for one kind, which only
-// a broken version of k8s.io/api could do.
+// New panics if two groups register different types for one kind, which only a broken
+// version of k8s.io/api could do.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
@@ -85,9 +85,9 @@ func New() *runtime.Scheme {
 	return s
 }
 
-// groups lists the registration of every group that all supported releases of
-// k8s.io/api have, and within a group the most stable version first: where a scheme has to choose a version
-// it takes the one that was registered first.
+// groups returns the registration functions of all groups that every supported release
+// of k8s.io/api has, the most stable version of each group first: a scheme that must
+// choose a version takes the one registered first.
 func groups() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme,
