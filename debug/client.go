@@ -22,23 +22,23 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// mostAnswer bounds what a client reads of one answer, in bytes.
+// mostAnswer bounds how much of a response a client reads, in bytes.
 const mostAnswer = 64 << 20
 
-// Client asks a Process in another program. Its methods fail with a *RefusedError where the
-// process answers with an error. It is safe for concurrent use.
+// Client queries a [Process] in another program. Its methods fail with a
+// [*RefusedError] if the process responds with an error. It is safe for concurrent use.
 type Client struct {
 	base    string
 	http    *http.Client
 	conceal func(text string, sent *http.Request) string
 
-	behind atomic.Int64 // a Duration: how much its clock is, for all that is known
+	behind atomic.Int64 // a Duration: how far the process's clock is behind ours
 }
 
-// Attach returns a client of the process that serves Path below base, such as
-// "http://localhost:6060". A nil client of HTTP is http.DefaultClient. No redirect is followed: a
-// process sends none, and one that lies, or stands in its place, could have the client ask any
-// address with the credentials of its caller.
+// Attach returns a client of the process that serves [Path] below base, such as
+// "http://localhost:6060". A nil HTTP client means http.DefaultClient. The client
+// follows no redirects: a process sends none, and an impostor could redirect the client
+// to any address with the credentials of its caller.
 func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -49,30 +49,32 @@ func Attach(base string, client *http.Client) *Client {
 		conceal: func(text string, _ *http.Request) string { return text }}
 }
 
-// ConcealWith has conceal take the credentials of a request out of what is quoted of an answer
-// that may be of somebody else, such as a proxy that repeats them. That of a config.Config does
-// so for the client of HTTP that it makes. It is to be called before the client is used.
+// ConcealWith sets a function that removes the credentials of a request from quoted
+// responses, which may come from something else, such as a proxy that echoes them. Use
+// config.Config.Conceal for an HTTP client that this Config built. Call ConcealWith
+// before using the client.
 func (c *Client) ConcealWith(conceal func(text string, sent *http.Request) string) {
 	c.conceal = conceal
 }
 
-// RefusedError is a process's answer that it will not, or what stood in its place.
+// RefusedError is an error response of a process, or of something that answers in its
+// place.
 type RefusedError struct {
-	Code int // of HTTP
+	Code int // HTTP status
 	Text string
 }
 
-// Error is the answer.
+// Error returns the text of the response with its HTTP status.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s (HTTP %d)", strings.TrimSuffix(e.Text, "."), e.Code)
 }
 
-// Which names an informer. Empty members match any.
+// Which selects an informer. Empty fields match any.
 type Which struct {
-	Informer string // its name, such as "pods in namespace shop", or the resource alone if there is one informer of it
-	Type     string // of its objects, such as "*v1.Pod"
+	Informer string // its name, such as "pods in namespace shop", or only the resource if that is unambiguous
+	Type     string // type of its objects, such as "*v1.Pod"
 	Cluster  string
-	Own      bool // of the own cluster, whose name is empty
+	Own      bool // only the process's own cluster, whose name is empty
 }
 
 func (w Which) values() url.Values {
@@ -91,18 +93,17 @@ func set(v url.Values, name, value string) {
 	}
 }
 
-// Page says which objects are wanted. The zero value wants the first hundred of all.
+// Page selects objects. The zero value selects the first hundred of all.
 type Page struct {
 	Namespace string
-	Selector  string // of labels
-	Search    string // a part of the name
+	Selector  string // label selector
+	Search    string // part of the name
 	Limit     int
-	Continue  string // of the page before
+	Continue  string // from the previous page
 }
 
-// Status returns the whole of it at one moment. Where the process's clock differs from ours by
-// seconds, its times are given as our clock would have shown them, so that they tell how long
-// ago something was.
+// Status returns the status of the process. If its clock differs from ours by seconds,
+// Status converts all times to our clock, so they show how long ago something happened.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	s, err := get[Status](ctx, c, "status", nil)
 	if err != nil || s.At.IsZero() {
@@ -112,9 +113,9 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// clock returns how much the process's clock is behind ours, if its answer of now has a time so
-// long ago. What an answer takes on its way is none of it, and equal times stay equal from
-// one answer to the next.
+// clock returns how far the process's clock is behind ours, given a response from now
+// whose time lies ago in the past. It ignores differences that the network may cause,
+// and so keeps equal times equal from one response to the next.
 func (c *Client) clock(ago time.Duration) time.Duration {
 	const onItsWay = 2 * time.Second
 	behind := time.Duration(c.behind.Load())
@@ -125,7 +126,7 @@ func (c *Client) clock(ago time.Duration) time.Duration {
 	return behind
 }
 
-// Objects returns a page of heads.
+// Objects returns a page of object heads.
 func (c *Client) Objects(ctx context.Context, which Which, page Page) (*Objects, error) {
 	v := which.values()
 	set(v, "namespace", page.Namespace)
@@ -149,29 +150,29 @@ func ofKey(v url.Values, key object.Key) url.Values {
 	return v
 }
 
-// Indexes returns the indexes of an informer, each with so many of its largest buckets.
+// Indexes returns the indexes of an informer, each with up to limit of its largest
+// buckets.
 func (c *Client) Indexes(ctx context.Context, which Which, limit int) (*Indexes, error) {
 	v := which.values()
 	v.Set("limit", strconv.Itoa(max(limit, 1)))
 	return get[Indexes](ctx, c, "indexes", v)
 }
 
-// Queue returns what the controller or queue of that name has to do, at most so many keys of
-// each kind.
+// Queue returns the keys of a controller or queue, up to limit of each state.
 func (c *Client) Queue(ctx context.Context, name string, limit int) (*Keys, error) {
 	return get[Keys](ctx, c, "queue", url.Values{"name": {name}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
-// Timeline returns what is known of one key. Informer, if it is not empty, names whose
-// changes are meant.
+// Timeline returns the known events of one key. If informer is not empty, it restricts
+// the changes to those of that informer.
 func (c *Client) Timeline(ctx context.Context, informer string, key object.Key) (*Timeline, error) {
 	v := url.Values{}
 	set(v, "informer", informer)
 	return get[Timeline](ctx, c, "timeline", ofKey(v, key))
 }
 
-// Why returns why an object has not been reconciled, or so late. Informer and controller, if
-// they are not empty, name those that are meant.
+// Why explains why an object has not been reconciled, or so late. Informer and
+// controller restrict the answer if they are not empty.
 func (c *Client) Why(ctx context.Context, informer, controller string, key object.Key) (*Why, error) {
 	v := url.Values{}
 	set(v, "informer", informer)
@@ -179,8 +180,9 @@ func (c *Client) Why(ctx context.Context, informer, controller string, key objec
 	return get[Why](ctx, c, "why", ofKey(v, key))
 }
 
-// WhyOf is Why of an object of which the process may not know to which replica it belongs: hash
-// is that of the shard.Key by which the process shares its work (see Why.Unowned).
+// WhyOf is [Client.Why] for an object that the process may not be able to assign to a
+// replica: hash is the object's hash by the shard.Key with which the process shares its
+// work (see Why.Unowned).
 func (c *Client) WhyOf(ctx context.Context, informer, controller string, key object.Key, hash uint64) (*Why, error) {
 	v := url.Values{"hash": {strconv.FormatUint(hash, 16)}}
 	set(v, "informer", informer)
@@ -193,15 +195,15 @@ func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, err
 	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
-// Stacks returns where the calls in progress are of the handlers and controllers of a name, which may
-// be that of an informer; empty for all.
+// Stacks returns the stacks of the running calls of a handler, controller or informer's
+// handlers, or of all if name is empty.
 func (c *Client) Stacks(ctx context.Context, name string) (*Stacks, error) {
 	v := url.Values{}
 	set(v, "name", name)
 	return get[Stacks](ctx, c, "stacks", v)
 }
 
-// Goroutines counts them.
+// Goroutines returns the number of goroutines per package.
 func (c *Client) Goroutines(ctx context.Context) (*Goroutines, error) {
 	return get[Goroutines](ctx, c, "goroutines", nil)
 }
@@ -226,11 +228,11 @@ func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, 
 	return answer, nil
 }
 
-// mostTries is how often a process is asked that is busy, and says when to ask again.
+// mostTries is how often the client asks a busy process that says when to retry.
 const mostTries = 5
 
-// open asks, and returns the body of an answer that is none of an error, and of the form that is
-// wanted.
+// open sends a query and returns the body of a successful response of content type
+// want.
 func (c *Client) open(ctx context.Context, what string, v url.Values, want string) (io.ReadCloser, error) {
 	for try := 1; ; try++ {
 		body, again, err := c.ask(ctx, what, v, want)
@@ -245,7 +247,7 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 	}
 }
 
-// ask is open, once. A process that is busy says in how long to ask again.
+// ask is open without retries. If the process is busy, again is when to retry.
 func (c *Client) ask(ctx context.Context, what string, v url.Values, want string) (body io.ReadCloser, again time.Duration, err error) {
 	address := c.base + what
 	if len(v) > 0 {
@@ -259,7 +261,7 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	if err != nil {
 		return nil, 0, err
 	}
-	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
+	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if there is none
 	version := resp.Header.Get(mark)
 	conceal := func(text string) string { return c.conceal(text, resp.Request) }
 	if resp.StatusCode == http.StatusOK && form == want && version == protocol {
@@ -277,7 +279,7 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 		sends = "no Content-Type"
 	}
 	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %s", req.URL.Redacted(), sends)}
-	if resp.StatusCode == http.StatusOK { // such as a proxy's page to log in
+	if resp.StatusCode == http.StatusOK { // such as a proxy's login page
 		return nil, 0, foreign
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
@@ -296,15 +298,14 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	return nil, again, &RefusedError{resp.StatusCode, conceal(string(text))}
 }
 
-// soon is how long to wait that a process says. It says a second; who stands in its place may say
-// a day.
+// soon parses Retry-After. A process says one second; an impostor may say a day.
 func soon(seconds string) time.Duration {
-	n, _ := strconv.Atoi(seconds) // or else it is not to be asked again
+	n, _ := strconv.Atoi(seconds) // or else do not retry
 	return min(max(0, time.Duration(n)*time.Second), 5*time.Second)
 }
 
-// said is what a metav1.Status says, such as one of the API server that is a proxy; empty if the
-// text is none.
+// said returns the message of a metav1.Status, which an API server sends when it is the
+// proxy, or "" if text is not one.
 func said(text []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
@@ -313,9 +314,9 @@ func said(text []byte) string {
 	return status.Message
 }
 
-// Events yields what happens from now on, until ctx is done, the process ends, or the loop
-// is left. An event with a positive Lost stands for so many that are missing, and its Entry
-// is zero.
+// Events yields events as they happen, until ctx is done, the process ends, or the loop
+// is left. An event with a positive Lost means that so many events are missing; its
+// Entry is zero.
 func (c *Client) Events(ctx context.Context, informer string, key object.Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		v := url.Values{}
@@ -347,14 +348,14 @@ func (c *Client) Events(ctx context.Context, informer string, key object.Key) it
 	}
 }
 
-// Event is one of a stream.
+// Event is one event of a stream.
 type Event struct {
 	flight.Entry
 	Lost uint64 `json:",omitzero"`
 }
 
-// WriteJSON writes what a Client has returned as it was sent, indented. Characters that a
-// terminal would obey are escaped.
+// WriteJSON writes a Client's result in the format of the protocol, indented. It
+// escapes characters that could control a terminal.
 func WriteJSON(w io.Writer, answer any) error {
 	text, err := units.Marshal(answer)
 	if err != nil {
@@ -369,7 +370,7 @@ func WriteJSON(w io.Writer, answer any) error {
 	return err
 }
 
-// WriteJSONLine is WriteJSON on one line.
+// WriteJSONLine is [WriteJSON] on one line.
 func WriteJSONLine(w io.Writer, answer any) error {
 	text, err := units.Marshal(answer)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	lookEvery  = 200 * time.Millisecond // how often a stream looks for events
-	aliveEvery = 15 * time.Second       // how often it says so where there are none
-	patience   = 10 * time.Second       // with a reader
-	mostAtOnce = 500                    // events of one look that are sent
+	lookEvery  = 200 * time.Millisecond // how often a stream checks for events
+	aliveEvery = 15 * time.Second       // how often a stream sends a keep-alive if there are none
+	patience   = 10 * time.Second       // with a slow reader
+	mostAtOnce = 500                    // maximum number of events sent per check
 )
 
-// Lost is told by a stream of events: so many are missing here.
+// Lost is sent in a stream of events instead of Count missing events.
 type Lost struct{ Count uint64 }
 
-// events streams what happens from now on, in the form of server-sent events: "entry", which
-// is a flight.Entry, and "lost", which is a Lost.
+// events streams events from now on as server-sent events: "entry" with a flight.Entry
+// and "lost" with a Lost.
 func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	done, ok := p.place(w)
 	if !ok {
@@ -43,7 +43,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 			(key.Namespace == "" || e.Key.Namespace == key.Namespace) && (key.Name == "" || e.Key.Name == key.Name)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if r.Method == http.MethodHead { // its answer would never end
+	if r.Method == http.MethodHead { // its response would never end
 		return
 	}
 	s := stream{w: w, control: http.NewResponseController(w)}
@@ -77,7 +77,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// place takes a place among the streams, or says that there is none.
+// place takes a place among the streams, or responds with an error if there is none.
 func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	select {
 	case p.streams <- struct{}{}:
@@ -88,7 +88,7 @@ func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	}
 }
 
-// stream writes parts of an answer, each in time or not at all.
+// stream writes parts of a response, each within a deadline.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -112,7 +112,7 @@ func (s *stream) send(entries []flight.Entry, lost uint64) error {
 func (s *stream) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
 
 func (s *stream) write(text []byte) error {
-	// Where there are no deadlines, as in a test's recorder, there is no slow reader either.
+	// A writer without deadlines, such as a test's recorder, has no slow reader either.
 	_ = s.control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := s.w.Write(text); err != nil {
 		return err
@@ -120,14 +120,15 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// endings tells streams when their server shuts down, which waits for them otherwise.
+// endings ends streams when their server shuts down, which would otherwise wait for
+// them.
 type endings struct {
 	mu      sync.Mutex
 	servers map[*http.Server]chan struct{}
 }
 
-// of returns a channel that is closed when the server of r begins to shut down; nil if
-// nobody knows the server.
+// of returns a channel that is closed when the server of r begins to shut down, or nil
+// if the server is unknown.
 func (e *endings) of(r *http.Request) <-chan struct{} {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {
@@ -143,16 +144,16 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 		e.servers = make(map[*http.Server]chan struct{})
 	}
 	e.servers[server] = ended
-	// The channel stays: a request may still come while the server shuts down.
+	// The channel stays in the map: requests may still arrive during the shutdown.
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
 	return ended
 }
 
-// Timeline is what is known of one key.
+// Timeline holds the known events of one key.
 type Timeline struct {
 	Key     object.Key
-	Entries []flight.Entry // the oldest first
-	Lost    uint64         // events of all keys that the recorder has had to forget
+	Entries []flight.Entry // oldest first
+	Lost    uint64         // events of all keys that the recorder has dropped
 }
 
 func (p *Process) timeline(q query) (*Timeline, error) {
@@ -165,9 +166,9 @@ func (p *Process) timeline(q query) (*Timeline, error) {
 	return &Timeline{Key: key, Entries: entries[max(0, len(entries)-mostItems):], Lost: recorder.Status().Lost}, nil
 }
 
-// Busiest is which keys have the most changes and reconciles.
+// Busiest lists the keys with the most changes and reconciles.
 type Busiest struct {
-	Within time.Duration // as far as the recorder remembers
+	Within time.Duration // the period asked for, or as far back as the recorder remembers
 	Keys   []flight.Busy
 }
 

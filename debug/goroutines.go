@@ -12,28 +12,26 @@ import (
 	"strings"
 )
 
-// Goroutines is how many there are of each package.
+// Goroutines counts the goroutines of the process by package.
 type Goroutines struct {
 	Count  int
-	Owners []GoroutinesOf // those with the most first
+	Owners []GoroutinesOf // most goroutines first
 }
 
-// GoroutinesOf is those of one package: the package of the function that the goroutine
-// began with.
+// GoroutinesOf counts the goroutines that started with a function of one package.
 type GoroutinesOf struct {
 	Package   string
 	Count     int
-	Functions []Function // those with the most first
+	Functions []Function // most goroutines first
 }
 
-// Function is a function that goroutines began with.
+// Function counts the goroutines that started with one function.
 type Function struct {
 	Name  string
 	Count int
 }
 
-// goroutines counts them by a profile, which stops the program for no longer than it takes
-// to begin.
+// goroutines counts goroutines by a profile, which stops the program only for a moment.
 func goroutines() (*Goroutines, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
@@ -42,31 +40,32 @@ func goroutines() (*Goroutines, error) {
 	return readGoroutines(&b)
 }
 
-// group are goroutines with one stack.
+// group is a set of goroutines with the same stack.
 type group struct {
 	count  int
 	labels map[string]string
-	frames []frame // the innermost first
+	frames []frame // innermost first
 }
 
-// frame is one call of a stack.
+// frame is one call in a stack.
 type frame struct{ function, place string }
 
-// In the profile's text each group of goroutines begins with its count. Its labels and its frames
-// follow, the innermost first: "#	0x4a3b2c	net/http.(*Server).Serve+0x1a	/src/net/http/server.go:3285".
+// In the profile's text, each group of goroutines begins with its count, followed by
+// its labels and its frames, innermost first: "#       0x4a3b2c
+// net/http.(*Server).Serve+0x1a   /src/net/http/server.go:3285".
 var (
 	groupLine = regexp.MustCompile(`^(\d+) @ `)
 	frameLine = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(.+)\+0x[0-9a-f]+\t+(.*)`)
 )
 
-// readGroups reads a profile.
+// readGroups parses a profile.
 func readGroups(b *bytes.Buffer) (groups []group, err error) {
 	lines := bufio.NewScanner(b)
 	lines.Buffer(nil, b.Len()+1) // labels may be long
 	for lines.Scan() {
 		line := lines.Text()
 		if m := groupLine.FindStringSubmatch(line); m != nil {
-			count, _ := strconv.Atoi(m[1]) // digits
+			count, _ := strconv.Atoi(m[1]) // matched digits
 			groups = append(groups, group{count: count})
 			continue
 		}
@@ -75,7 +74,7 @@ func readGroups(b *bytes.Buffer) (groups []group, err error) {
 		}
 		last := &groups[len(groups)-1]
 		if labels, ok := strings.CutPrefix(line, "# labels: "); ok {
-			_ = json.Unmarshal([]byte(labels), &last.labels) // without them the goroutine is nobody's
+			_ = json.Unmarshal([]byte(labels), &last.labels) // without labels it is treated like any other goroutine
 		} else if m := frameLine.FindStringSubmatch(line); m != nil {
 			last.frames = append(last.frames, frame{m[1], m[2]})
 		}
@@ -83,7 +82,7 @@ func readGroups(b *bytes.Buffer) (groups []group, err error) {
 	return groups, lines.Err()
 }
 
-// starters begin goroutines for others.
+// starters are functions that start goroutines for other code.
 var starters = []string{"sync.(*WaitGroup).Go.func1", "golang.org/x/sync/errgroup.(*Group).Go.func1"}
 
 func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
@@ -121,7 +120,7 @@ func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
 	return all, err
 }
 
-// packageOf is the import path in the name of a function.
+// packageOf returns the import path in a function's name.
 func packageOf(function string) string {
 	path, name := "", function
 	if slash := strings.LastIndexByte(function, '/'); slash >= 0 {

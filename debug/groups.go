@@ -7,65 +7,66 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Membership is a group that shares work, as a member sees it; *membership.Group is one.
+// Membership is a member's view of a group that shares work; *membership.Group
+// implements it.
 type Membership interface {
 	Status() membership.Status
 	Slot(n int) membership.Holding
 }
 
-// Group is a group of processes that share work, from one member or from outside. Sets of
-// slots are written as in 0-3,7.
+// Group is a group of processes that share work, as seen by a member or from outside.
+// Sets of slots are written like 0-3,7.
 type Group struct {
-	Namespace string // of its Leases
+	Namespace string // namespace of its Leases
 	Name      string
-	Identity  string // of the member that says so; empty for one who is none
-	Slots     int    // how many the group has
-	Layout    string // what else is the same in all members
+	Identity  string // of the reporting member; empty if seen from outside
+	Slots     int    // how many slots the group has
+	Layout    string // settings that all members must agree on
 	Seen      time.Time
 	Owned     string // slots that this member works on; empty from outside
-	Wanted    string // those that are to be its
-	Leaving   string // those that it has yet to hand over
-	Orphans   string // slots that nobody claims
-	Orphaned  int    // how many they are
+	Wanted    string // slots assigned to this member
+	Leaving   string // slots that this member still has to hand over
+	Orphans   string // slots that no member claims
+	Orphaned  int    // number of Orphans
 
-	// Imbalance is by how much the member that has most for its weight has more than its
-	// part: 0.09 is 9 % more.
+	// Imbalance is how far the member with the most slots for its weight is above its
+	// share: 0.09 means 9 %.
 	Imbalance float64
 
 	Members  []Member
 	Moves    []Move
-	Refusal  string // why this member takes no part; empty if it does, and from outside
+	Refusal  string // why this member does not participate; empty if it does, and from outside
 	Attempts int    // failures since the last success
-	Failure  string // the last one; empty if there was none
+	Failure  string // last failure; empty if none
 }
 
 // Member is one process of a group.
 type Member struct {
 	Identity string
-	Lease    string // its name
-	Layout   string // with the number of slots
+	Lease    string // name of its Lease
+	Layout   string // including the number of slots
 	Weight   int
-	Slots    string // what it claims
-	Has      int    // how many they are
-	Wants    int    // how many are to be its
+	Slots    string // slots that it claims
+	Has      int    // number of Slots
+	Wants    int    // number of slots assigned to it
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
-	Late     bool          // it has been silent for longer than a member is that lives
-	Expired  bool          // it has been silent for too long
-	Trouble  string        // why it takes no part; empty if it does
+	Late     bool          // silent for longer than a live member would be
+	Expired  bool          // silent for too long
+	Trouble  string        // why it does not participate; empty if it does
 }
 
-// Move is slots that are to go from one member to another.
+// Move is a set of slots to be handed from one member to another.
 type Move struct {
 	Slots  string
 	Count  int
 	From   string
-	To     string        // empty where nobody is to have them
-	Waited time.Duration // since it was seen; 0 where nobody watched
-	Hands  int           // pieces of work in them that have not ended, where this member has them
+	To     string        // empty if they go to no member
+	Waited time.Duration // since it was first seen; 0 if unknown
+	Hands  int           // unfinished pieces of work in the slots, if this member has them
 }
 
-// GroupOf is what a status says.
+// GroupOf converts a status.
 func GroupOf(s membership.Status) Group {
 	g := Group{
 		Namespace: s.Namespace, Name: s.Group, Identity: s.Identity, Slots: s.Slots, Layout: s.Layout, Seen: s.Seen,
@@ -89,7 +90,7 @@ func GroupOf(s membership.Status) Group {
 			Identity: m.Identity, Lease: m.Lease, Layout: m.Layout, Weight: m.Weight, Slots: m.Claims.String(),
 			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
 		}
-		if m.Trouble != "" { // whatever it claims counts as all
+		if m.Trouble != "" { // its claims count as everything
 			one.Slots, one.Has = "", 0
 		} else if part := float64(s.Slots*m.Weight) / float64(max(weights, 1)); part > 0 {
 			g.Imbalance = max(g.Imbalance, float64(one.Has)/part-1)
@@ -106,7 +107,8 @@ func GroupOf(s membership.Status) Group {
 	return g
 }
 
-// groups are all at one moment. One that fails says so.
+// groups returns the status of all groups. A group whose Status panics is reported with
+// the failure.
 func (p *Process) groups() (all []Group) {
 	for _, m := range p.opts.memberships() {
 		var g Group

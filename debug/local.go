@@ -10,21 +10,20 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// Client returns a client that asks p without a network between, for programs that show
+// Client returns a client that queries p without a network, for programs that inspect
 // themselves.
 func (p *Process) Client() *Client {
 	return Attach("http://process", &http.Client{Transport: local{p}})
 }
 
-// local is a transport to a handler of this process. The goroutine of a request ends when its
-// answer has been read or closed, or its context is done.
+// local is an http.RoundTripper that calls a handler of this process. The goroutine of
+// a request ends when its response was read or closed, or its context is done.
 type local struct{ handler http.Handler }
 
-// RoundTrip implements http.RoundTripper.
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	body, w := io.Pipe()
-	stop := context.AfterFunc(ctx, func() { _ = body.CloseWithError(context.Cause(ctx)) }) // it never fails
+	stop := context.AfterFunc(ctx, func() { _ = body.CloseWithError(context.Cause(ctx)) }) // never fails
 	a := &localAnswer{header: http.Header{}, body: w, begun: make(chan struct{})}
 	go func() {
 		defer cancel()
@@ -36,9 +35,9 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 			a.WriteHeader(http.StatusInternalServerError)
 		}
 		a.WriteHeader(http.StatusOK)
-		stop() // or the end would look like a cancelled request
+		stop() // otherwise the end would look like a canceled request
 		if err == nil {
-			err = context.Cause(ctx) // a handler that left for that is not at its end
+			err = context.Cause(ctx) // a handler that left because of ctx has not finished
 		}
 		_ = w.CloseWithError(err)
 	}()
@@ -55,7 +54,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// localBody is an answer's body. To close it ends the request.
+// localBody is a response body. Closing it ends the request.
 type localBody struct {
 	io.ReadCloser
 	cancel func()
@@ -66,7 +65,7 @@ func (b localBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// localAnswer is the handler's end of an answer.
+// localAnswer is the handler's end of a response.
 type localAnswer struct {
 	header http.Header
 	body   io.Writer
@@ -76,10 +75,8 @@ type localAnswer struct {
 	sent   http.Header
 }
 
-// Header implements http.ResponseWriter.
 func (a *localAnswer) Header() http.Header { return a.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (a *localAnswer) WriteHeader(code int) {
 	a.once.Do(func() {
 		a.code, a.sent = code, a.header.Clone()
@@ -87,11 +84,11 @@ func (a *localAnswer) WriteHeader(code int) {
 	})
 }
 
-// Write implements http.ResponseWriter. It waits for the reader.
+// Write implements http.ResponseWriter. It blocks until the reader has read p.
 func (a *localAnswer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(p)
 }
 
-// Flush implements http.Flusher: nothing is kept back.
+// Flush implements http.Flusher. Nothing is buffered.
 func (a *localAnswer) Flush() { a.WriteHeader(http.StatusOK) }

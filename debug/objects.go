@@ -19,37 +19,37 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Objects is a page of what an informer caches, in the order of namespace and name.
+// Objects is a page of an informer's cache, ordered by namespace and name.
 type Objects struct {
 	Informer string
 	Cluster  string
-	Synced   bool   // without it, there may be more
-	RV       string // up to which the cache was complete at that moment
-	Cached   int    // objects of the cache
+	Synced   bool   // if false, objects may be missing
+	RV       string // version up to which the cache was complete
+	Cached   int    // number of objects in the cache
 	Heads    []Head
 
-	// Continue asks for the next page; empty where there is none. Each page is of a moment of
-	// its own.
+	// Continue selects the next page; empty on the last one. Each page is read at its
+	// own time.
 	Continue string
 }
 
-// Head is what is shown of every object.
+// Head is the part of an object that is always shown.
 type Head struct {
 	Namespace  string
 	Name       string
 	UID        string
 	RV         string
 	Generation int64 `json:",omitzero"`
-	Deleting   bool  `json:",omitzero"` // it has a deletion timestamp
+	Deleting   bool  `json:",omitzero"` // has a deletion timestamp
 	Labels     map[string]string
 	Owners     []Owner
 }
 
-// mostHeads is about how many bytes the heads of a page have: it ends behind the one that
-// goes beyond.
+// mostHeads is the approximate maximum size of a page's heads, in bytes. A page ends
+// after the head that exceeds it.
 const mostHeads = 8 << 20
 
-// size is about how many bytes of JSON a head becomes.
+// size estimates the size of a head in JSON, in bytes.
 func (h *Head) size() int {
 	n := written(h.Namespace) + written(h.Name) + written(h.UID) + written(h.RV)
 	for name, value := range h.Labels {
@@ -61,7 +61,7 @@ func (h *Head) size() int {
 	return n
 }
 
-// written is about how many bytes a text has in JSON, which escapes some characters by six.
+// written estimates the size of a string in JSON, where some characters take six bytes.
 func written(text string) int {
 	escaped := 0
 	for _, c := range []byte(text) {
@@ -89,8 +89,8 @@ func headOf(o object.Head) Head {
 	return h
 }
 
-// choose finds the one informer that is asked for: the one whose whole name that is, before
-// those that it may mean.
+// choose returns the informer of a query. A match of the whole name takes precedence
+// over others.
 func (p *Process) choose(q query) (one, error) {
 	name, cluster, typ := q.get("informer"), q.get("cluster"), q.get("type")
 	var found, exact []one
@@ -130,18 +130,19 @@ func (p *Process) choose(q query) (one, error) {
 	return found[0], nil
 }
 
-// describe names an informer so that it can be told from others.
+// describe returns an unambiguous name of an informer.
 func describe(i one) string { return (&Informer{i.cluster, i.status}).String() }
 
-// means reports whether a text, which a person has written, means the informer.
+// means reports whether a text, possibly typed by a person, selects the informer.
 func means(text string, i one) bool {
 	return text == "" || flight.Names(text, i.status.Reflector.Resource) || text == describe(i)
 }
 
-// mostRequirements bounds a selector, which is matched against every object of a cache.
+// mostRequirements bounds the size of a selector, which is matched against every object
+// of a cache.
 const mostRequirements = 64
 
-// selectorOf reads the selector of a query.
+// selectorOf parses the selector of a query.
 func selectorOf(q query) (labels.Selector, error) {
 	text := q.get("selector")
 	selector, err := labels.Parse(text)
@@ -154,7 +155,7 @@ func selectorOf(q query) (labels.Selector, error) {
 	return selector, nil
 }
 
-// objects ends with ctx, when the caller hangs up.
+// objects stops if ctx ends because the caller has disconnected.
 func (p *Process) objects(ctx context.Context, q query) (*Objects, error) {
 	limit, err := q.number("limit", 100, mostItems)
 	if err != nil {
@@ -205,13 +206,13 @@ func compareHeads(a, b object.Head) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// token says behind which object a page begins. It is escaped, since JSON does not keep all
-// that a name may have.
+// token names the last object of a page. It is escaped, since JSON cannot carry every
+// byte of a name.
 func token(o object.Head) string {
 	return url.PathEscape(o.GetNamespace()) + "/" + url.PathEscape(o.GetName())
 }
 
-// behind reads a token; nil is for the first page.
+// behind parses a token; nil means the first page.
 func behind(token string) (*object.Key, error) {
 	if token == "" {
 		return nil, nil
@@ -231,7 +232,7 @@ func compareKeys(o object.Head, key object.Key) int {
 	return cmp.Or(strings.Compare(o.GetNamespace(), key.Namespace), strings.Compare(o.GetName(), key.Name))
 }
 
-// pageOf is a heap of the least heads, the greatest of them first.
+// pageOf is a heap of the smallest heads, the largest of them on top.
 type pageOf struct {
 	heads []object.Head
 	limit int
@@ -261,10 +262,10 @@ func (p *pageOf) Pop() any {
 type Object struct {
 	Informer string
 	Cluster  string
-	RV       string // up to which the cache was complete at that moment
+	RV       string // version up to which the cache was complete
 	Head     Head
 
-	// Contents is the object; nil where it is withheld, for the reason Withheld.
+	// Contents is the object, or nil if it is withheld, for the reason in Withheld.
 	Contents json.RawMessage
 	Withheld string
 }
@@ -302,7 +303,7 @@ func (p *Process) object(q query) (*Object, error) {
 	return found, nil
 }
 
-// contentsIn is an object as JSON, without what is there twice.
+// contentsIn encodes an object as JSON, without the last-applied copy of itself.
 func contentsIn(o object.Object) (json.RawMessage, error) {
 	if o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
 		return json.Marshal(o)
@@ -314,21 +315,21 @@ func contentsIn(o object.Object) (json.RawMessage, error) {
 	return json.Marshal(copied)
 }
 
-// secret reports whether an object is a secret, or may be one.
+// secret reports whether an object is or may be a Secret.
 func secret(i one, o object.Object) bool { return named(i) || confidential.Object(o) }
 
-// named reports whether an informer's name, its kind or its Go type tells of secrets.
+// named reports whether an informer's name, kind or Go type suggests Secrets.
 func named(i one) bool {
 	return confidential.Named(i.status.Reflector.Resource, i.status.Kind.Kind, i.status.Type)
 }
 
-// Indexes are those of an informer.
+// Indexes are the indexes of an informer.
 type Indexes struct {
 	Informer string
 	Cluster  string
 	Indexes  []indexer.IndexStatus
 
-	// Withheld says why values are left out; empty where they are not.
+	// Withheld is why values are left out, or empty.
 	Withheld string
 }
 
@@ -341,7 +342,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	if err != nil {
 		return nil, err
 	}
-	withhold := p.opts.Contents && secrets(i) // the cache may be empty afterwards
+	withhold := p.opts.Contents && secrets(i) // checked first, since the cache may be empty later
 	all := &Indexes{Informer: i.view.Name(), Cluster: i.cluster, Indexes: i.view.Heads().Indexes(limit)}
 	switch {
 	case !p.opts.Contents:
@@ -360,7 +361,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	return all, nil
 }
 
-// secrets reports whether an informer caches Secrets, or may.
+// secrets reports whether an informer caches or may cache Secrets.
 func secrets(i one) bool {
 	if named(i) {
 		return true

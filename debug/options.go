@@ -14,59 +14,61 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Path is where a Process expects to be served. It ends with a slash.
+// Path is where a [Process] expects to be served. It ends with a slash.
 const Path = "/debug/millrace/"
 
-// Options say what a Process shows. With the zero value that is its flight recorder,
-// its memory and its goroutines. The functions are called anew for each answer, from any
-// goroutine; those of others may panic.
+// Options select what a [Process] shows. The zero value shows only its flight recorder,
+// its memory and its goroutines. The functions are called for each response, from any
+// goroutine; a function may panic.
 type Options struct {
-	// Program is what the process is called. The default is the name of its file.
+	// Program is the name of the process. The default is the name of its executable.
 	Program string
 
-	// Informers returns them by their clusters; nil for none. See Of.
+	// Informers returns the informers by cluster; nil means none. See [Of].
 	Informers func() []Cluster
 
-	// Controllers returns those that there are now; nil for none.
+	// Controllers returns the current controllers; nil means none.
 	Controllers func() []controller.View
 
-	// Queues returns work queues that no controller has; nil for none. See QueueOf.
+	// Queues returns the work queues that belong to no controller; nil means none. See
+	// [QueueOf].
 	Queues func() []Queue
 
-	// Election returns how the election of a leader is going, nil where there is none.
+	// Election returns the status of the leader election, or nil if there is none.
 	Election func() *leaderelection.Status
 
-	// Groups returns those by which the process shares work with others; nil for none.
+	// Groups returns the groups with which the process shares work; nil means none.
 	Groups func() []Membership
 
-	// Recorder is whose events are shown; nil is the process's.
+	// Recorder is the source of events; nil means the recorder of the process.
 	Recorder *flight.Recorder
 
-	// Recording is what the process records of what its clients receive, which is handed out
-	// where Contents is set, unless it has what Secrets hold. Nil is none.
+	// Recording is the recording of the process's clients. It is served only if
+	// Contents is set, and never if it contains Secrets. Nil means none.
 	Recording *recording.Recorder
 
-	// Contents shows whole objects, but for Secrets, to all who may ask.
+	// Contents shows whole objects, except Secrets, to all clients with access.
 	Contents bool
 }
 
-// Informers are those of one cluster. A factory.Factory has such.
+// Informers are the informers of one cluster. A factory.Factory implements it.
 type Informers interface {
 	Status() []sharedinformer.Status
 }
 
-// viewed are informers of which more can be seen.
+// viewed is implemented by informers that also show their caches.
 type viewed interface {
 	Views() []sharedinformer.View
 }
 
-// Cluster is the informers of one cluster. The name of the own one is empty.
+// Cluster holds the informers of one cluster. The name of the process's own cluster is
+// empty.
 type Cluster struct {
 	Name      string
 	Informers Informers
 }
 
-// Of returns informers of a single cluster, for Options.Informers.
+// Of returns the informers of a single cluster, for Options.Informers.
 func Of(informers ...Informers) func() []Cluster {
 	var all []Cluster
 	for _, each := range informers {
@@ -75,13 +77,13 @@ func Of(informers ...Informers) func() []Cluster {
 	return func() []Cluster { return all }
 }
 
-// Queue is a work queue as those see it who look at several.
+// Queue is a work queue of any key type.
 type Queue interface {
 	Status() workqueue.Status
 	Contents(n int) workqueue.Contents[string]
 }
 
-// QueueOf shows a queue, whose keys text writes.
+// QueueOf adapts a queue. text formats its keys.
 func QueueOf[K comparable](q *workqueue.Queue[K], text func(K) string) Queue {
 	return queueOf[K]{q, text}
 }
@@ -91,12 +93,11 @@ type queueOf[K comparable] struct {
 	text func(K) string
 }
 
-// Contents implements Queue.
 func (q queueOf[K]) Contents(n int) workqueue.Contents[string] {
 	return contentsOf(q.Queue.Contents(n), q.text)
 }
 
-// contentsOf writes keys as texts.
+// contentsOf formats keys.
 func contentsOf[K comparable](of workqueue.Contents[K], text func(K) string) workqueue.Contents[string] {
 	return workqueue.Contents[string]{
 		Running: heldOf(of.Running, text), Waiting: heldOf(of.Waiting, text), Delayed: heldOf(of.Delayed, text),
@@ -112,7 +113,7 @@ func heldOf[K comparable](of []workqueue.Held[K], text func(K) string) (all []wo
 	return all
 }
 
-// program is the name of this process.
+// program returns the name of this process.
 func (o *Options) program() string {
 	return cmp.Or(o.Program, filepath.Base(slices.Concat(os.Args, []string{"unknown"})[0]))
 }

@@ -10,21 +10,22 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Sharing is an informer that has a share of its objects, of which nothing tells where the
-// one that was asked for belongs. Ask again with the hash of its Key (see shard.KeyNamed).
+// Sharing names an informer that holds a share of its objects and cannot tell to which
+// share the object belongs. Ask again with the object's hash by Key (see
+// shard.KeyNamed).
 type Sharing struct {
 	Informer string
 	Key      string
 	Group    string
 }
 
-// scoped are informers that may have a share of their objects.
+// scoped is implemented by informers that may hold a share of their objects.
 type scoped interface{ Scope() shard.Scope }
 
-// owners tells which member has the object, of every group that an informer of the process has
-// its share by. Hash is that of the object, if the one who asks knows it.
+// owners reports the owner of the object in each group by which an informer of the
+// process is sharded. hash is the hash of the object, if the caller knows it.
 func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown []Sharing) {
-	told := map[string]bool{} // each slot of a group once
+	told := map[string]bool{} // each slot of a group is reported once
 	for _, each := range all {
 		of, ok := each.view.(scoped)
 		if !ok || !means(i.informer, each) {
@@ -51,7 +52,7 @@ func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown [
 	return unknown
 }
 
-// hashOf is the hash of the object that is asked for, if it can be known here.
+// hashOf returns the hash of the object, if it can be known here.
 func (i *inquiry) hashOf(of one, key shard.Key, given string) (uint64, bool) {
 	if head, ok := of.view.Heads().Get(i.key); ok {
 		return key.Hash(head), true
@@ -63,7 +64,7 @@ func (i *inquiry) hashOf(of one, key shard.Key, given string) (uint64, bool) {
 	return h, err == nil
 }
 
-// owner says whose a slot is.
+// owner reports which member owns a slot.
 func (i *inquiry) owner(s membership.Status, h membership.Holding) {
 	slot := fmt.Sprintf("slot %d of the group %s", h.Slot, s.Group)
 	us := func(name string) string {

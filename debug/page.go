@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// pageFiles are the page and what it is made of. It asks for nothing but these and the
-// answers of version 1.
+// pageFiles holds the page and its files. The page requests only these and version 1 of
+// the protocol.
 //
 //go:embed page
 var pageFiles embed.FS
 
-// pagePolicy lets the page run its own files, ask its own server, and nothing else. What it
-// shows can become text only: a browser that knows trusted types refuses to parse it.
+// pagePolicy lets the page run its own files and query its own server, and nothing
+// else. Its data can only become text: browsers with trusted types refuse to parse it.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// forms are the forms of the page's files. Those that the machine knows may be others.
+// forms maps extensions to content types, independent of the machine's configuration.
 var forms = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -28,8 +28,8 @@ var forms = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// addPage serves the page at Path, its files below, and tells who asks for something else
-// what there is.
+// addPage serves the page at Path and its files below, and answers other requests with
+// a list of what exists.
 func addPage(mux *http.ServeMux) {
 	mux.HandleFunc(Path+"{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, "index.html") })
 	mux.HandleFunc(Path+"page/{file}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, r.PathValue("file")) })
@@ -46,30 +46,31 @@ func servePage(w http.ResponseWriter, r *http.Request, name string) {
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Type", forms[path.Ext(name)])
-	_, _ = w.Write(text) // the client may have gone
+	_, _ = w.Write(text) // ignored: the client may have disconnected
 }
 
 func nothing(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf("There is no %s. A page is at %s; programs ask for %sv1/status.", clipped(r.URL.Path), Path, Path), http.StatusNotFound)
 }
 
-// foreign reports whether a browser asks for the page of another origin, which could hold all
-// places for streams and cannot read what it gets. Browsers tell where they trust the address:
-// with https, and at the loopback interface. A link to the page may stand anywhere.
+// foreign reports whether a browser sends a query from a page of another origin. Such a
+// page cannot read the response but could occupy all streams. Browsers send the header
+// over https and at the loopback interface. Links to the page are allowed from
+// anywhere.
 func foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")
 }
 
-// mark is the header by which a client knows a process from anything else that sends JSON. It has
-// the version of the protocol.
+// mark is the header by which a client distinguishes a process from other servers that
+// send JSON. Its value is the protocol version.
 const (
 	mark     = "Millrace-Debug"
 	protocol = "v1"
 )
 
-// readOnly answers GET and HEAD alone, no page of others, and nothing that a browser may run or
-// keep.
+// readOnly accepts only GET and HEAD, rejects queries from pages of other origins, and
+// keeps browsers from running or storing responses.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -15,35 +15,35 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// How many look at the same time.
+// Limits on concurrent requests.
 const (
-	mostAnswers = 4  // that are made
-	mostWaiting = 64 // requests that wait for one of them, or read theirs
+	mostAnswers = 4  // responses being built
+	mostWaiting = 64 // requests that wait for their turn or are being answered
 	mostStreams = 8
 )
 
-// An answer waits in memory for its reader.
+// Responses are held in memory until their client has read them.
 const (
-	mostHeld  = 64 << 20  // bytes of all answers that are being sent; a single one may be larger
-	leastRate = 256 << 10 // bytes a second that a reader takes of a large one
+	mostHeld  = 64 << 20  // bytes of all responses being sent; a single one may be larger
+	leastRate = 256 << 10 // bytes a second that a client must read of a large one
 )
 
-// mostItems is how many items an answer has at most.
+// mostItems bounds the number of items in a response.
 const mostItems = 1000
 
-// Process is this process as others may see it. It is an http.Handler for Path and what is
-// below. Make it with New.
+// Process shows this process. It is an http.Handler for [Path] and everything below.
+// Create it with [New].
 type Process struct {
 	opts    Options
 	mux     *http.ServeMux
-	answers chan struct{} // a token for each answer that is made
-	waiting chan struct{} // a token for each request until its answer is sent
+	answers chan struct{} // a token for each response being built
+	waiting chan struct{} // a token for each request until its response is sent
 	streams chan struct{} // a token for each stream
-	held    atomic.Int64  // bytes of the answers that are being sent
+	held    atomic.Int64  // bytes of the responses being sent
 	ends    endings
 }
 
-// New returns what shows this process.
+// New returns a Process that shows this process.
 func New(opts Options) *Process {
 	p := &Process{
 		opts: opts, mux: http.NewServeMux(), answers: make(chan struct{}, mostAnswers),
@@ -69,10 +69,9 @@ func New(opts Options) *Process {
 	return p
 }
 
-// ServeHTTP implements http.Handler.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { readOnly(p.mux).ServeHTTP(w, r) }
 
-// refusal is an error for the one who asked.
+// refusal is an error response.
 type refusal struct {
 	code int
 	text string
@@ -84,9 +83,9 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// answer makes an answer when it is its turn. It is made as a whole before any of it is sent,
-// so that who reads slowly keeps nobody from making another; there are no more answers than
-// requests that may wait.
+// answer builds a response in its turn. It builds the whole response before it sends
+// any of it, so slow readers do not hold up other requests. The number of waiting
+// requests bounds the number of responses in memory.
 func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, query) (any, error)) {
 	select {
 	case p.waiting <- struct{}{}:
@@ -96,7 +95,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 		return
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // what is left of it asks for more than was meant
+	if err != nil { // a partial query could select more than was meant
 		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
 		return
 	}
@@ -110,7 +109,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	}
 	body, err := func() (body []byte, err error) {
 		defer func() { <-p.answers }()
-		// Functions of Options, keys and objects are of others.
+		// Options, keys and objects run code of the user.
 		err = failure.Apart("what is asked for", func() error {
 			value, err := make(r.Context(), query{values})
 			if err == nil {
@@ -134,8 +133,8 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	send(w, body)
 }
 
-// send writes an answer. The reader has patience for each part, and for the whole it has to keep up
-// the least rate.
+// send writes a response. The client has patience for each part and must keep up the
+// minimum rate for the whole.
 func send(w http.ResponseWriter, body []byte) {
 	last := time.Now().Add(patience + time.Duration(len(body))*time.Second/leastRate)
 	w.Header().Set("Content-Type", "application/json")
@@ -146,10 +145,11 @@ func send(w http.ResponseWriter, body []byte) {
 		if due.After(last) {
 			due = last
 		}
-		// Where there are no deadlines, as in a test's recorder, there is no slow reader either.
+		// A writer without deadlines, such as a test's recorder, has no slow reader
+		// either.
 		_ = control.SetWriteDeadline(due)
 		if _, err := w.Write(part); err != nil {
-			return // the client has gone, or does not read
+			return // the client has disconnected or does not read
 		}
 	}
 }
@@ -167,12 +167,12 @@ func busy(w http.ResponseWriter, text string) {
 	http.Error(w, text, http.StatusServiceUnavailable)
 }
 
-// query is what is asked for.
+// query holds the parameters of a request.
 type query struct{ values map[string][]string }
 
 func (q query) get(name string) string { return strings.Join(q.values[name], ",") }
 
-// number is a positive one; without it, or if it is more than most, it is that.
+// number parses a positive number, at most most. The default is otherwise.
 func (q query) number(name string, otherwise, most int) (int, error) {
 	text := q.get(name)
 	if text == "" {
@@ -185,10 +185,10 @@ func (q query) number(name string, otherwise, most int) (int, error) {
 	return min(n, most), nil
 }
 
-// clipped is a caller's text as a message may have it.
+// clipped bounds a caller's text for a message.
 func clipped(s string) string { return shortened(s, 256) }
 
-// shortened is the beginning of a text that is longer than most bytes.
+// shortened cuts a text after most bytes.
 func shortened(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."
@@ -196,7 +196,7 @@ func shortened(s string, most int) string {
 	return s
 }
 
-// enumerated are names as a message may have them.
+// enumerated lists names in a message.
 func enumerated(names []string, separator string) string {
 	const most = 20
 	all := make([]string, 0, min(len(names), most+1))

@@ -10,30 +10,30 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Keys is what a controller or a queue has to do.
+// Keys holds the keys of a controller or a queue.
 type Keys struct {
 	Name       string
-	Controller bool `json:",omitzero"` // it is a controller's
+	Controller bool `json:",omitzero"` // of a controller
 	Queue      workqueue.Status
 
-	Running []Key // the longest running first
-	Waiting []Key // the longest waiting first
-	Delayed []Key // the earliest due first
-	Parked  []Key // until a cache has seen a write of theirs; those that are given up first at the beginning
+	Running []Key // longest running first
+	Waiting []Key // longest waiting first
+	Delayed []Key // earliest due first
+	Parked  []Key // until a cache has seen their write; earliest deadline first
 }
 
-// Key is one key of a queue.
+// Key is one key in a queue.
 type Key struct {
 	Key      string
 	Priority int           `json:",omitzero"`
-	For      time.Duration // how long it has run or waited
-	Due      time.Duration // of a delayed or parked key: when it is handed out
-	Again    bool          `json:",omitzero"` // it will wait when it is done
-	Requeues int           `json:",omitzero"` // failures in a row
-	Write    string        // of a parked key: what has not been seen
+	For      time.Duration // how long it has been running or waiting
+	Due      time.Duration // time until a delayed or parked key is queued
+	Again    bool          `json:",omitzero"` // will be queued again when it is done
+	Requeues int           `json:",omitzero"` // consecutive failures
+	Write    string        // for a parked key: the write not yet seen
 }
 
-// queue shows the keys of one controller or queue.
+// queue returns the keys of one controller or queue.
 func (p *Process) queue(q query) (*Keys, error) {
 	limit, err := q.number("limit", 100, mostItems)
 	if err != nil {
@@ -72,8 +72,8 @@ func controllerKeys(c controller.View, limit int) *Keys {
 	return keys
 }
 
-// maxKey bounds the text of a key, which the user's function makes. That of an object, with its
-// namespace and cluster, is shorter.
+// maxKey bounds the text of a key, which a function of the user formats. The text of an
+// object's key, with namespace and cluster, is shorter.
 const maxKey = 1 << 10
 
 func keysOf(contents workqueue.Contents[string]) *Keys {
@@ -94,7 +94,8 @@ func keysOf(contents workqueue.Contents[string]) *Keys {
 	return &Keys{Running: keys(contents.Running), Waiting: keys(contents.Waiting), Delayed: keys(contents.Delayed)}
 }
 
-// namesOf returns the names of informers, by which the sources of controllers are called.
+// namesOf returns the names of informers, which are also the names of controllers'
+// sources.
 func namesOf(informers []one) map[string]bool {
 	names := map[string]bool{}
 	for _, each := range informers {
@@ -103,14 +104,15 @@ func namesOf(informers []one) map[string]bool {
 	return names
 }
 
-// concerns reports whether a controller may have to do with the object: a source of it is one of
-// the informers that are meant, or none that is shown, which may ask for anything.
+// concerns reports whether a controller may be responsible for the object: one of its
+// sources is a selected informer, or a source that is not shown, which may request any
+// object.
 func (i *inquiry) concerns(sources []controller.SourceStatus) bool {
 	return len(sources) == 0 || slices.ContainsFunc(sources, func(s controller.SourceStatus) bool { return i.meant[s.Name] || !i.shown[s.Name] })
 }
 
-// narrower is the source of a controller whose informer has objects of the type, and not this one;
-// empty if there is none.
+// narrower returns a source of a controller whose informer has objects of the same type
+// but not this one, or "".
 func (i *inquiry) narrower(sources []controller.SourceStatus) string {
 	resource := func(name string) string {
 		name, _, _ = strings.Cut(name, " ")

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// recordingForm is the form of a recording.
+// recordingForm is the content type of a recording.
 const recordingForm = "application/octet-stream"
 
-// recording streams the file in which the process records what its clients receive, from its
-// beginning, and then what comes. It ends with the recording, and when the oldest requests are
-// left out of the file.
+// recording streams the recording file from its beginning and then whatever is
+// appended. The stream ends with the recording, or when the file drops its oldest
+// requests.
 func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	recorder := p.opts.Recording
 	switch {
@@ -33,7 +33,7 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	w.Header().Set("Content-Type", recordingForm)
-	if r.Method == http.MethodHead { // its answer would never end
+	if r.Method == http.MethodHead { // its response would never end
 		return
 	}
 	s := stream{w: w, control: http.NewResponseController(w)}
@@ -62,9 +62,10 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Recording returns what the process records of what its clients receive, for recording.Save:
-// all that its file has, and then what comes. It ends when the recording does, when the process
-// leaves the oldest requests out of its file, or with ctx. Close it.
+// Recording returns the recording of the process's clients, for recording.Save: the
+// whole file and then whatever is appended. It ends when the recording ends, when the
+// process drops the oldest requests from its file, or with ctx. The caller must close
+// it.
 func (c *Client) Recording(ctx context.Context) (io.ReadCloser, error) {
 	return c.open(ctx, "recording", url.Values{}, recordingForm)
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Handler shows the process here, at Path: with the page of this program, and what the
-// process answers. It passes on nothing but questions of version 1 and answers that are
-// JSON, events or a recording, and no headers. It is up to the server who may ask: see serving.Local.
+// Handler serves the process of c at [Path] of this program, with this program's page.
+// It relays only queries of version 1 and responses that are JSON, events or a
+// recording, and no headers. The server controls access: see serving.Local.
 func (c *Client) Handler() http.Handler {
 	relay := &relay{client: c}
 	mux := http.NewServeMux()
@@ -24,13 +24,13 @@ func (c *Client) Handler() http.Handler {
 	return readOnly(mux)
 }
 
-// relay passes questions to a process.
+// relay forwards queries to a process.
 type relay struct {
 	client *Client
 	ends   endings
 }
 
-// pass passes one question, and its answer as it comes. It ends when one of the two ends, or
+// pass forwards one query and streams its response. It ends when either side ends or
 // the server shuts down.
 func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -68,11 +68,12 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 		return
 	}
 	if err := copyAnswer(w, body); err != nil && ctx.Err() == nil {
-		panic(http.ErrAbortHandler) // or the part that came would pass for the whole
+		panic(http.ErrAbortHandler) // otherwise a partial response would look complete
 	}
 }
 
-// passedOn is what a caller is told of an error: what the process said, or that it is silent.
+// passedOn converts an error for the caller: the process's own text, or that it does
+// not answer.
 func passedOn(err error) error {
 	refused, ok := errors.AsType[*RefusedError](err)
 	switch {
@@ -82,22 +83,23 @@ func passedOn(err error) error {
 		return refuse(http.StatusBadGateway, "%s", refused.Text)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // its address may have a password
+		err = u.Err // the address may contain a password
 	}
 	return refuse(http.StatusBadGateway, "The process does not answer: %v.", err)
 }
 
-// copyAnswer copies an answer, each part at once and in time.
+// copyAnswer copies a response, flushing each part, with a deadline for each.
 func copyAnswer(w http.ResponseWriter, body io.Reader) error {
 	control := http.NewResponseController(w)
 	part := make([]byte, 32<<10)
 	for {
 		n, err := body.Read(part)
 		if n > 0 {
-			// Where there are no deadlines, as in a test's recorder, there is no slow reader either.
+			// A writer without deadlines, such as a test's recorder, has no slow reader
+			// either.
 			_ = control.SetWriteDeadline(time.Now().Add(patience))
 			if _, err := w.Write(part[:n]); err != nil {
-				return nil // the client has gone, or does not read
+				return nil // the client has disconnected or does not read
 			}
 			if err := control.Flush(); err != nil {
 				return fmt.Errorf("this server keeps answers back: %w", err)

@@ -11,15 +11,17 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// Stack is where goroutines are that call a handler or a reconciler.
+// Stack is a stack that one or more goroutines have in a call of a handler or
+// reconciler.
 type Stack struct {
-	Informer, Handler string   `json:",omitzero"` // of a handler
-	Controller        string   `json:",omitzero"` // of a reconciler
+	Informer, Handler string   `json:",omitzero"` // if in a handler
+	Controller        string   `json:",omitzero"` // if in a reconciler
 	Count             int      // goroutines with this stack
-	Frames            []string // of the handler or reconciler and what it calls, the innermost first, as "main.wait (main.go:17)"
+	Frames            []string // from the handler or reconciler down, innermost first, such as "main.wait (main.go:17)"
 }
 
-// Where is the innermost frame of the program's own, without the path of its package.
+// Where returns the innermost frame of the program's own code, without the package
+// path.
 func (s *Stack) Where() string {
 	own := func(frame string) bool {
 		first, _, nested := strings.Cut(frame, "/")
@@ -29,16 +31,17 @@ func (s *Stack) Where() string {
 	return frame[strings.LastIndex(frame, "/")+1:]
 }
 
-// Stacks are those of the calls in progress.
+// Stacks holds the stacks of the running calls.
 type Stacks struct{ Stacks []Stack }
 
-// callers call handlers and reconcilers.
+// callers are the functions that call handlers and reconcilers.
 var callers = []string{
 	"github.com/millrace-dev/millrace/sharedinformer.(*delivery).call",
 	"github.com/millrace-dev/millrace/controller.(*core).reconcile",
 }
 
-// stacks returns those of the handlers and the controllers of a name; empty for all.
+// stacks returns the stacks of a handler, a controller or an informer's handlers, or
+// all if name is empty.
 func stacks(name string) (*Stacks, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
@@ -53,10 +56,10 @@ func stacks(name string) (*Stacks, error) {
 			continue
 		}
 		if s.Handler != "" {
-			s.Controller = "" // its run is in a goroutine that a reconcile began
+			s.Controller = "" // a reconcile started its goroutine
 		}
 		for caller := packageOf(g.frames[end].function); end > 0 && packageOf(g.frames[end-1].function) == caller; {
-			end-- // adapters of functions, such as HandlerFunc
+			end-- // skip adapters of functions, such as HandlerFunc
 		}
 		for _, f := range g.frames[:end] {
 			if pkg := packageOf(f.function); pkg != "runtime" && !strings.HasPrefix(pkg, "internal/") {
@@ -70,8 +73,8 @@ func stacks(name string) (*Stacks, error) {
 	return all, err
 }
 
-// whereIs says where the calls of a handler or controller are, as a sentence behind others; empty if
-// nothing is known.
+// whereIs returns a sentence that says where the calls of a handler or controller are,
+// or "".
 func whereIs(name, informer string) string {
 	all, err := stacks(name)
 	if err != nil {

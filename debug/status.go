@@ -18,60 +18,61 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Status is a process seen from outside at one moment. Its parts are read one after the
-// other.
+// Status is the status of a process. Its parts are read one after the other.
 type Status struct {
 	At          time.Time
 	Process     ProcessStatus
 	Memory      Memory
 	Informers   []Informer
 	Controllers []controller.Status
-	Queues      []workqueue.Status // that no controller has
+	Queues      []workqueue.Status // queues of no controller
 	Election    *leaderelection.Status
-	Groups      []Group // by which it shares work with others
+	Groups      []Group // groups with which it shares work
 	Recorder    flight.Status
 }
 
-// ProcessStatus says which process it is.
+// ProcessStatus identifies the process.
 type ProcessStatus struct {
 	Program  string
-	Version  string // of its main module
-	Millrace string // version of this library
+	Version  string // version of its main module
+	Millrace string // version of this module
 	Go       string
 	Host     string
 	PID      int
 	Started  time.Time
 	Uptime   time.Duration
-	Contents bool // whole objects are shown
+	Contents bool // whether whole objects are shown
 }
 
-// Memory is what the process has in memory. See package runtime/metrics for what the
-// figures mean.
+// Memory describes the memory of the process. The figures come from package
+// runtime/metrics.
 type Memory struct {
-	HeapBytes    uint64 // live objects, and dead ones that are not collected yet
-	LiveBytes    uint64 // live objects at the end of the last collection; 0 before the first
-	TotalBytes   uint64 // all that the Go runtime has of the system
-	LimitBytes   uint64 // GOMEMLIMIT; 0 for none
+	HeapBytes    uint64 // live objects, and dead ones not yet collected
+	LiveBytes    uint64 // live objects after the last collection; 0 before the first
+	TotalBytes   uint64 // memory the Go runtime has mapped
+	LimitBytes   uint64 // GOMEMLIMIT; 0 if none
 	Collections  uint64
 	Goroutines   uint64
-	CachedBytes  int64 // packed objects of all caches
-	CachedCount  int   // objects of all caches
-	CachedPacked int   // of them, those that are packed
+	CachedBytes  int64 // packed objects in all caches
+	CachedCount  int   // objects in all caches
+	CachedPacked int   // packed objects in all caches
 }
 
-// Informer is one informer, and whose.
+// Informer is the status of one informer and its cluster.
 type Informer struct {
-	Cluster string // empty for the own one
+	Cluster string // empty for the process's own cluster
 	sharedinformer.Status
 }
 
-// Which names the informer, and no other that is not its equal in name, type and cluster.
+// Which returns a selector that matches this informer and those with the same name,
+// type and cluster.
 func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
 }
 
-// String is the name with the type, and the cluster if it has another one, which tells informers of one
-// name from each other, such as "pods (*v1.Pod) of cluster west". It can be used as Which.Informer.
+// String returns the informer's name with its type and, unless it is the process's own,
+// its cluster, such as "pods (*v1.Pod) of cluster west". It can be used as
+// Which.Informer.
 func (i *Informer) String() string {
 	text := i.Reflector.Resource
 	if i.Type != "" {
@@ -83,14 +84,14 @@ func (i *Informer) String() string {
 	return text
 }
 
-// longSilent is for how long a watch that lives may bring nothing: a server sends a bookmark about
-// once a minute.
+// longSilent is the silence after which a live watch is suspicious: a server sends a
+// bookmark about once a minute.
 const longSilent = 2 * time.Minute
 
-// Trouble says what keeps changes from the cache, if something does at the moment now:
-// failures, lists in the place of watches, a transform or hook that does not return, or a watch that has brought nothing for two
-// minutes, not even the bookmark that the API server sends each minute. It is empty where changes
-// wait for the cache instead.
+// Trouble returns what currently keeps changes from the cache: failures, lists instead
+// of watches, a transform or hook that hangs, or a watch that has received nothing for
+// two minutes, not even the bookmark that the API server sends every minute. It is
+// empty if there is no trouble or if changes are waiting for the cache.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Polling && r.Failure != nil:
@@ -103,8 +104,9 @@ func (i *Informer) Trouble(now time.Time) string {
 	return silent(&i.Status, now)
 }
 
-// silent says that a watch has brought nothing for too long; empty if that is not so, and if the
-// reflector may have stopped reading because the cache does not take what there is.
+// silent returns that a watch has received nothing for too long. It returns "" if that
+// is not so, or if the reflector may have stopped reading because the cache does not
+// keep up.
 func silent(s *sharedinformer.Status, now time.Time) string {
 	silence := s.Reflector.Silence(now)
 	switch {
@@ -116,7 +118,7 @@ func silent(s *sharedinformer.Status, now time.Time) string {
 	return fmt.Sprintf("its watch has brought nothing for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
 }
 
-// started is about when the process was.
+// started is about when the process started.
 var started = time.Now()
 
 // status collects a Status.
@@ -141,14 +143,14 @@ func (p *Process) describe() ProcessStatus {
 		Program: p.opts.program(), Go: runtime.Version(), PID: os.Getpid(),
 		Started: started, Uptime: time.Since(started), Contents: p.opts.Contents,
 	}
-	s.Host, _ = os.Hostname() // empty where nobody knows it
+	s.Host, _ = os.Hostname() // empty if unknown
 	if info, ok := godebug.ReadBuildInfo(); ok {
 		s.Version, s.Millrace = info.Main.Version, versionIn(info)
 	}
 	return s
 }
 
-// versionIn is the version of the module that has this package.
+// versionIn returns the version of the module that contains this package.
 func versionIn(info *godebug.BuildInfo) string {
 	const module = "github.com/millrace-dev/millrace"
 	if info.Main.Path == module {
@@ -197,20 +199,20 @@ func memory(informers []Informer) (m Memory) {
 	return m
 }
 
-// one is an informer and what can be seen of it.
+// one is an informer with its status and its cache.
 type one struct {
 	cluster string
 	status  sharedinformer.Status
-	view    sharedinformer.View // nil where there is no more than the status
+	view    sharedinformer.View // nil if only the status is available
 }
 
-// informers are all at one moment.
+// informers returns the status of all informers.
 func (p *Process) informers() (all []one) {
 	for _, c := range p.opts.clusters() {
 		if absent(c.Informers) {
 			continue
 		}
-		// Those of others may do anything.
+		// The informers may be the user's and may panic.
 		err := failure.Apart("the status of the informers", func() error {
 			if v, ok := c.Informers.(viewed); ok {
 				for _, view := range v.Views() {
@@ -232,7 +234,7 @@ func (p *Process) informers() (all []one) {
 	return all
 }
 
-// absent reports whether there are no informers, also where a nil pointer stands for them.
+// absent reports whether informers is nil or a nil pointer.
 func absent(informers Informers) bool {
 	v := reflect.ValueOf(informers)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

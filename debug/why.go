@@ -18,54 +18,54 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Why is why an object has not been reconciled, or so late.
+// Why explains why an object has not been reconciled, or so late.
 type Why struct {
-	Key     object.Key // as asked; if no namespace was named, that in which the caches have the object
-	Reasons []Reason   // the most telling first; never empty
-	Cached  []Which    // informers that have it
-	Unowned []Sharing  // informers whose share may lack it, where nothing tells whose it is
+	Key     object.Key // as asked; without a namespace, completed from the caches
+	Reasons []Reason   // most relevant first; never empty
+	Cached  []Which    // informers that have the object
+	Unowned []Sharing  // informers whose share may lack the object, without a way to tell
 	Entries []flight.Entry
 }
 
-// Reason is one thing that explains it.
+// Reason is one part of the explanation.
 type Reason struct {
 	Cause Cause
-	Text  string // a sentence, with names and times
+	Text  string // a complete sentence, with names and times
 
-	controller bool // it is what a controller says
-	aside      bool // one that has to do with other objects, as far as its sources tell
+	controller bool // reported by a controller
+	aside      bool // reported by a controller whose sources concern other objects
 }
 
-// Cause is what a Reason is about, in a word.
+// Cause is the kind of a Reason.
 type Cause string
 
-// Causes, from the first that a change meets to the last.
+// Causes, ordered from the first stage that a change passes to the last.
 const (
-	NoInformer   Cause = "no informer"       // nothing is cached here
-	Unsynced     Cause = "unsynced"          // the initial list is missing
+	NoInformer   Cause = "no informer"       // no informer caches such objects
+	Unsynced     Cause = "unsynced"          // the initial list is not complete
 	WatchFails   Cause = "watch fails"       // changes do not arrive
-	WatchSilent  Cause = "watch silent"      // for so long that changes may not arrive
-	NotCached    Cause = "not cached"        // no cache has it
+	WatchSilent  Cause = "watch silent"      // no events for so long that the watch may be dead
+	NotCached    Cause = "not cached"        // no cache has the object
 	Queued       Cause = "queued"            // changes wait for the cache
 	HandlerLags  Cause = "handler lags"      // changes wait for a handler
-	NotLeading   Cause = "not leading"       // another replica works
-	Elsewhere    Cause = "owned elsewhere"   // by sharing, it is another replica's
-	HandedOver   Cause = "being handed over" // from one replica to another
-	Unowned      Cause = "owned by nobody"   // or nobody knows by whom
-	Owned        Cause = "owned"             // it is this replica's
+	NotLeading   Cause = "not leading"       // another replica is the leader
+	Elsewhere    Cause = "owned elsewhere"   // another replica owns the object
+	HandedOver   Cause = "being handed over" // between two replicas
+	Unowned      Cause = "owned by nobody"   // or its owner is unknown
+	Owned        Cause = "owned"             // this replica owns it
 	NotRunning   Cause = "not running"       // the controller does not run, or not yet
-	Running      Cause = "running"           // it is being reconciled
-	Waiting      Cause = "waiting"           // it waits for a worker
-	ParkedForRV  Cause = "parked"            // it waits for the cache to have its last write
-	BackingOff   Cause = "backing off"       // it failed and is tried again later
-	Scheduled    Cause = "scheduled"         // it is looked at again later, as it asked
-	NotAsked     Cause = "not asked"         // a change was told, and no source asked for anything
-	Reconciled   Cause = "reconciled"        // it was, and nothing has changed since
-	NoController Cause = "no controller"     // nothing is reconciled here
-	Unknown      Cause = "unknown"           // nothing is known of it any more
+	Running      Cause = "running"           // being reconciled
+	Waiting      Cause = "waiting"           // waiting for a worker
+	ParkedForRV  Cause = "parked"            // waiting for the cache to see its last write
+	BackingOff   Cause = "backing off"       // failed and will be retried
+	Scheduled    Cause = "scheduled"         // will be reconciled again later, as it requested
+	NotAsked     Cause = "not asked"         // a change was delivered, but no source requested a reconcile
+	Reconciled   Cause = "reconciled"        // reconciled and unchanged since
+	NoController Cause = "no controller"     // there is no controller
+	Unknown      Cause = "unknown"           // nothing is known about it any more
 )
 
-// why answers for one key.
+// why explains one key.
 func (p *Process) why(q query) (*Why, error) {
 	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	if key.Name == "" {
@@ -89,7 +89,7 @@ func (p *Process) why(q query) (*Why, error) {
 	}
 	unowned := i.owners(all, p.opts.memberships(), q.get("hash"))
 	i.caches(all)
-	wanted, any := q.get("controller"), false // one of them
+	wanted, any := q.get("controller"), false // any: a controller was found
 	for _, c := range p.opts.controllers() {
 		if wanted == "" || wanted == c.Name() {
 			any, i.asking = true, true
@@ -106,8 +106,8 @@ func (p *Process) why(q query) (*Why, error) {
 	return &Why{Key: key, Reasons: i.reasons, Cached: i.holders, Unowned: unowned, Entries: line[max(0, len(line)-mostItems):]}, nil
 }
 
-// located finds the namespace of a key that names none, if the caches have an object of that name
-// in one.
+// located adds the namespace to a key without one, if the caches have exactly one
+// object of that name.
 func located(all []one, informer string, key object.Key) (object.Key, error) {
 	if key.Namespace != "" {
 		return key, nil
@@ -137,7 +137,7 @@ func located(all []one, informer string, key object.Key) (object.Key, error) {
 	}
 }
 
-// recorded is what the flight recorder calls the informer that a text names by type or cluster, too.
+// recorded converts a description of an informer to its name in the flight recorder.
 func recorded(all []one, text string) string {
 	for _, each := range all {
 		if text == describe(each) {
@@ -147,8 +147,8 @@ func recorded(all []one, text string) string {
 	return text
 }
 
-// rank orders causes by how well they explain that nothing happens: what holds up now,
-// the first on the way first, and behind it what merely is so.
+// rank orders causes by how well they explain the delay: current obstacles first, in
+// the order in which a change meets them, then mere facts.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
 		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, WatchSilent, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
@@ -156,10 +156,10 @@ func rank(c Cause) int {
 	}, c)
 }
 
-// order sorts the reasons. What controllers of other objects say that do not know the key is left out
-// where there is anything else. Where one controller knows the key, those that do not are left out,
-// and those that do not run come last: they may have to do with other objects, unless one was
-// asked for by name.
+// order sorts the reasons. It drops reports of ignorance from controllers of other
+// objects if there is any other reason. If one controller knows the key, it drops the
+// controllers that do not and sorts those that do not run last, since they may be for
+// other objects, unless byName is set.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
@@ -180,20 +180,20 @@ func (i *inquiry) order(byName bool) {
 	slices.SortStableFunc(i.reasons, func(a, b Reason) int { return place(a) - place(b) })
 }
 
-// longCall is from when on a call in progress is worth a look at its stack.
+// longCall is the duration from which a running call is worth a look at its stack.
 const longCall = 5 * time.Second
 
-// inquiry gathers reasons.
+// inquiry collects the reasons.
 type inquiry struct {
 	key      object.Key
 	name     string // the key as text
-	informer string // that is meant; empty for any
+	informer string // informer asked for; empty for any
 	line     []flight.Entry
 	now      time.Time
 	shown    map[string]bool // names of all informers
-	meant    map[string]bool // of those that have the object, or may have it
-	asking   bool            // a controller
-	aside    bool            // one that has to do with other objects
+	meant    map[string]bool // names of the informers that have or may have the object
+	asking   bool            // the following reasons are reported by a controller
+	aside    bool            // the controller is for other objects
 	holders  []Which         // informers that have the object
 	reasons  []Reason
 }
@@ -209,8 +209,8 @@ func orNobody(name string) string {
 	return name
 }
 
-// caches looks for what keeps changes from the handlers: of the informers that have the
-// object, and where none has it, of all that are meant.
+// caches looks for obstacles between the server and the handlers, in the informers that
+// have the object or, if there are none, in all selected ones.
 func (i *inquiry) caches(all []one) {
 	var meant, holders []one
 	for _, each := range all {
@@ -243,20 +243,20 @@ func (i *inquiry) caches(all []one) {
 	i.arriving(meant)
 }
 
-// elsewhere reports whether an informer has one namespace alone, and that is another one.
+// elsewhere reports whether an informer is limited to a different namespace.
 func (i *inquiry) elsewhere(of one) bool {
 	namespace := namespaceOf(of.status.Reflector.Resource)
 	return i.key.Namespace != "" && namespace != "" && namespace != i.key.Namespace
 }
 
-// namespaceOf is the namespace in the name of what is listed and watched, empty for all.
+// namespaceOf returns the namespace in a resource's name, or "" for all.
 func namespaceOf(resource string) string {
 	_, namespace, _ := strings.Cut(resource, " in namespace ")
 	namespace, _, _ = strings.Cut(namespace, " ")
 	return namespace
 }
 
-// gone tells which of the informers lost the object last, as far as the recorder knows.
+// gone reports the last deletion of the object, as far as the recorder knows.
 func (i *inquiry) gone(meant []one) bool {
 	for n := len(i.line) - 1; n >= 0; n-- {
 		e := &i.line[n]
@@ -273,7 +273,7 @@ func (i *inquiry) gone(meant []one) bool {
 	return false
 }
 
-// missing tells where the object is not, of informers whose whole state is there.
+// missing reports the synced informers that do not have the object.
 func (i *inquiry) missing(meant []one) {
 	if i.gone(meant) {
 		return
@@ -293,7 +293,8 @@ func (i *inquiry) missing(meant []one) {
 	}
 }
 
-// namespacesOf names the namespaces that are watched one by one, where there are several.
+// namespacesOf lists the namespaces of an informer that watches several of them one by
+// one.
 func namespacesOf(s sharedinformer.Status) string {
 	if len(s.Namespaces) < 2 {
 		return ""
@@ -311,9 +312,9 @@ func namespacesOf(s sharedinformer.Status) string {
 	return ", of the namespaces " + strings.Join(names, ", ")
 }
 
-// arriving tells whether changes reach the caches.
+// arriving reports whether changes reach the caches.
 func (i *inquiry) arriving(meant []one) {
-	const most = 10 // that have no list
+	const most = 10 // bound on the unsynced resources that are named
 	unsynced := 0
 	for _, of := range meant {
 		for _, missing := range of.status.Unsynced() {
@@ -339,7 +340,7 @@ func (i *inquiry) arriving(meant []one) {
 	}
 }
 
-// late tells whether changes of an informer that has its list come late.
+// late reports whether changes of a synced informer are late.
 func (i *inquiry) late(of one) {
 	s, name := of.status, describe(of)
 	switch r := s.Reflector; {
@@ -356,7 +357,7 @@ func (i *inquiry) late(of one) {
 	}
 }
 
-// old says how old the state of a reflector is, if that is known.
+// old returns how old the state of a reflector is, or "" if unknown.
 func old(r reflector.Status, now time.Time) string {
 	if r.Age(now) == 0 {
 		return ""
@@ -374,7 +375,7 @@ func because(s reflector.Status) string {
 	return ""
 }
 
-// delivered tells whether handlers hear of changes.
+// delivered reports handlers that lag.
 func (i *inquiry) delivered(of one) {
 	for _, h := range of.status.Handlers {
 		if h.Behind > time.Second {
@@ -401,7 +402,7 @@ func (i *inquiry) busyWith(h sharedinformer.HandlerStatus) string {
 	return "its longest call takes or took " + short(h.Slowest)
 }
 
-// controller tells where a request is.
+// controller reports where a controller has the request.
 func (i *inquiry) controller(c controller.View) {
 	s := c.Status()
 	narrower := i.narrower(s.Sources)
@@ -431,7 +432,7 @@ func (i *inquiry) controller(c controller.View) {
 	i.past(c)
 }
 
-// unsyncedOf names the sources that are not synced, each with the reason.
+// unsyncedOf lists the unsynced sources with the reasons.
 func unsyncedOf(sources []controller.SourceStatus) (text string) {
 	for _, source := range sources {
 		if !source.Synced && source.Waiting != nil {
@@ -441,8 +442,9 @@ func unsyncedOf(sources []controller.SourceStatus) (text string) {
 	return text
 }
 
-// early tells of a request that waits because the controller began without its namespace. It is not
-// in the queue, and the recorder knows that no worker has taken it.
+// early reports a request that waits because the controller started without its
+// namespace: it is not in the queue, and the recorder shows that no worker has taken
+// it.
 func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	why, asked, taken := unsyncedOf(s.Sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
 	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
@@ -453,7 +455,7 @@ func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	return true
 }
 
-// crowded tells of a request that may be behind those that were listed.
+// crowded reports a request that may be waiting beyond the listed part of the queue.
 func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
 	asked, taken := i.last(c, flight.Asked), i.last(c, flight.Taken)
 	switch {
@@ -477,7 +479,7 @@ func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
 	return false
 }
 
-// held tells where the queue has it.
+// held reports where the queue has the request.
 func (i *inquiry) held(c controller.View, s controller.Status, contents controller.Contents) bool {
 	at := func(held []workqueue.Held[controller.Request]) int {
 		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool { return h.Key.Key == i.key })
@@ -519,7 +521,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 	return false
 }
 
-// past tells what the recorder knows of a request that is nowhere.
+// past reports the recorded history of a request that is nowhere in the queue.
 func (i *inquiry) past(c controller.View) {
 	asked, done := i.last(c, flight.Asked), i.last(c, flight.Done)
 	changed, told := i.heard(c)
@@ -538,7 +540,7 @@ func (i *inquiry) past(c controller.View) {
 	}
 }
 
-// last is the last event of a kind that the controller had.
+// last returns the controller's last event of a kind for the key.
 func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	for n := len(i.line) - 1; n >= 0; n-- {
 		if e := &i.line[n]; e.Kind == kind && e.Role == flight.Controller && e.Name == c.Name() && e.Key == i.key {
@@ -548,8 +550,9 @@ func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	return nil
 }
 
-// heard is the last change that the controller's handler was told of, or is to hear of, and
-// when it last was. An object of another type may have the same key: its changes do not count.
+// heard returns the last change of the object for the controller's handler, delivered
+// or not, and the last delivery. Changes of objects of other types with the same key do
+// not count.
 func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 	for n := len(i.line) - 1; n >= 0 && told == nil; n-- {
 		if e := &i.line[n]; e.Kind == flight.Told && e.Role == flight.Handler && strings.HasPrefix(e.Name, "controller "+c.Name()+": ") {
@@ -566,7 +569,7 @@ func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 
 func age(now, then time.Time) string { return short(now.Sub(then)) }
 
-// short keeps what matters of a time.
+// short rounds a duration to a readable precision.
 func short(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d >= 10*time.Second:
@@ -577,7 +580,7 @@ func short(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// times says how often.
+// times formats a count: "once", "3 times".
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -585,7 +588,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// inARow says when something failed, and how often before, if it did.
+// inARow formats when something failed last and how often in a row.
 func inARow(failures int, last string) string {
 	if failures < 2 {
 		return last + " ago"

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Unmarshal reads JSON that Marshal has written into the value that v points to. Members that
-// its type does not have are passed over; what is missing stays as it is. It fails where
-// a value is of another form than its type has.
+// Unmarshal decodes JSON written by [Marshal] into the value that v points to. It
+// ignores fields that the type does not have and leaves missing ones unchanged. It
+// fails if a value does not fit its type.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
@@ -60,7 +60,7 @@ func readText(data []byte, take func(string)) error {
 	return nil
 }
 
-// readDuration reads seconds.
+// readDuration decodes a duration in seconds.
 func readDuration(data []byte, to reflect.Value) error {
 	var seconds float64
 	if err := json.Unmarshal(data, &seconds); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Shift moves every time in the value that v points to, but for zero ones. What is in an
-// interface or a map stays as it is.
+// Shift adds by to every non-zero time in the value that v points to. It does not
+// descend into interfaces and maps.
 func Shift(v any, by time.Duration) {
 	if by != 0 {
 		shift(reflect.ValueOf(v).Elem(), by)

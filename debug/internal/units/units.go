@@ -1,12 +1,12 @@
-// Package units writes Go values as JSON whose names tell the unit, and reads it back into
-// values of the same types.
+// Package units encodes Go values as JSON whose names include the unit, and decodes it
+// into values of the same types.
 //
-// A field QueueAge of type time.Duration is "queueAgeSeconds", a number. A time is a text
-// in the form of RFC 3339. What is an error is its text. A number with names for its values,
-// which is one with MarshalText, is written by name. All other structs are written by
-// their fields, whatever methods they have, in the order of the fields, and embedded ones as
-// if their fields were their owner's. What is nil, an empty text and a zero time are left
-// out; numbers, truths and structs are left out where the field's tag says omitzero.
+// A field QueueAge of type time.Duration becomes "queueAgeSeconds", a number. A time is
+// a string in RFC 3339 format. An error is its text. A number type with MarshalText is
+// written by name. All other structs are written field by field, whatever methods they
+// have, in the order of the fields, with embedded structs inlined. Nil values, empty
+// strings and zero times are left out; numbers, booleans and structs are left out if
+// they are zero and the field's tag has omitzero.
 package units
 
 import (
@@ -27,16 +27,16 @@ var (
 	rawType      = reflect.TypeFor[json.RawMessage]()
 )
 
-// field is a field of a struct, or of one that is embedded in it.
+// field is a field of a struct or of a struct embedded in it.
 type field struct {
 	index    []int
-	name     string // with the unit
+	name     string // including the unit
 	omitZero bool
 }
 
 var known sync.Map // of reflect.Type to []field
 
-// fieldsOf lists the exported fields of a struct.
+// fieldsOf returns the exported fields of a struct type.
 func fieldsOf(t reflect.Type) []field {
 	if fields, ok := known.Load(t); ok {
 		return fields.([]field)
@@ -65,7 +65,8 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// camel writes a Go name as JSON's are: RetryAt is retryAt, RV is rv, UIDOf is uidOf.
+// camel converts a Go name to a JSON name: RetryAt to retryAt, RV to rv, UIDOf to
+// uidOf.
 func camel(name string) string {
 	runes := []rune(name)
 	for i, r := range runes {
@@ -80,13 +81,13 @@ func camel(name string) string {
 	return string(runes)
 }
 
-// named reports whether values of t, which are numbers, have names.
+// named reports whether t is a number type whose values have names.
 func named(t reflect.Type) bool {
 	return t.Kind() == reflect.Uint8 && t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// valueNamed finds the number that has a name. One that nobody has is 0: a later version
-// may have more.
+// valueNamed returns the number with a name. An unknown name, which a later version may
+// have, becomes 0.
 func valueNamed(t reflect.Type, name string) reflect.Value {
 	v := reflect.New(t).Elem()
 	for n := range uint64(256) {
@@ -110,5 +111,4 @@ func absent(v reflect.Value, omitZero bool) bool {
 	return (omitZero || v.Type() == timeType) && v.IsZero()
 }
 
-// asError makes an error of a text.
 func asError(text string) error { return errors.New(text) }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Marshal writes v as JSON. It fails for what JSON has no form for, such as a function.
+// Marshal encodes v as JSON. It fails for values that JSON cannot represent, such as
+// functions.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := write(&b, reflect.ValueOf(v))
@@ -60,7 +61,7 @@ func writeJSON(b *bytes.Buffer, v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	b.Truncate(b.Len() - 1) // without the newline
+	b.Truncate(b.Len() - 1) // drop the newline
 	return nil
 }
 
