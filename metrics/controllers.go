@@ -12,63 +12,63 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// ControllerOptions configure Controllers. The zero value works.
+// ControllerOptions configure [Controllers]. The zero value is usable.
 type ControllerOptions struct {
-	// Buckets are the upper bounds of the histogram of reconcile times, in
-	// seconds. Nil is 5 ms to a minute, as dashboards for controllers expect.
+	// Buckets are the upper bounds of the histogram of reconcile times, in seconds. The
+	// default is 5 ms to a minute, as dashboards for controllers expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
 }
 
-// Controllers exports controllers, under the names by which dashboards know them.
-// It is given to each controller and registered once:
+// Controllers exports controllers under the metric names that dashboards expect. Pass it to each
+// controller and register it once:
 //
 //	controllers := metrics.NewControllers(metrics.ControllerOptions{})
 //	prometheus.MustRegister(controllers)
 //	c, err := controller.New("pods", r, controller.Options{Metrics: controllers})
 //
-// Each metric has the label controller. Controllers of one name are added up. What
-// they counted stays for a quarter of an hour after the last of them has ended; then
-// the series of that name end.
+// Every metric has the label controller. Controllers with the same name are added up. Their
+// counters are exported for a quarter of an hour after the last one has ended; then the series
+// end.
 //
-//   - controller_runtime_reconcile_total: reconciles that ended, by label result:
-//     success, requeue, requeue_after, error
-//   - controller_runtime_reconcile_errors_total: those with an error, and of these
+//   - controller_runtime_reconcile_total: finished reconciles, by label result: success, requeue,
+//     requeue_after, error
+//   - controller_runtime_reconcile_errors_total: reconciles that failed, and of these
 //     controller_runtime_terminal_reconcile_errors_total,
 //     controller_runtime_reconcile_panics_total and
 //     controller_runtime_reconcile_timeouts_total
-//   - controller_runtime_reconcile_time_seconds: how long one took
+//   - controller_runtime_reconcile_time_seconds: duration of a reconcile
 //   - controller_runtime_max_concurrent_reconciles, controller_runtime_active_workers
 //
-// Beyond what other stacks have:
+// Metrics that other stacks do not have:
 //
-//   - millrace_controller_running: 1 while it reconciles, 0 while it waits for a
-//     source or does not run
-//   - millrace_controller_source_synced, _source_added_total,
-//     _source_failures_total: by label source
-//   - millrace_controller_parked: requests that wait for the cache to see their
-//     own writes; _parked_total, and _stale_total for those that did not wait to
-//     the end
+//   - millrace_controller_running: 1 while it reconciles, 0 while it waits for a source or does
+//     not run
+//   - millrace_controller_source_synced, _source_added_total, _source_failures_total: by label
+//     source
+//   - millrace_controller_parked: requests that wait for the cache to see their own writes;
+//     _parked_total, and _stale_total for those that stopped waiting early
 //
-// All but the histogram is read from the controllers when Prometheus asks. All
-// methods may be called from any goroutine.
+// All except the histogram is read from the controllers on each scrape. Controllers is safe for
+// concurrent use.
 type Controllers struct {
 	times   *prometheus.HistogramVec
 	results *prometheus.Desc
 	figures []metric[*controller.Status]
 	sources []metric[*controller.SourceStatus]
 
-	mu   sync.Mutex // guards all below and what is in it; only Prometheus is called while it is held
+	mu   sync.Mutex // guards the fields below and their contents; only Prometheus is called under it
 	live []*controllerMetrics
-	past map[string]*past // by the name that they had
+	past map[string]*past // by the name they had
 }
 
-// past is what controllers counted that ended long ago, while their name lives on. A
-// counter that fell would count anew, all that the others ever counted.
+// past holds the counters of controllers that ended long ago while their name is still
+// in use. If they disappeared, the sum would fall, which Prometheus takes for a restart
+// from zero.
 type past struct{ counters figures }
 
-// NewControllers creates an exporter without controllers.
+// NewControllers returns an exporter without controllers.
 func NewControllers(opts ControllerOptions) *Controllers {
 	if opts.Buckets == nil {
 		opts.Buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60}
@@ -94,8 +94,8 @@ func NewControllers(opts ControllerOptions) *Controllers {
 	figure("controller_runtime_active_workers", "Reconciles that are in progress.", gauge, add, func(s s) float64 { return float64(s.Active) })
 	figure("millrace_controller_running", "1 while the controller reconciles.", gauge, all, func(s s) float64 { return truth(s.State == controller.Running) })
 	figure("millrace_controller_parked", "Requests that wait for the cache to see their own writes.", gauge, add, func(s s) float64 { return float64(s.Parked) })
-	figure("millrace_controller_parked_total", "How often a request had to.", counter, add, func(s s) float64 { return float64(s.ParkedTotal) })
-	figure("millrace_controller_stale_total", "How often one was reconciled though the cache had not seen them.", counter, add, func(s s) float64 { return float64(s.Stale) })
+	figure("millrace_controller_parked_total", "How often a request waited for the cache to see its own writes.", counter, add, func(s s) float64 { return float64(s.ParkedTotal) })
+	figure("millrace_controller_stale_total", "How often a request was reconciled although the cache had not seen its own writes.", counter, add, func(s s) float64 { return float64(s.Stale) })
 
 	type r = *controller.SourceStatus
 	source := func(name, help string, kind prometheus.ValueType, merge merge, value func(r) float64) {
@@ -107,36 +107,34 @@ func NewControllers(opts ControllerOptions) *Controllers {
 	return c
 }
 
-// Register implements controller.MetricsProvider. The controller calls it.
+// Register implements controller.MetricsProvider.
 func (c *Controllers) Register(view controller.View) controller.Metrics {
 	r := &controllerMetrics{owner: c, name: text(view.Name())}
 	r.Started(view)
 	return r
 }
 
-// controllerMetrics implements controller.Metrics for one controller.
+// controllerMetrics implements controller.Metrics.
 type controllerMetrics struct {
 	owner *Controllers
 	name  string
 	times atomic.Pointer[prometheus.Observer]
 
-	view  controller.View   // nil when it has ended
-	last  controller.Status // how it ended
+	view  controller.View   // nil after it has ended
+	last  controller.Status // status when it ended
 	ended time.Time
-	past  *past // where last was added; nil if it was not
+	past  *past // where last was added, if it was
 }
 
-// ReconcileTime implements controller.Metrics.
 func (r *controllerMetrics) ReconcileTime(d time.Duration) { (*r.times.Load()).Observe(d.Seconds()) }
 
-// Started implements controller.Metrics.
 func (r *controllerMetrics) Started(view controller.View) {
 	c := r.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep()
 	r.times.Store(new(c.times.WithLabelValues(r.name)))
-	if p := r.past; p != nil { // it counts on from there
+	if p := r.past; p != nil { // it continues counting from there
 		for series, n := range c.counters(&r.last) {
 			p.counters[series] -= n
 		}
@@ -148,14 +146,13 @@ func (r *controllerMetrics) Started(view controller.View) {
 	}
 }
 
-// Stopped implements controller.Metrics.
 func (r *controllerMetrics) Stopped(last controller.Status) {
 	r.owner.mu.Lock()
 	defer r.owner.mu.Unlock()
 	r.view, r.last, r.ended = nil, last, time.Now()
 }
 
-// Forget drops a controller that has never run, as if it had not been made.
+// Forget removes a controller that never ran.
 func (r *controllerMetrics) Forget() {
 	c := r.owner
 	c.mu.Lock()
@@ -172,11 +169,11 @@ func (r *controllerMetrics) Forget() {
 	}
 }
 
-// sweep forgets controllers that ended a while ago, and ends the series of names
-// that none has any more. Where another has the name, what they counted stays. It is
-// called with mu held.
+// sweep removes controllers that ended some time ago, and the series of names that are
+// no longer in use. If the name is still in use, it keeps their counters. The caller
+// holds mu.
 func (c *Controllers) sweep() {
-	kept := map[string]bool{} // names that one has, or has had lately
+	kept := map[string]bool{} // names in use now or recently
 	old := func(r *controllerMetrics) bool { return r.view == nil && time.Since(r.ended) > keptFor }
 	for _, r := range c.live {
 		kept[r.name] = kept[r.name] || !old(r)
@@ -201,14 +198,13 @@ func (c *Controllers) sweep() {
 	}
 }
 
-// counters are those of one controller.
+// counters returns the counters of one controller.
 func (c *Controllers) counters(s *controller.Status) figures {
 	found := figures{}
 	c.collect(found, s, true)
 	return found
 }
 
-// Describe implements prometheus.Collector.
 func (c *Controllers) Describe(out chan<- *prometheus.Desc) {
 	c.times.Describe(out)
 	out <- c.results
@@ -220,8 +216,8 @@ func (c *Controllers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Controllers of one name become one, and
-// so do sources of one name.
+// Collect implements prometheus.Collector. It merges controllers with the same name,
+// and sources with the same name.
 func (c *Controllers) Collect(out chan<- prometheus.Metric) {
 	found, live, ended := c.read(out)
 	c.times.Collect(out)
@@ -236,8 +232,8 @@ func (c *Controllers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// collect puts the figures of one controller. The gauges of one that has ended do
-// not count where another has its name.
+// collect adds the figures of one controller. countersOnly skips the gauges, for a
+// controller that has ended while another has its name.
 func (c *Controllers) collect(found figures, s *controller.Status, countersOnly bool) {
 	for result, n := range map[string]uint64{"success": s.Successes, "requeue": s.Requeues, "requeue_after": s.RequeuesAfter, "error": s.Errors} {
 		found.put(c.results, prometheus.CounterValue, float64(n), add, s.Name, result)
@@ -256,8 +252,8 @@ func (c *Controllers) collect(found figures, s *controller.Status, countersOnly 
 	}
 }
 
-// read returns the status of every controller, and what those counted that ended long
-// ago.
+// read returns the status of every controller, and the counters of those that ended
+// long ago.
 func (c *Controllers) read(out chan<- prometheus.Metric) (counted figures, live, ended []controller.Status) {
 	c.mu.Lock()
 	c.sweep()

@@ -51,7 +51,7 @@ controller_runtime_terminal_reconcile_errors_total{controller="pods"} 2
 # HELP millrace_controller_parked Requests that wait for the cache to see their own writes.
 # TYPE millrace_controller_parked gauge
 millrace_controller_parked{controller="pods"} 0
-# HELP millrace_controller_parked_total How often a request had to.
+# HELP millrace_controller_parked_total How often a request waited for the cache to see its own writes.
 # TYPE millrace_controller_parked_total counter
 millrace_controller_parked_total{controller="pods"} 0
 # HELP millrace_controller_running 1 while the controller reconciles.
@@ -66,7 +66,7 @@ millrace_controller_source_failures_total{controller="pods",source="bell"} 0
 # HELP millrace_controller_source_synced 1 when the source has asked for all that was there, or need not be waited for.
 # TYPE millrace_controller_source_synced gauge
 millrace_controller_source_synced{controller="pods",source="bell"} 1
-# HELP millrace_controller_stale_total How often one was reconciled though the cache had not seen them.
+# HELP millrace_controller_stale_total How often a request was reconciled although the cache had not seen its own writes.
 # TYPE millrace_controller_stale_total counter
 millrace_controller_stale_total{controller="pods"} 0
 `

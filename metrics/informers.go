@@ -10,42 +10,39 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// InformerSource is whose informers are exported; *factory.Factory is one.
+// InformerSource provides the informers to export; *factory.Factory implements it.
 type InformerSource interface {
 	Status() []sharedinformer.Status
 }
 
-// InformerOptions configure Informers. The zero value works.
+// InformerOptions configure [Informers]. The zero value is usable.
 type InformerOptions struct {
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
 }
 
-// Informers exports informers. Each metric has the label resource; those of
-// handlers have the labels handler and place (file:line) too.
+// Informers exports informers. Every metric has the label resource; those of handlers also have
+// the labels handler and place (file:line).
 //
 //   - millrace_informer_synced: 1 when a whole initial list is in the cache
-//   - millrace_informer_awaited: 1 while it is not, and somebody may rely on it: for an
-//     optional kind that is not installed it stays 0
-//   - millrace_informer_state: how many informers are in the state, by
-//     label state
-//   - millrace_informer_failing_attempts: failures in a row, 0 when all is well
-//   - millrace_informer_age_seconds: how long ago the server last told of the cached state
-//   - millrace_informer_polling: 1 while lists take the place of watches that fail
+//   - millrace_informer_awaited: 1 while it is not, unless the kind is optional and not installed
+//   - millrace_informer_state: number of informers in a state, by label state
+//   - millrace_informer_failing_attempts: consecutive failures, 0 if healthy
+//   - millrace_informer_age_seconds: time since the server last confirmed the cached state
+//   - millrace_informer_polling: 1 while the informer lists because watches fail
 //   - millrace_informer_objects: cached objects
-//   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total,
-//     _packed_damaged_total: see sharedinformer.PackedStatus
-//   - millrace_informer_lists_total, _relists_total, _watches_total,
-//     _events_total, _bookmarks_total, _duplicates_total, _failures_total
-//   - millrace_informer_selection: of a share, 1 for who leaves out the other objects, by
-//     label by (server or client), once that is known; millrace_informer_passed_total: changes of
-//     other objects that came nevertheless
-//   - millrace_informer_queue_depth, _queue_age_seconds: what the cache lags
-//     behind the network
-//   - millrace_informer_handler_synced, _handler_pending,
-//     _handler_behind_seconds, _handler_slowest_seconds
-//   - millrace_informer_handler_delivered_total, _handler_coalesced_total,
-//     _handler_panics_total, _handler_errors_total
+//   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total, _packed_damaged_total:
+//     see sharedinformer.PackedStatus
+//   - millrace_informer_lists_total, _relists_total, _watches_total, _events_total,
+//     _bookmarks_total, _duplicates_total, _failures_total
+//   - millrace_informer_selection: 1 for the side that filters the objects of a sharded informer,
+//     by label by (server or client), once known; millrace_informer_passed_total: changes of
+//     other objects that arrived nevertheless
+//   - millrace_informer_queue_depth, _queue_age_seconds: how far the cache lags behind the network
+//   - millrace_informer_handler_synced, _handler_pending, _handler_behind_seconds,
+//     _handler_slowest_seconds
+//   - millrace_informer_handler_delivered_total, _handler_coalesced_total, _handler_panics_total,
+//     _handler_errors_total
 type Informers struct {
 	source   InformerSource
 	state    *prometheus.Desc
@@ -55,7 +52,7 @@ type Informers struct {
 	handler  []metric[sharedinformer.HandlerStatus]
 }
 
-// NewInformers returns a collector to be registered.
+// NewInformers returns a collector for registration.
 func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	c := &Informers{source: source}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -105,7 +102,6 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	return c
 }
 
-// Describe implements prometheus.Collector.
 func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	out <- c.state
 	out <- c.awaited
@@ -118,9 +114,10 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Handlers of one name at one place, such
-// as those of a loop, become one, and so do informers of one name: figures are added
-// up, times and failures in a row are those of the worst, and synced means all.
+// Collect implements prometheus.Collector. It merges informers with the same name, and
+// handlers with the same name and place, such as those registered in a loop: figures
+// are added up, times and consecutive failures are the maximum, and synced is 1 if all
+// are synced.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	informers, ok := read(out, c.state, func() []sharedinformer.Status { return c.source.Status() })
 	if !ok {
@@ -149,7 +146,8 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// await puts who is waited for. A source that knows what is optional says so itself.
+// await adds the informers that are waited for. A source that knows its optional kinds
+// lists them.
 func (c *Informers) await(out chan<- prometheus.Metric, found figures, informers []sharedinformer.Status) {
 	var missing []sharedinformer.Status
 	if source, ok := c.source.(interface {

@@ -7,21 +7,20 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// ElectionSource is whose election is exported; *leaderelection.Elector is one.
+// ElectionSource provides the election to export; *leaderelection.Elector implements
+// it.
 type ElectionSource interface {
 	Status() leaderelection.Status
 }
 
-// Elections exports an election. Each metric has the label name, which is that
-// of the Lease.
+// Elections exports an election. Every metric has the label name, the name of the Lease.
 //
-//   - leader_election_master_status: 1 while our work runs
-//   - millrace_leader_election_token: the count of the lease's terms
-//   - millrace_leader_election_failing_attempts: failures in a row, 0 when all
-//     is well
+//   - leader_election_master_status: 1 while this process leads
+//   - millrace_leader_election_token: number of the lease's term
+//   - millrace_leader_election_failing_attempts: consecutive failures, 0 if healthy
 type Elections struct{ single[leaderelection.Status] }
 
-// NewElections returns a collector to be registered.
+// NewElections returns a collector for registration.
 func NewElections(source ElectionSource) *Elections {
 	type s = leaderelection.Status
 	return &Elections{single[s]{
@@ -35,29 +34,29 @@ func NewElections(source ElectionSource) *Elections {
 	}}
 }
 
-// MembershipSource is what is exported of a group that shares work; *membership.Group is
-// one.
+// MembershipSource provides the group to export; *membership.Group implements it.
 type MembershipSource interface {
 	Status() membership.Status
 }
 
-// Memberships exports a group of processes that share work, as this member sees it. Each
-// metric has the label group.
+// Memberships exports a group of processes that share work, as seen by this member. Every metric
+// has the label group.
 //
-//   - millrace_shard_members: processes that have a Lease, this one included
-//   - millrace_shard_slots_owned: what this process may work on
-//   - millrace_shard_slots_wanted: what is to be its
-//   - millrace_shard_slots_leaving: what it has yet to hand over, since work in it goes on
-//   - millrace_shard_slots_orphaned: what nobody has, of the whole group
-//   - millrace_shard_slots_moving: what is another's than whose it is to be, of the whole group
-//   - millrace_shard_refused: 1 while this process takes no part; the status says why
-//   - millrace_shard_failing_attempts: failures in a row, 0 when all is well
+//   - millrace_shard_members: processes that have a Lease, including this one
+//   - millrace_shard_slots_owned: slots that this process may work on
+//   - millrace_shard_slots_wanted: slots assigned to this process
+//   - millrace_shard_slots_leaving: slots that this process still has to hand over, since work in
+//     them is in progress
+//   - millrace_shard_slots_orphaned: slots of the whole group without an owner
+//   - millrace_shard_slots_moving: slots of the whole group whose owner is not yet the assigned one
+//   - millrace_shard_refused: 1 while this process does not participate; the status says why
+//   - millrace_shard_failing_attempts: consecutive failures, 0 if healthy
 //
-// What this process knows of the others only is left out until it has seen them, and of a member
-// that is cut off it is what was seen last.
+// Figures about other members are missing until this process has seen them, and are out of date
+// while it is cut off from the API server.
 type Memberships struct{ single[membership.Status] }
 
-// NewMemberships returns a collector to be registered.
+// NewMemberships returns a collector for registration.
 func NewMemberships(source MembershipSource) *Memberships {
 	type s = membership.Status
 	figure := func(name, help string, value func(s) float64) metric[s] { return gauge(name, help, "group", value) }
@@ -73,11 +72,11 @@ func NewMemberships(source MembershipSource) *Memberships {
 		figures: []metric[s]{
 			figure("millrace_shard_members", "Processes that have a Lease in the group.", func(g s) float64 { return seen(g, len(g.Members)) }),
 			figure("millrace_shard_slots_owned", "Slots that this process may work on.", func(g s) float64 { return float64(g.Owned.Len()) }),
-			figure("millrace_shard_slots_wanted", "Slots that are to be this process's.", func(g s) float64 { return seen(g, g.Wanted.Len()) }),
+			figure("millrace_shard_slots_wanted", "Slots assigned to this process.", func(g s) float64 { return seen(g, g.Wanted.Len()) }),
 			figure("millrace_shard_slots_leaving", "Slots that this process has yet to hand over.", func(g s) float64 { return float64(g.Leaving.Len()) }),
-			figure("millrace_shard_slots_orphaned", "Slots of the group that nobody has.", func(g s) float64 { return seen(g, g.Orphans.Len()) }),
-			figure("millrace_shard_slots_moving", "Slots of the group that are another's than whose they are to be.", func(g s) float64 { return seen(g, g.Moving.Len()) }),
-			figure("millrace_shard_refused", "1 while this process takes no part in the group.", func(g s) float64 { return truth(g.Refusal != nil) }),
+			figure("millrace_shard_slots_orphaned", "Slots of the group without an owner.", func(g s) float64 { return seen(g, g.Orphans.Len()) }),
+			figure("millrace_shard_slots_moving", "Slots of the group that are yet to move to their assigned member.", func(g s) float64 { return seen(g, g.Moving.Len()) }),
+			figure("millrace_shard_refused", "1 while this process does not participate in the group.", func(g s) float64 { return truth(g.Refusal != nil) }),
 			figure("millrace_shard_failing_attempts", "Failures in a row, 0 when all is well.", func(g s) float64 { return float64(g.Attempts) }),
 		},
 	}}

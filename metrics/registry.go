@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Registry holds what one program exports. Register collectors of your own with
-// its Register method. The zero value does not work: make it with NewRegistry.
+// Registry contains the metrics of a program. Add your own collectors with its Register
+// method. Create it with [NewRegistry].
 type Registry struct {
 	*prometheus.Registry
 	queues      *WorkQueues
@@ -25,10 +25,9 @@ type Registry struct {
 	webhooks    *Webhooks
 }
 
-// NewRegistry returns a registry that exports the Go runtime, the process, the
-// build, the work queues that are given its WorkQueues, the controllers that are
-// given its Controllers, the clients that are given its Requests, and the webhooks
-// whose server is given its Webhooks.
+// NewRegistry returns a registry that exports the Go runtime, the process, the build,
+// and the work queues, controllers, clients and webhook servers that use its
+// WorkQueues, Controllers, Requests and Webhooks.
 func NewRegistry() *Registry {
 	r := &Registry{
 		Registry:    prometheus.NewRegistry(),
@@ -49,28 +48,29 @@ func NewRegistry() *Registry {
 	return r
 }
 
-// WorkQueues is for workqueue.Options.Metrics.
+// WorkQueues returns the value for workqueue.Options.Metrics.
 func (r *Registry) WorkQueues() workqueue.MetricsProvider { return r.queues }
 
-// Controllers is for controller.Options.Metrics.
+// Controllers returns the value for controller.Options.Metrics.
 func (r *Registry) Controllers() controller.MetricsProvider { return r.controllers }
 
-// Requests is for config.Config.WrapTransport.
+// Requests wraps a transport to count its requests. Use it as
+// config.Config.WrapTransport.
 func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
 
-// Webhooks is for webhook.Options.Metrics.
+// Webhooks returns the value for webhook.Options.Metrics.
 func (r *Registry) Webhooks() webhook.MetricsProvider { return r.webhooks }
 
-// scrapes is how many requests a Handler answers at a time, and scrapePatience how
-// long one may take. A collector of the user's may block.
+// scrapes is how many requests a Handler serves at a time, and scrapePatience how long
+// one may take: a collector of the user may block.
 const (
 	scrapes        = 10
 	scrapePatience = time.Minute
 )
 
-// Handler answers Prometheus. What one collector cannot tell is left out and counts
-// in promhttp_metric_handler_errors_total; a collector that blocks for a minute makes
-// the answer a 503.
+// Handler serves scrapes. Metrics of a failing collector are left out, and
+// promhttp_metric_handler_errors_total counts the failure. If a collector blocks for a
+// minute, the response is a 503.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapePatience,
@@ -91,20 +91,21 @@ func (r *Registry) AddInformers(cluster string, source InformerSource) error {
 
 // Requests counts the requests to API servers:
 //
-//   - rest_client_requests_total: by code, method and host. The code of a request
-//     without a response is "<error>". A watch counts when it is opened.
+//   - rest_client_requests_total: by code, method and host. The code of a request without a
+//     response is "<error>". A watch is counted when it is opened.
 type Requests struct {
 	*prometheus.CounterVec
 }
 
-// NewRequests returns a collector to be registered.
+// NewRequests returns a collector for registration.
 func NewRequests() *Requests {
 	return &Requests{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rest_client_requests_total", Help: "Requests to API servers.",
 	}, []string{"code", "method", "host"})}
 }
 
-// Count is for config.Config.WrapTransport. It may be used for several clients.
+// Count wraps a transport to count its requests. Use it as config.Config.WrapTransport,
+// for any number of clients.
 func (c *Requests) Count(next http.RoundTripper) http.RoundTripper { return counted{next, c} }
 
 type counted struct {

@@ -17,7 +17,7 @@ type metric[S any] struct {
 	merge merge
 }
 
-// merge makes one figure of those of several things with the same labels.
+// merge combines the figures of two things with the same labels.
 type merge func(a, b float64) float64
 
 func add(a, b float64) float64   { return a + b }
@@ -29,11 +29,11 @@ type series struct {
 	desc   *prometheus.Desc
 	kind   prometheus.ValueType
 	labels [3]string
-	len    int // how many labels there are; a value may be empty
+	len    int // number of labels; a value may be empty
 }
 
-// figures are what one scrape finds. Prometheus wants each series once, so those
-// of one name become one.
+// figures collects the series of one scrape. Prometheus accepts each series once, so
+// figures with the same labels are merged.
 type figures map[series]float64
 
 func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value float64, merge merge, labels ...string) {
@@ -47,7 +47,7 @@ func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value flo
 	f[s] = value
 }
 
-// send hands the figures to a scrape.
+// send sends the figures to a scrape.
 func (f figures) send(out chan<- prometheus.Metric) {
 	for s, value := range f {
 		m, err := prometheus.NewConstMetric(s.desc, s.kind, value, s.labels[:s.len]...)
@@ -58,12 +58,12 @@ func (f figures) send(out chan<- prometheus.Metric) {
 	}
 }
 
-// text makes a label value of what a user has called something. Prometheus takes
-// UTF-8 alone, and panics at the rest.
+// text converts a user's name to a label value. Prometheus panics if it is not valid
+// UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// read calls what tells a status. A panic in it spoils desc and no other metric;
-// the goroutine of a scrape would end the process.
+// read calls a status function. A panic in it invalidates only desc; unrecovered, it
+// would end the process.
 func read[S any](out chan<- prometheus.Metric, desc *prometheus.Desc, status func() S) (s S, ok bool) {
 	err := failure.Apart("a status for metrics", func() error {
 		s = status()
@@ -82,26 +82,25 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// single exports one thing that has a status and a name, the value of one label.
+// single exports one thing with a status and a name, which becomes the value of the one
+// label.
 type single[S any] struct {
 	status  func() S
 	name    func(S) string
 	figures []metric[S]
 }
 
-// gauge is a figure that goes up and down.
+// gauge returns a metric of gauge type.
 func gauge[S any](name, help, label string, value func(S) float64) metric[S] {
 	return metric[S]{desc: prometheus.NewDesc(name, help, []string{label}, nil), kind: prometheus.GaugeValue, value: value}
 }
 
-// Describe implements prometheus.Collector.
 func (c *single[S]) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range c.figures {
 		out <- m.desc
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c *single[S]) Collect(out chan<- prometheus.Metric) {
 	s, ok := read(out, c.figures[0].desc, c.status)
 	if !ok {
@@ -109,7 +108,7 @@ func (c *single[S]) Collect(out chan<- prometheus.Metric) {
 	}
 	found := figures{}
 	for _, m := range c.figures {
-		if value := m.value(s); !math.IsNaN(value) { // it is known
+		if value := m.value(s); !math.IsNaN(value) { // NaN means unknown
 			found.put(m.desc, m.kind, value, worst, c.name(s))
 		}
 	}

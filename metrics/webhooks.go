@@ -11,27 +11,25 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// WebhookOptions configure Webhooks. The zero value works.
+// WebhookOptions configure [Webhooks]. The zero value is usable.
 type WebhookOptions struct {
-	// Buckets are the upper bounds of the histogram of latencies, in seconds. Nil
-	// is ten nanoseconds to a thousand seconds by powers of ten, as
-	// controller-runtime has them.
+	// Buckets are the upper bounds of the histogram of latencies, in seconds. The
+	// default is ten nanoseconds to a thousand seconds by powers of ten, as dashboards
+	// expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
 }
 
-// Webhooks exports webhooks, under the names by which dashboards know them. It is
-// given to each webhook.Server and registered once. Each metric has the label
-// webhook, which is the path:
+// Webhooks exports webhooks under the metric names that dashboards expect. Pass it to each
+// webhook.Server and register it once. Every metric has the label webhook, the path:
 //
-//   - controller_runtime_webhook_requests_total: requests that were answered, by
-//     label code
-//   - controller_runtime_webhook_latency_seconds: how long one took
+//   - controller_runtime_webhook_requests_total: answered requests, by label code
+//   - controller_runtime_webhook_latency_seconds: duration of a request
 //   - controller_runtime_webhook_requests_in_flight
 //   - controller_runtime_webhook_panics_total
 //
-// All methods may be called from any goroutine.
+// Webhooks is safe for concurrent use.
 type Webhooks struct {
 	requests *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
@@ -39,7 +37,7 @@ type Webhooks struct {
 	panics   *prometheus.CounterVec
 }
 
-// NewWebhooks creates an exporter without webhooks.
+// NewWebhooks returns an exporter without webhooks.
 func NewWebhooks(opts WebhookOptions) *Webhooks {
 	if opts.Buckets == nil {
 		opts.Buckets = powersOfTen()
@@ -61,24 +59,22 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 	}
 }
 
-// Register implements webhook.MetricsProvider. The server calls it.
+// Register implements webhook.MetricsProvider.
 func (w *Webhooks) Register(path string) webhook.Metrics {
 	path = text(path)
 	requests := w.requests.MustCurryWith(prometheus.Labels{"webhook": path})
-	for _, code := range []string{"200", "500"} { // there from the start, so that rates begin at 0
+	for _, code := range []string{"200", "500"} { // create them now, so rates begin at 0
 		requests.WithLabelValues(code)
 	}
 	return &webhookMetrics{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
 }
 
-// Describe implements prometheus.Collector.
 func (w *Webhooks) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range w.all() {
 		c.Describe(out)
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (w *Webhooks) Collect(out chan<- prometheus.Metric) {
 	for _, c := range w.all() {
 		c.Collect(out)
@@ -89,7 +85,6 @@ func (w *Webhooks) all() []prometheus.Collector {
 	return []prometheus.Collector{w.requests, w.latency, w.inFlight, w.panics}
 }
 
-// webhookMetrics implements webhook.Metrics.
 type webhookMetrics struct {
 	requests *prometheus.CounterVec
 	latency  prometheus.Observer
@@ -97,10 +92,8 @@ type webhookMetrics struct {
 	panics   prometheus.Counter
 }
 
-// Started implements webhook.Metrics.
 func (r *webhookMetrics) Started() { r.inFlight.Inc() }
 
-// Ended implements webhook.Metrics.
 func (r *webhookMetrics) Ended(code int, took time.Duration, panicked bool) {
 	r.inFlight.Dec()
 	r.requests.WithLabelValues(strconv.Itoa(code)).Inc()
@@ -110,23 +103,23 @@ func (r *webhookMetrics) Ended(code int, took time.Duration, panicked bool) {
 	}
 }
 
-// CertificateSource is whose certificate is exported; *serving.Server is one.
+// CertificateSource provides the certificate to export; *serving.Server implements it.
 type CertificateSource interface {
-	// Certificate is the one that clients see now, nil without TLS.
+	// Certificate returns the certificate that clients get now, or nil without TLS.
 	Certificate() (*x509.Certificate, error)
 }
 
 // Certificates exports the certificate of a server. The metric has the label server.
 //
-//   - millrace_server_certificate_not_after_timestamp_seconds: until when clients take
-//     it, in seconds since 1970
+//   - millrace_server_certificate_not_after_timestamp_seconds: when the certificate expires, in
+//     seconds since 1970
 type Certificates struct {
 	source   CertificateSource
 	notAfter *prometheus.Desc
 }
 
-// NewCertificates returns a collector to be registered. The name of the server must be
-// another for each.
+// NewCertificates returns a collector for registration. Each server needs a different
+// name.
 func NewCertificates(server string, source CertificateSource) *Certificates {
 	return &Certificates{source, prometheus.NewDesc(
 		"millrace_server_certificate_not_after_timestamp_seconds",
@@ -135,10 +128,8 @@ func NewCertificates(server string, source CertificateSource) *Certificates {
 	)}
 }
 
-// Describe implements prometheus.Collector.
 func (c *Certificates) Describe(out chan<- *prometheus.Desc) { out <- c.notAfter }
 
-// Collect implements prometheus.Collector.
 func (c *Certificates) Collect(out chan<- prometheus.Metric) {
 	var certificate *x509.Certificate
 	err := failure.Apart("a certificate for metrics", func() (err error) {

@@ -11,79 +11,78 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// WorkQueueOptions configure WorkQueues. The zero value works.
+// WorkQueueOptions configure [WorkQueues]. The zero value is usable.
 type WorkQueueOptions struct {
-	// Buckets are the upper bounds of the histograms, in seconds. Nil is ten
-	// nanoseconds to a thousand seconds by powers of ten, as dashboards for
-	// Kubernetes work queues expect.
+	// Buckets are the upper bounds of the histograms, in seconds. The default is ten
+	// nanoseconds to a thousand seconds by powers of ten, as dashboards for Kubernetes
+	// work queues expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
 }
 
-// WorkQueues exports work queues. It is given to each queue and registered once:
+// WorkQueues exports work queues. Pass it to each queue and register it once:
 //
 //	queues := metrics.NewWorkQueues(metrics.WorkQueueOptions{})
 //	prometheus.MustRegister(queues)
 //	q := workqueue.New(workqueue.Options[K]{Name: "pods", Metrics: queues})
 //
-// Each metric has the labels name and controller, both with the queue's name: some
-// dashboards select by the one, and others by the other. Queues of one name are
-// added up. What they counted stays for a quarter of an hour after the last of them
-// was shut down, so that no counter falls when a controller is started anew; then
-// the series of that name end.
+// Every metric has the labels name and controller, both with the queue's name, since dashboards
+// select by either. Queues with the same name are added up. Their counters are exported for a
+// quarter of an hour after the last one was shut down, so no counter falls when a controller is
+// restarted; then the series end.
 //
-//   - workqueue_depth: keys that wait, also by label priority
-//   - workqueue_adds_total: hand-outs asked for; adds that merge do not count,
-//     delayed ones count when their time comes
+//   - workqueue_depth: waiting keys, also by label priority
+//   - workqueue_adds_total: requested hand-outs; merged adds do not count, and delayed ones count
+//     when they are due
 //   - workqueue_retries_total: rate-limited adds
-//   - workqueue_queue_duration_seconds: from Add to Get
-//   - workqueue_work_duration_seconds: from Get to Done
-//   - workqueue_unfinished_work_seconds: time of all running keys so far; one
-//     that grows without end is a worker that hangs
-//   - workqueue_longest_running_processor_seconds: the longest of these
+//   - workqueue_queue_duration_seconds: time from Add to Get
+//   - workqueue_work_duration_seconds: time from Get to Done
+//   - workqueue_unfinished_work_seconds: time that all running keys have taken so far; if it keeps
+//     growing, a worker hangs
+//   - workqueue_longest_running_processor_seconds: the longest of these times
 //
-// Beyond what other stacks have there are workqueue_running, workqueue_delayed,
+// Metrics that other stacks do not have: workqueue_running, workqueue_delayed,
 // workqueue_oldest_waiting_seconds and workqueue_dropped_total.
 //
-// Counters and gauges are read from the queues when Prometheus asks. All
-// methods may be called from any goroutine.
+// Counters and gauges are read from the queues on each scrape. WorkQueues is safe for concurrent
+// use.
 type WorkQueues struct {
 	queueDuration *prometheus.HistogramVec
 	workDuration  *prometheus.HistogramVec
 	depth         *prometheus.Desc
 	figures       []figure
 
-	mu     sync.Mutex // guards byName; a queue's own lock and those of Prometheus may be taken under it
+	mu     sync.Mutex // guards byName; a queue's lock and Prometheus's may be taken under it
 	byName map[string]*queuesOfName
 }
 
-// figure is one metric that is read from a Status.
+// figure is one metric read from a Status.
 type figure struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	of   func(*workqueue.Status) float64
 }
 
-// queuesOfName are the queues that share a name.
+// queuesOfName holds the queues with the same name.
 type queuesOfName struct {
 	live  []*queueMetrics
-	gone  workqueue.Status // counters of those that have been shut down
-	ended time.Time        // when the last of them was
+	gone  workqueue.Status // counters of queues that were shut down
+	ended time.Time        // when the last one was shut down
 }
 
-// keptFor is how long the series of something that has ended are kept: long enough
-// for every Prometheus to read how it ended.
+// keptFor is how long the series of something that has ended are kept: long enough for
+// every Prometheus to scrape the final values.
 const keptFor = 15 * time.Minute
 
-// otherPriorities is the label of the priorities beyond maxPriorities, so that
-// a program which makes up priorities does not make up time series.
+// otherPriorities is the label of all priorities beyond maxPriorities, which bounds the
+// number of series.
 const (
 	maxPriorities   = 16
 	otherPriorities = "other"
 )
 
-// NewWorkQueues creates an exporter without queues.
+// NewWorkQueues returns an exporter without queues.
 func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 	if opts.Buckets == nil {
 		opts.Buckets = powersOfTen()
@@ -124,10 +123,10 @@ func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 	}
 }
 
-// powersOfTen are the buckets that dashboards for Kubernetes expect.
+// powersOfTen returns the buckets that dashboards for Kubernetes expect.
 func powersOfTen() []float64 { return prometheus.ExponentialBuckets(10e-9, 10, 12) }
 
-// Register implements workqueue.MetricsProvider. The queue calls it.
+// Register implements workqueue.MetricsProvider.
 func (w *WorkQueues) Register(name string, status func() workqueue.Status) workqueue.Metrics {
 	name = text(name)
 	w.mu.Lock()
@@ -147,13 +146,13 @@ func (w *WorkQueues) Register(name string, status func() workqueue.Status) workq
 	return r
 }
 
-// unregister keeps the counters of a queue that has ended and drops the queue.
+// unregister removes a queue that has ended and keeps its counters.
 func (w *WorkQueues) unregister(r *queueMetrics) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	of := w.byName[r.name]
 	if of == nil || !slices.Contains(of.live, r) {
-		return // it has said so before
+		return // unregistered before
 	}
 	of.live = slices.DeleteFunc(of.live, func(other *queueMetrics) bool { return other == r })
 	of.ended = time.Now()
@@ -163,8 +162,8 @@ func (w *WorkQueues) unregister(r *queueMetrics) {
 	of.gone.Dropped += last.Dropped
 }
 
-// sweep ends the series of names that no queue has had for a while. It is called
-// with mu held.
+// sweep removes the series of names that no queue has used for a while. The caller
+// holds mu.
 func (w *WorkQueues) sweep() {
 	for name, of := range w.byName {
 		if len(of.live) == 0 && time.Since(of.ended) > keptFor {
@@ -175,7 +174,6 @@ func (w *WorkQueues) sweep() {
 	}
 }
 
-// Describe implements prometheus.Collector.
 func (w *WorkQueues) Describe(out chan<- *prometheus.Desc) {
 	w.queueDuration.Describe(out)
 	w.workDuration.Describe(out)
@@ -185,7 +183,6 @@ func (w *WorkQueues) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (w *WorkQueues) Collect(out chan<- prometheus.Metric) {
 	found := figures{}
 	for name, s := range w.sums() {
@@ -201,14 +198,14 @@ func (w *WorkQueues) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// sum is the figures of all queues of one name.
+// sum holds the figures of all queues with the same name.
 type sum struct {
 	workqueue.Status
-	depth map[string]int // waiting keys by the label of their priority
+	depth map[string]int // waiting keys by priority label
 }
 
-// sums reads all queues. Nothing is sent while the lock is held, because the
-// reader of Collect's channel decides how long that takes.
+// sums reads all queues. It sends nothing to Collect's channel, which may block, so the
+// lock is held only briefly.
 func (w *WorkQueues) sums() map[string]*sum {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,12 +238,11 @@ func (t *sum) add(s workqueue.Status) {
 		t.depth[label] += p.Waiting
 	}
 	if len(s.ByPriority) == 0 {
-		// Nothing was added yet, or an Order of its own keeps no levels.
+		// Nothing was added yet, or the queue's Order has no levels.
 		t.depth["0"] += s.Waiting
 	}
 }
 
-// queueMetrics implements workqueue.Metrics for one queue.
 type queueMetrics struct {
 	owner         *WorkQueues
 	name          string
@@ -255,17 +251,14 @@ type queueMetrics struct {
 	workDuration  prometheus.Observer
 }
 
-// QueueDuration implements workqueue.Metrics.
 func (r *queueMetrics) QueueDuration(d time.Duration) {
 	r.queueDuration.Observe(d.Seconds())
 }
 
-// WorkDuration implements workqueue.Metrics.
 func (r *queueMetrics) WorkDuration(d time.Duration) {
 	r.workDuration.Observe(d.Seconds())
 }
 
-// Unregister implements workqueue.Metrics.
 func (r *queueMetrics) Unregister() {
 	r.owner.unregister(r)
 }
