@@ -18,32 +18,31 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// What a request may bring along before anybody knows who sends it. A token of a
-// service account has about 1 KB, one of an identity provider seldom more than 8.
+// Limits on unauthenticated requests. A service account's token has about 1 KB, one of
+// an identity provider rarely more than 8.
 const (
 	maxToken  = 16 << 10
 	maxMethod = 16
 	maxPath   = 1 << 10
 )
 
-// Access lets the API server decide who may ask: the bearer token of a request
-// is checked with a TokenReview, and its user with a SubjectAccessReview for
-// the verb (get, post, ...) on the path as a non-resource URL. So a ClusterRole
-// like the following opens /metrics to its subjects:
+// Access authenticates and authorizes requests through the API server: it checks the request's
+// bearer token with a TokenReview, and the user's right with a SubjectAccessReview for the verb
+// (get, post, ...) on the path as a non-resource URL. For example, this ClusterRole opens /metrics
+// to its subjects:
 //
 //	rules:
 //	- nonResourceURLs: ["/metrics"]
 //	  verbs: ["get"]
 //
-// Our own account needs to create both kinds of reviews (the ClusterRole
-// system:auth-delegator). The client's scheme must know both kinds.
+// The program's own account must be allowed to create both kinds of reviews (the ClusterRole
+// system:auth-delegator). The client's scheme must have both kinds.
 //
-// A verdict is remembered for a minute, a refusal for ten seconds, and of each
-// no more than 1024 of a few hundred bytes. Equal requests that come together
-// are decided together. At most 16 reviews are under way for strangers, and 256
-// more may wait for them; callers that were allowed lately have a line of their
-// own, and do not wait behind strangers. While the API server cannot be asked,
-// or too many wait, the answer is 503.
+// Access remembers a permission for a minute and a refusal for ten seconds, at most 1024 of each
+// at a few hundred bytes. Equal concurrent requests share one decision. At most 16 reviews are in
+// progress for unknown callers, and 256 more may wait for them. Callers that were allowed recently
+// have a queue of their own and do not wait behind unknown ones. If the API server cannot be asked,
+// or too many requests wait, the response is a 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if next == nil {
 		panic(failure.Place(1) + ": the handler for Access is nil")
@@ -77,8 +76,8 @@ type access struct {
 	warned time.Time
 }
 
-// warnEvery is how often a log says that the API server cannot be asked. Anybody
-// can make it be asked.
+// warnEvery is the minimum time between two warnings that the API server cannot be
+// asked, since any caller can provoke them.
 const warnEvery = 10 * time.Second
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -117,8 +116,8 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// warn says why nobody could be let in, unless it was said just now or the caller
-// has gone.
+// warn logs why a request could not be decided, unless it did so a moment ago or the
+// caller has disconnected.
 func (a *access) warn(ctx context.Context, path string, err error) {
 	a.mu.Lock()
 	now := time.Now()

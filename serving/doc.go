@@ -1,40 +1,37 @@
-// Package serving runs HTTP servers: for metrics, health, debugging and
-// webhooks.
+// Package serving runs HTTP servers for metrics, health checks, debugging and webhooks.
 //
 // # Usage
 //
 //	s, err := serving.New(serving.Options{Name: "metrics", Address: ":8443", Handler: h, TLS: &serving.TLS{}})
-//	err = s.Listen() // so that a port that is taken is known at once
+//	err = s.Listen() // reports early if the port is in use
 //	err = s.Run(ctx)
 //
-// Access puts the API server's authentication and authorization in front of a
-// handler. Local keeps web pages of a browser on this machine out of what is served at the
-// loopback interface.
+// [Access] puts the API server's authentication and authorization in front of a handler. [Local]
+// protects handlers at the loopback interface from web pages in a local browser.
 //
 // # Guarantees
 //
-// Certificates are read again when their files change, without a restart. If the
-// new one cannot be used, the old one stays in use. When ctx is done or the listener
-// fails, the server takes no new connection, and Run returns when the requests in
-// progress have been answered, or after Options.Drain.
+// Certificates are read again when their files change, without a restart. If the new certificate is
+// unusable, the old one stays in use. When ctx is done or the listener fails, the server stops
+// accepting connections, and Run returns when the requests in progress have been answered, or after
+// Options.Drain.
 //
-// No caller can hold a connection for nothing: headers must come within 10 s, or 90 s
-// where TLS leads to HTTP/2, and have 64 KiB at most, a body must come within 30 s, an answer must be read within
-// two minutes, and an idle connection is closed after 90 s. The number of
-// connections is not limited. What Access remembers of callers, and what it asks
-// the API server for strangers, is bounded.
+// Clients cannot occupy connections without using them: headers must arrive within 10 s, or 90 s
+// with HTTP/2 over TLS, and have at most 64 KiB; a body must arrive within 30 s; a response must be
+// read within two minutes; and an idle connection is closed after 90 s. The number of connections
+// is not limited. Access bounds both its memory and its requests for unknown callers.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine; Run once. Run owns one goroutine
-// and those of net/http.
+// All methods are safe for concurrent use, except that Run must not run twice at a time. Run owns
+// one goroutine and those of net/http.
 //
 // # Failure
 //
-// New and Listen report what is wrong with the configuration and what to change.
+// New and Listen return errors that say what is wrong with the configuration and how to fix it.
 //
 // # Debugging
 //
-// What net/http has to say goes to Options.Logger at level debug, since most of
-// it is about clients that broke off.
+// Messages of net/http go to Options.Logger at level debug, since most of them are about clients
+// that disconnected.
 package serving

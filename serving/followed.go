@@ -14,24 +14,24 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// lookInterval is how long the content of files is trusted before it is read
-// again. A certificate is replaced hours before it expires; ten seconds is short
-// enough for trying it out.
+// lookInterval is how long the content of files is used before it is read again.
+// Certificates are replaced hours before they expire; ten seconds is short enough for
+// experiments.
 const lookInterval = 10 * time.Second
 
-// followed is a value that stands in files, which may change. The files are
-// read when the value is asked for, so that nothing runs in between.
+// followed is a value parsed from files that may change. The files are read when the
+// value is needed; nothing runs in between.
 type followed[T any] struct {
 	log   *slog.Logger
 	names []string // "certificate in PATH"
 	parse func(files [][]byte) (T, error)
 	from  *reading.Files
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	value  T
 	files  [][]byte // nil until there is a value
 	looked time.Time
-	failed string // of the last look, so that it is said once
+	failed string // failure of the last read, so it is logged once
 }
 
 // follow reads the files for the first time.
@@ -41,24 +41,24 @@ func follow[T any](log *slog.Logger, parse func([][]byte) (T, error), files ...r
 		f.names = append(f.names, file.String())
 	}
 	f.from = reading.New(log, files, os.ReadFile, f.take)
-	return f, f.from.Wait(context.Background()) // nobody calls yet
+	return f, f.from.Wait(context.Background()) // there is no request yet
 }
 
-// get returns the value of now, or the last one that was good.
+// get returns the current value or, if it is unusable, the last good one.
 func (f *followed[T]) get() T {
 	f.mu.Lock()
 	old := time.Since(f.looked) >= lookInterval
 	f.mu.Unlock()
 	if old {
-		_ = f.from.Try(context.Background()) // whatever is wrong, it has been logged
+		_ = f.from.Try(context.Background()) // any error has been logged
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.value
 }
 
-// take is called with what the files hold, or why they cannot be read. It fails only where
-// there is no value yet.
+// take receives the contents of the files or the read error. It fails only if there is
+// no value yet.
 func (f *followed[T]) take(files [][]byte, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *followed[T]) take(files [][]byte, err error) error {
 	return nil
 }
 
-// change makes the value what the files say; mu is held.
+// change parses the files if they differ; the caller holds mu.
 func (f *followed[T]) change(files [][]byte) error {
 	if f.files != nil && slices.EqualFunc(files, f.files, bytes.Equal) {
 		return nil

@@ -18,29 +18,28 @@ import (
 )
 
 const (
-	// maxReviews is how many questions of strangers the API server is asked at a
-	// time, and maxKnownReviews how many of callers that were allowed lately.
+	// maxReviews is how many reviews for unknown callers run at a time, and
+	// maxKnownReviews how many for callers that were allowed recently.
 	maxReviews      = 16
 	maxKnownReviews = 4
 
-	// maxWaiting is how many questions may wait for their turn, of strangers and
-	// of the others.
+	// maxWaiting is how many questions may wait for their turn, for each of the two
+	// groups.
 	maxWaiting = 256
 
-	// reviewPatience is how long it may take to decide on one question, the wait
-	// for its turn included.
+	// reviewPatience limits the time to decide one question, including the wait.
 	reviewPatience = 10 * time.Second
 )
 
-// errBusy: too many questions are open.
+// errBusy means that too many questions are open.
 var errBusy = errors.New("too many requests wait to be decided")
 
-// reviews has the API server decide, and remembers what it said.
+// reviews lets the API server decide and remembers its verdicts.
 type reviews struct {
 	tokens *rest.Resource[*authenticationv1.TokenReview]
 	rights *rest.Resource[*authorizationv1.SubjectAccessReview]
 
-	mu      sync.Mutex // guards what follows; not held while the server is asked
+	mu      sync.Mutex // guards the fields below; not held during requests
 	allowed verdicts
 	refused verdicts
 	flights map[question]*flight
@@ -48,27 +47,27 @@ type reviews struct {
 	strangers, known line
 }
 
-// line is where questions wait for their turn.
+// line is a queue of questions.
 type line struct {
-	turns chan struct{} // has a token for each question that is being asked
-	open  int           // those that are being asked, and those that wait; guarded by reviews.mu
+	turns chan struct{} // a token for each question being decided
+	open  int           // questions being decided and waiting; guarded by reviews.mu
 }
 
 func newLine(turns int) line { return line{turns: make(chan struct{}, turns)} }
 
-// flight is a question that is open. Its goroutine ends with a verdict, with an
-// error, or when nobody waits for it any more.
+// flight is an open question. Its goroutine ends with a verdict, with an error, or when
+// no caller waits any more.
 type flight struct {
 	callers int   // guarded by reviews.mu
-	line    *line // which it is in
+	line    *line // the queue it is in
 	cancel  context.CancelFunc
 
-	done    chan struct{} // closed when what follows is set
+	done    chan struct{} // closed when the fields below are set
 	verdict verdict
 	err     error
 }
 
-// judge returns the verdict on a request: the one remembered, or a new one.
+// judge returns the verdict on a request, remembered or new.
 func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict, error) {
 	q := ask(token, verb, path)
 	r.mu.Lock()
@@ -96,13 +95,13 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	defer r.mu.Unlock()
 	if f.callers--; f.callers == 0 {
 		f.cancel()
-		r.forget(q, f) // whoever comes now begins anew
+		r.forget(q, f) // the next caller starts over
 	}
 	return verdict{}, context.Cause(ctx)
 }
 
-// remembered looks for a verdict that still counts, on the question or on the
-// token alone. It is called with mu held.
+// remembered returns a valid verdict on the question or on the token alone. The caller
+// holds mu.
 func (r *reviews) remembered(q, token question) (verdict, bool) {
 	now := time.Now()
 	if v, ok := r.allowed[q]; ok && now.Sub(v.when) < allowedFor {
@@ -116,7 +115,7 @@ func (r *reviews) remembered(q, token question) (verdict, bool) {
 	return verdict{}, false
 }
 
-// lineFor is where a question has to wait. It is called with mu held.
+// lineFor returns the queue for a question. The caller holds mu.
 func (r *reviews) lineFor(q question) *line {
 	if v, ok := r.allowed[q]; ok && time.Since(v.when) < knownFor {
 		return &r.known
@@ -124,8 +123,8 @@ func (r *reviews) lineFor(q question) *line {
 	return &r.strangers
 }
 
-// begin opens a question. It is called with mu held. Several callers may come to
-// wait for it, so that it outlives the first one's context.
+// begin opens a question. The caller holds mu. The question does not end with the
+// context of its first caller, since others may wait for it too.
 func (r *reviews) begin(ctx context.Context, in *line, q question, token, verb, path string) *flight {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
 	f := &flight{line: in, cancel: cancel, done: make(chan struct{})}
@@ -150,7 +149,7 @@ func (r *reviews) begin(ctx context.Context, in *line, q question, token, verb, 
 	return f
 }
 
-// end remembers what came of a question.
+// end records the verdict of a question.
 func (r *reviews) end(q question, token string, f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,12 +165,12 @@ func (r *reviews) end(q question, token string, f *flight) {
 		r.allowed.add(q, f.verdict, knownFor)
 		return
 	case http.StatusUnauthorized:
-		q = ask(token) // whatever else is asked with it
+		q = ask(token) // refuse all questions with this token
 	}
 	r.refused.add(q, f.verdict, refusedFor)
 }
 
-// forget closes a question, unless it was asked anew. It is called with mu held.
+// forget closes a question, unless it was opened again. The caller holds mu.
 func (r *reviews) forget(q question, f *flight) {
 	if r.flights[q] == f {
 		delete(r.flights, q)
@@ -179,9 +178,9 @@ func (r *reviews) forget(q question, f *flight) {
 	}
 }
 
-// ask has the token and the right reviewed.
+// ask requests a review of the token and then of the right.
 func (r *reviews) ask(ctx context.Context, token, verb, path string) (verdict, error) {
-	ctx = config.WithSecret(ctx, token) // which a server may repeat
+	ctx = config.WithSecret(ctx, token) // the server may echo it
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return verdict{}, err

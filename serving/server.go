@@ -19,58 +19,57 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// Options configure a Server. Name, Handler, and Address or Listener are
-// required.
+// Options configure a [Server]. Name, Handler, and Address or Listener are required.
 type Options struct {
-	// Name says in messages which server it is.
+	// Name names the server in messages.
 	Name string
 
-	// Address is where to listen, such as ":8080" (every interface) or
+	// Address is the address to listen on, such as ":8080" (all interfaces) or
 	// "127.0.0.1:0" (any free port of the loopback interface).
 	Address string
 
 	// Listener, if not nil, is used instead of Address.
 	Listener net.Listener
 
-	// Handler answers. A request whose body does not come within 30 s is broken
-	// off, and so is an answer that takes longer than two minutes, unless the
-	// handler extends these deadlines with an http.ResponseController. A panic is
-	// logged and breaks the connection off.
+	// Handler answers requests. The server closes the connection if a request body does
+	// not arrive within 30 s or a response takes longer than two minutes, unless the
+	// handler extends these deadlines with an http.ResponseController. It logs panics
+	// and closes the connection.
 	Handler http.Handler
 
-	// TLS makes it an HTTPS server. Nil is HTTP.
+	// TLS enables HTTPS. Nil means HTTP.
 	TLS *TLS
 
-	// Drain is how long requests in progress may take after the end was asked
-	// for. Default 10 s.
+	// Drain is how long requests in progress may take after ctx is done. The default is
+	// 10 s.
 	Drain time.Duration
 
-	// Logger hears of trouble. Nil is silent.
+	// Logger receives errors and warnings. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Server is one HTTP server. Make it with New.
+// Server is an HTTP server. Create it with [New].
 type Server struct {
 	opts Options
 	tls  *tls.Config // nil for HTTP
 
 	serving atomic.Bool
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	listener net.Listener
 	running  bool
-	spent    bool // Options.Listener has been closed
+	spent    bool // Options.Listener was closed
 }
 
-// Errors of the life of a server.
+// Errors of [Server.Run] and [Server.Listen].
 var (
-	// ErrRunning: Run was called while it runs.
+	// ErrRunning means that Run was called while the server is running.
 	ErrRunning = errors.New("it is already running")
 
 	errSpent = errors.New("its Listener was closed when it ran: use Address, or make another server")
 )
 
-// New checks the options, and reads the certificates.
+// New checks the options and reads the certificates.
 func New(opts Options) (*Server, error) {
 	s := &Server{opts: opts, listener: opts.Listener}
 	if s.opts.Logger == nil {
@@ -96,14 +95,14 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Name is what messages call the server.
+// Name returns the name of the server in messages.
 func (s *Server) Name() string { return s.opts.Name + " server" }
 
-// SelfSigned returns, in PEM, the certificate that the server made because it was
-// given no files. Clients can be told to trust it: an API server's webhook
-// configuration has a field caBundle. It is good for the names of this host and of
-// the loopback interface. It is nil where the certificate comes from files, and
-// without TLS.
+// SelfSigned returns, in PEM, the certificate that the server generated because it has
+// no certificate files. Clients can be configured to trust it, for example by the field
+// caBundle of an API server's webhook configuration. It is valid for the names of this
+// host and the loopback interface. SelfSigned returns nil if the certificate comes from
+// files, and without TLS.
 func (s *Server) SelfSigned() []byte {
 	if s.tls == nil || len(s.tls.Certificates) == 0 {
 		return nil
@@ -111,8 +110,8 @@ func (s *Server) SelfSigned() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificates[0].Certificate[0]})
 }
 
-// Certificate is the one that the server shows to clients now, nil without TLS. Files
-// are read again for it when they have changed.
+// Certificate returns the certificate that the server presents now, or nil without TLS.
+// It reads the files again if they have changed.
 func (s *Server) Certificate() (*x509.Certificate, error) {
 	if s.tls == nil {
 		return nil, nil
@@ -124,15 +123,15 @@ func (s *Server) Certificate() (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// Listen opens the port, unless that was done. From then on connections are
-// taken, and served once Run runs.
+// Listen opens the port, unless it is open already. From then on connections are
+// accepted; Run serves them.
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listen()
 }
 
-// listen is called with mu held.
+// listen is Listen for a caller that holds mu.
 func (s *Server) listen() error {
 	switch {
 	case s.spent:
@@ -148,8 +147,8 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Addr is where the server listens; nil before Listen, and after Run where it listened
-// at an Address.
+// Addr returns the address that the server listens on. It is nil before Listen, and
+// after Run if Options.Address was used.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Close closes the port of a server that was not run. Closing it twice does nothing.
+// Close closes the port of a server that was not run. Further calls do nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +170,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// closed notes that the listener has been closed. It is called with mu held.
+// closed records that the listener was closed. The caller holds mu.
 func (s *Server) closed() {
 	if s.spent = s.opts.Listener != nil; !s.spent {
 		s.listener = nil
@@ -192,7 +191,7 @@ func (s *Server) begin() (net.Listener, error) {
 	return s.listener, nil
 }
 
-// end is called when Run has closed the listener.
+// end releases the server when Run has closed the listener.
 func (s *Server) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,10 +199,10 @@ func (s *Server) end() {
 	s.closed()
 }
 
-// Check fails while the server does not serve, because Run has not been called or
-// is ending, and while clients refuse its certificate because it has expired or is
-// not valid yet. Where files cannot be read again the last certificate stays in
-// use, and Check passes until that one expires.
+// Check returns an error if the server is not serving, because Run was not called or is
+// ending, or if its certificate has expired or is not valid yet. If new certificate
+// files are unusable, the last certificate stays in use, and Check succeeds until it
+// expires.
 func (s *Server) Check() error {
 	if !s.serving.Load() {
 		return fmt.Errorf("%s: it does not serve", s.Name())
@@ -217,10 +216,10 @@ func (s *Server) Check() error {
 	return nil
 }
 
-// Run serves until ctx is done or its listener fails, and the requests in progress
-// have been answered. It listens if Listen was not called. It may be called again when
-// it has returned, unless Options.Listener was set; while it runs it fails with
-// ErrRunning.
+// Run serves until ctx is done or the listener fails, and the requests in progress have
+// been answered. It listens if Listen was not called. Run may be called again after it
+// has returned, unless Options.Listener was set. While the server runs, Run returns
+// [ErrRunning].
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.begin()
 	if err != nil {
@@ -228,7 +227,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	defer s.end()
 	logger := s.opts.Logger.With("server", s.opts.Name)
-	// Requests outlive ctx: they are drained.
+	// Requests outlive ctx while the server drains.
 	server := &http.Server{
 		Handler:           guarded(logger, s.opts.Handler),
 		TLSConfig:         s.tls,
@@ -278,12 +277,12 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Local lets nobody but this machine's own programs have what is served at the loopback
-// interface. A web page in a browser here is not one of them: it can give a name of its
-// own the address 127.0.0.1 (DNS rebinding), and then read what is there. So a request
-// that comes by the loopback interface is refused if its Host is a name other than
-// "localhost". An address is no name that somebody could point here, so a proxy on this machine
-// may pass on the Host that it was asked for. At other interfaces Local does nothing.
+// Local restricts a handler at the loopback interface to programs on this machine. Web
+// pages in a local browser could otherwise reach it: a page can point its own host name
+// at 127.0.0.1 (DNS rebinding) and then read the responses. Local therefore rejects
+// requests at the loopback interface whose Host is a name other than "localhost". It
+// accepts addresses, which cannot be rebound, so local proxies may pass on the Host
+// they received. At other interfaces Local does nothing.
 func Local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
@@ -297,8 +296,8 @@ func Local(next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a Host is the name of the loopback interface, or an address. A request
-// without a Host is no browser's.
+// local reports whether a Host is "localhost" or an address. Browsers always send a
+// Host, so an empty one is accepted.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -20,30 +20,30 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// TLS configures HTTPS. The zero value serves a certificate that is made at
-// start and signed by nobody: it encrypts, and proves nothing but to those who
-// were given Server.SelfSigned.
+// TLS configures HTTPS. The zero value uses a self-signed certificate that is generated
+// at start: it encrypts, but only clients that trust Server.SelfSigned can verify the
+// server.
 type TLS struct {
-	// CertFile and KeyFile are read again when they change. Both or none.
+	// CertFile and KeyFile are read again when they change. Set both or neither.
 	CertFile, KeyFile string
 
-	// ClientCAFile, if set, refuses clients without a certificate of one of
+	// ClientCAFile, if set, restricts access to clients with a certificate of one of
 	// its authorities. It is read again when it changes.
 	ClientCAFile string
 
-	// MinVersion is the oldest version of TLS that is spoken, such as tls.VersionTLS13. The
-	// default is TLS 1.2, which is also the least.
+	// MinVersion is the minimum TLS version, such as tls.VersionTLS13. The default, and
+	// the lowest possible, is TLS 1.2.
 	MinVersion uint16
 
-	// CipherSuites are those that may be used with TLS 1.2, of tls.CipherSuites. Nil means
-	// Go's choice. The suites of TLS 1.3 cannot be chosen.
+	// CipherSuites are the suites permitted with TLS 1.2, out of tls.CipherSuites. Nil
+	// means Go's choice. The suites of TLS 1.3 cannot be configured.
 	CipherSuites []uint16
 
-	// DisableHTTP2 has the server speak HTTP/1.1 alone.
+	// DisableHTTP2 restricts the server to HTTP/1.1.
 	DisableHTTP2 bool
 }
 
-// check finds contradictions.
+// check reports contradictions.
 func (t *TLS) check() error {
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		return errors.New("TLS: CertFile and KeyFile belong together: set both, or none for a certificate that is made at start")
@@ -65,7 +65,7 @@ func (t *TLS) check() error {
 	return nil
 }
 
-// protocols are those of HTTP that the server speaks.
+// protocols returns the HTTP versions that the server speaks.
 func (t *TLS) protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -73,7 +73,7 @@ func (t *TLS) protocols() *http.Protocols {
 	return p
 }
 
-// served is the certificate that c serves now.
+// served returns the certificate that c presents now.
 func served(c *tls.Config) (*x509.Certificate, error) {
 	if c.GetCertificate == nil {
 		return x509.ParseCertificate(c.Certificates[0].Certificate[0])
@@ -85,8 +85,8 @@ func served(c *tls.Config) (*x509.Certificate, error) {
 	return x509.ParseCertificate(cert.Certificate[0])
 }
 
-// checkCertificate fails where clients refuse the certificate that c serves now,
-// because of the time.
+// checkCertificate returns an error if the certificate that c presents is expired or
+// not valid yet.
 func checkCertificate(c *tls.Config, now time.Time) error {
 	leaf, err := served(c)
 	switch {
@@ -100,7 +100,7 @@ func checkCertificate(c *tls.Config, now time.Time) error {
 	return nil
 }
 
-// config makes what net/http needs.
+// config builds the configuration for net/http.
 func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.ClientCAs = authorities.get()
-	c.NextProtos = []string{"h2", "http/1.1"} // net/http completes c, not its clones
+	c.NextProtos = []string{"h2", "http/1.1"} // net/http sets them on c only, not on its clones
 	if t.DisableHTTP2 {
 		c.NextProtos = c.NextProtos[1:]
 	}
@@ -150,7 +150,7 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	return c, nil
 }
 
-// selfSigned makes a certificate for this host and the loopback addresses.
+// selfSigned generates a certificate for this host and the loopback addresses.
 func selfSigned(now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -9,43 +9,41 @@ import (
 )
 
 const (
-	// allowedFor and refusedFor are how long a verdict counts, and so how late a
-	// right that was taken away or given is noticed.
+	// allowedFor and refusedFor are how long a verdict is valid, and so how late a
+	// revoked or granted right takes effect.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
 
-	// knownFor is how long a caller that was allowed counts as no stranger.
+	// knownFor is how long a caller that was allowed is treated as known.
 	knownFor = 10 * time.Minute
 
-	// maxVerdicts bounds each of the two memories, of verdicts and of refusals.
-	// Both have one of their own, so that refused callers cannot crowd out the
-	// others.
+	// maxVerdicts bounds the memory of permissions and that of refusals. They are
+	// separate, so refused callers cannot displace permissions.
 	maxVerdicts = 1024
 
-	// maxUser is how much is remembered of a user's name.
+	// maxUser bounds the remembered part of a user's name.
 	maxUser = 256
 )
 
-// question is what a verdict answers: the hash of a token, a verb and a path.
-// Whatever a caller sends, it has one size.
+// question identifies a decision by the hash of token, verb and path, which has a fixed
+// size.
 type question [sha256.Size]byte
 
-// ask makes a question of a token, and of a verb and a path unless the token
-// alone is in question.
+// ask returns the question of a token with a verb and a path, or of the token alone.
 func ask(token string, verbAndPath ...string) question {
 	return sha256.Sum256(fmt.Appendf(nil, "%q%q", token, verbAndPath))
 }
 
 type verdict struct {
 	code int    // 200, 401 or 403
-	user string // whose token it was; empty with 401
+	user string // owner of the token; empty with 401
 	when time.Time
 }
 
-// verdicts are the latest ones.
+// verdicts are the latest verdicts.
 type verdicts map[question]verdict
 
-// add remembers a verdict, for keep at least where there is room.
+// add remembers a verdict. If there is room, it keeps others for at least keep.
 func (m verdicts) add(q question, v verdict, keep time.Duration) {
 	if _, here := m[q]; !here && len(m) >= maxVerdicts {
 		maps.DeleteFunc(m, func(_ question, old verdict) bool { return v.when.Sub(old.when) > keep })
