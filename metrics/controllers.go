@@ -21,19 +21,19 @@ type ControllerOptions struct {
 	ConstLabels prometheus.Labels
 }
 
-// Controllers exports controllers under the metric names that dashboards expect. Pass it to each
-// controller and register it once:
+// Controllers exports controllers under the metric names that dashboards expect. Pass
+// it to each controller and register it once:
 //
 //	controllers := metrics.NewControllers(metrics.ControllerOptions{})
 //	prometheus.MustRegister(controllers)
 //	c, err := controller.New("pods", r, controller.Options{Metrics: controllers})
 //
-// Every metric has the label controller. Controllers with the same name are added up. Their
-// counters are exported for a quarter of an hour after the last one has ended; then the series
-// end.
+// Every metric has the label controller. Controllers with the same name are added up.
+// Their counters are exported for a quarter of an hour after the last one has ended;
+// then the series end.
 //
-//   - controller_runtime_reconcile_total: finished reconciles, by label result: success, requeue,
-//     requeue_after, error
+//   - controller_runtime_reconcile_total: finished reconciles, by label result:
+//     success, requeue, requeue_after, error
 //   - controller_runtime_reconcile_errors_total: reconciles that failed, and of these
 //     controller_runtime_terminal_reconcile_errors_total,
 //     controller_runtime_reconcile_panics_total and
@@ -43,15 +43,15 @@ type ControllerOptions struct {
 //
 // Metrics that other stacks do not have:
 //
-//   - millrace_controller_running: 1 while it reconciles, 0 while it waits for a source or does
-//     not run
-//   - millrace_controller_source_synced, _source_added_total, _source_failures_total: by label
-//     source
-//   - millrace_controller_parked: requests that wait for the cache to see their own writes;
-//     _parked_total, and _stale_total for those that stopped waiting early
+//   - millrace_controller_running: 1 while it reconciles, 0 while it waits for a source
+//     or does not run
+//   - millrace_controller_source_synced, _source_added_total, _source_failures_total:
+//     by label source
+//   - millrace_controller_parked: requests that wait for the cache to see their own
+//     writes; _parked_total, and _stale_total for those that stopped waiting early
 //
-// All except the histogram is read from the controllers on each scrape. Controllers is safe for
-// concurrent use.
+// All except the histogram is read from the controllers on each scrape. Controllers is
+// safe for concurrent use.
 type Controllers struct {
 	times   *prometheus.HistogramVec
 	results *prometheus.Desc

@@ -21,28 +21,32 @@ type InformerOptions struct {
 	ConstLabels prometheus.Labels
 }
 
-// Informers exports informers. Every metric has the label resource; those of handlers also have
-// the labels handler and place (file:line).
+// Informers exports informers. Every metric has the label resource; those of handlers
+// also have the labels handler and place (file:line).
 //
 //   - millrace_informer_synced: 1 when a whole initial list is in the cache
-//   - millrace_informer_awaited: 1 while it is not, unless the kind is optional and not installed
+//   - millrace_informer_awaited: 1 while it is not, unless the kind is optional and not
+//     installed
 //   - millrace_informer_state: number of informers in a state, by label state
 //   - millrace_informer_failing_attempts: consecutive failures, 0 if healthy
-//   - millrace_informer_age_seconds: time since the server last confirmed the cached state
+//   - millrace_informer_age_seconds: time since the server last confirmed the cached
+//     state
 //   - millrace_informer_polling: 1 while the informer lists because watches fail
 //   - millrace_informer_objects: cached objects
-//   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total, _packed_damaged_total:
-//     see sharedinformer.PackedStatus
+//   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total,
+//     _packed_damaged_total: see sharedinformer.PackedStatus
 //   - millrace_informer_lists_total, _relists_total, _watches_total, _events_total,
 //     _bookmarks_total, _duplicates_total, _failures_total
-//   - millrace_informer_selection: 1 for the side that filters the objects of a sharded informer,
-//     by label by (server or client), once known; millrace_informer_passed_total: changes of
-//     other objects that arrived nevertheless
-//   - millrace_informer_queue_depth, _queue_age_seconds: how far the cache lags behind the network
+//   - millrace_informer_selection: 1 for the side that filters the objects of a sharded
+//     informer, by label by (server or client), once known;
+//     millrace_informer_passed_total: changes of other objects that arrived
+//     nevertheless
+//   - millrace_informer_queue_depth, _queue_age_seconds: how far the cache lags behind
+//     the network
 //   - millrace_informer_handler_synced, _handler_pending, _handler_behind_seconds,
 //     _handler_slowest_seconds
-//   - millrace_informer_handler_delivered_total, _handler_coalesced_total, _handler_panics_total,
-//     _handler_errors_total
+//   - millrace_informer_handler_delivered_total, _handler_coalesced_total,
+//     _handler_panics_total, _handler_errors_total
 type Informers struct {
 	source   InformerSource
 	state    *prometheus.Desc

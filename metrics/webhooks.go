@@ -111,8 +111,8 @@ type CertificateSource interface {
 
 // Certificates exports the certificate of a server. The metric has the label server.
 //
-//   - millrace_server_certificate_not_after_timestamp_seconds: when the certificate expires, in
-//     seconds since 1970
+//   - millrace_server_certificate_not_after_timestamp_seconds: when the certificate
+//     expires, in seconds since 1970
 type Certificates struct {
 	source   CertificateSource
 	notAfter *prometheus.Desc

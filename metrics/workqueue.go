@@ -27,26 +27,26 @@ type WorkQueueOptions struct {
 //	prometheus.MustRegister(queues)
 //	q := workqueue.New(workqueue.Options[K]{Name: "pods", Metrics: queues})
 //
-// Every metric has the labels name and controller, both with the queue's name, since dashboards
-// select by either. Queues with the same name are added up. Their counters are exported for a
-// quarter of an hour after the last one was shut down, so no counter falls when a controller is
-// restarted; then the series end.
+// Every metric has the labels name and controller, both with the queue's name, since
+// dashboards select by either. Queues with the same name are added up. Their counters
+// are exported for a quarter of an hour after the last one was shut down, so no counter
+// falls when a controller is restarted; then the series end.
 //
 //   - workqueue_depth: waiting keys, also by label priority
-//   - workqueue_adds_total: requested hand-outs; merged adds do not count, and delayed ones count
-//     when they are due
+//   - workqueue_adds_total: requested hand-outs; merged adds do not count, and delayed
+//     ones count when they are due
 //   - workqueue_retries_total: rate-limited adds
 //   - workqueue_queue_duration_seconds: time from Add to Get
 //   - workqueue_work_duration_seconds: time from Get to Done
-//   - workqueue_unfinished_work_seconds: time that all running keys have taken so far; if it keeps
-//     growing, a worker hangs
+//   - workqueue_unfinished_work_seconds: time that all running keys have taken so far;
+//     if it keeps growing, a worker hangs
 //   - workqueue_longest_running_processor_seconds: the longest of these times
 //
 // Metrics that other stacks do not have: workqueue_running, workqueue_delayed,
 // workqueue_oldest_waiting_seconds and workqueue_dropped_total.
 //
-// Counters and gauges are read from the queues on each scrape. WorkQueues is safe for concurrent
-// use.
+// Counters and gauges are read from the queues on each scrape. WorkQueues is safe for
+// concurrent use.
 type WorkQueues struct {
 	queueDuration *prometheus.HistogramVec
 	workDuration  *prometheus.HistogramVec

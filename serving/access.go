@@ -26,23 +26,24 @@ const (
 	maxPath   = 1 << 10
 )
 
-// Access authenticates and authorizes requests through the API server: it checks the request's
-// bearer token with a TokenReview, and the user's right with a SubjectAccessReview for the verb
-// (get, post, ...) on the path as a non-resource URL. For example, this ClusterRole opens /metrics
-// to its subjects:
+// Access authenticates and authorizes requests through the API server: it checks the
+// request's bearer token with a TokenReview, and the user's right with a
+// SubjectAccessReview for the verb (get, post, ...) on the path as a non-resource URL.
+// For example, this ClusterRole opens /metrics to its subjects:
 //
 //	rules:
 //	- nonResourceURLs: ["/metrics"]
 //	  verbs: ["get"]
 //
-// The program's own account must be allowed to create both kinds of reviews (the ClusterRole
-// system:auth-delegator). The client's scheme must have both kinds.
+// The program's own account must be allowed to create both kinds of reviews (the
+// ClusterRole system:auth-delegator). The client's scheme must have both kinds.
 //
-// Access remembers a permission for a minute and a refusal for ten seconds, at most 1024 of each
-// at a few hundred bytes. Equal concurrent requests share one decision. At most 16 reviews are in
-// progress for unknown callers, and 256 more may wait for them. Callers that were allowed recently
-// have a queue of their own and do not wait behind unknown ones. If the API server cannot be asked,
-// or too many requests wait, the response is a 503.
+// Access remembers a permission for a minute and a refusal for ten seconds, at most
+// 1024 of each at a few hundred bytes. Equal concurrent requests share one decision. At
+// most 16 reviews are in progress for unknown callers, and 256 more may wait for them.
+// Callers that were allowed recently have a queue of their own and do not wait behind
+// unknown ones. If the API server cannot be asked, or too many requests wait, the
+// response is a 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if next == nil {
 		panic(failure.Place(1) + ": the handler for Access is nil")

@@ -74,16 +74,16 @@ func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 // LoadWith finds the API server as kubectl does, from the first of these that exists:
 //
 //  1. The file named by LoadOptions.Kubeconfig, which must exist.
-//  2. The files listed in the environment variable KUBECONFIG, merged; missing files are
-//     skipped.
+//  2. The files listed in the environment variable KUBECONFIG, merged; missing files
+//     are skipped.
 //  3. If KUBECONFIG is not set, ~/.kube/config.
-//  4. The service account of the pod that the program runs in, unless the options name a
-//     context, cluster, user or server.
+//  4. The service account of the pod that the program runs in, unless the options name
+//     a context, cluster, user or server.
 //
-// In merged files, the first current-context wins, and so does the first cluster, user or
-// context of a name; entries are not mixed. Relative paths are relative to their file. The
-// credentials of a kubeconfig are not sent to a server with an http address; LoadWith logs a
-// warning.
+// In merged files, the first current-context wins, and so does the first cluster, user
+// or context of a name; entries are not mixed. Relative paths are relative to their
+// file. The credentials of a kubeconfig are not sent to a server with an http address;
+// LoadWith logs a warning.
 //
 // If there is nothing to load, the error wraps [ErrNoConfig].
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/

@@ -9,16 +9,17 @@
 //
 // [Mapper.RESTMapper] adapts a Mapper to apimachinery's interface.
 //
-// [Builtin] knows the locations of the built-in kinds without a request; a rest.Resource
-// consults it first.
+// [Builtin] knows the locations of the built-in kinds without a request; a
+// rest.Resource consults it first.
 //
 // # Guarantees
 //
-//   - Known kinds need no request. For an unknown one, the mapper asks the server again, so
-//     it finds custom resource definitions that are installed later.
-//   - Concurrent callers share a discovery run. Runs are at least a second apart and take at
-//     most 30 seconds.
-//   - If a part of the API does not answer, it hides nothing else, and its kinds stay known.
+//   - Known kinds need no request. For an unknown one, the mapper asks the server
+//     again, so it finds custom resource definitions that are installed later.
+//   - Concurrent callers share a discovery run. Runs are at least a second apart and
+//     take at most 30 seconds.
+//   - If a part of the API does not answer, it hides nothing else, and its kinds stay
+//     known.
 //
 // # Concurrency
 //
@@ -26,10 +27,10 @@
 //
 // # Failure
 //
-// A [*NoMatchError] means that the server does not serve a kind or resource, and suggests
-// similar ones. An [*AmbiguousError] means that a name matches several resources. An [*Error]
-// lists the parts of the API that could not be discovered. Apimachinery's
-// meta.IsNoMatchError and meta.IsAmbiguousError recognize the first two.
+// A [*NoMatchError] means that the server does not serve a kind or resource, and
+// suggests similar ones. An [*AmbiguousError] means that a name matches several
+// resources. An [*Error] lists the parts of the API that could not be discovered.
+// Apimachinery's meta.IsNoMatchError and meta.IsAmbiguousError recognize the first two.
 //
 // # Debugging
 //

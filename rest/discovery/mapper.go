@@ -32,36 +32,37 @@ const (
 	maxMisses = 1024
 )
 
-// Mapper finds out where kinds are served. It asks the server on first use and again for
-// anything it does not know, so it finds custom resource definitions that are installed
-// later.
+// Mapper finds out where kinds are served. It asks the server on first use and again
+// for anything it does not know, so it finds custom resource definitions that are
+// installed later.
 //
 // A lookup works as follows:
 //
 //  1. If the Mapper knows the answer, it returns it at once, without a request.
-//  2. Otherwise one caller asks the server again, and concurrent lookups share that run. A
-//     run starts at least a second after the previous one ended, so a caller may wait for
-//     that.
+//  2. Otherwise one caller asks the server again, and concurrent lookups share that
+//     run. A run starts at least a second after the previous one ended, so a caller may
+//     wait for that.
 //  3. If the new run does not find it either, the result is a [*NoMatchError]. The same
 //     lookup then returns this error at once for one second before the server is asked
-//     again, then for two, four, up to 10 seconds. This back-off is forgotten if the lookup
-//     is not repeated within another 10 seconds.
+//     again, then for two, four, up to 10 seconds. This back-off is forgotten if the
+//     lookup is not repeated within another 10 seconds.
 //
-// A run takes at most 30 seconds; requests that are not answered by then fail. If a whole run
-// fails, earlier results stay valid; lookups that needed the run return the reason, and
-// those of the next second return it without a request. If only some groups fail, the run
-// counts, with the earlier results of those groups; see [Error].
+// A run takes at most 30 seconds; requests that are not answered by then fail. If a
+// whole run fails, earlier results stay valid; lookups that needed the run return the
+// reason, and those of the next second return it without a request. If only some groups
+// fail, the run counts, with the earlier results of those groups; see [Error].
 //
-// If the server refuses a document with a Retry-After, the Mapper does not request it again
-// before that time, or source.MaxRetryAfter, has passed; until then it returns the same
-// reason.
+// If the server refuses a document with a Retry-After, the Mapper does not request it
+// again before that time, or source.MaxRetryAfter, has passed; until then it returns
+// the same reason.
 //
-// Lookups still find a definition after it was removed. If the server answers 404 for a whole
-// resource, call [Mapper.Invalidate].
+// Lookups still find a definition after it was removed. If the server answers 404 for a
+// whole resource, call [Mapper.Invalidate].
 //
-// All methods are safe for concurrent use. The slices in a Mapping are shared and must not be
-// changed. A Mapper starts no goroutines that outlive a call: discovery runs under the context
-// of the caller that started it. If that ends, the next waiting caller starts a new run.
+// All methods are safe for concurrent use. The slices in a Mapping are shared and must
+// not be changed. A Mapper starts no goroutines that outlive a call: discovery runs
+// under the context of the caller that started it. If that ends, the next waiting
+// caller starts a new run.
 type Mapper struct {
 	get Get // honors Retry-After
 	log *slog.Logger
