@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// alterations are what is left to do of the Alter actions of one response.
+// alterations holds the pending Alter actions of one response.
 type alterations struct {
-	next []Alter // in the order of At
-	at   int64   // bytes of the body that have come by
-	cut  int64   // where the part ends that is left out
+	next []Alter // ordered by At
+	at   int64   // bytes of the body so far
+	cut  int64   // end of the part to cut
 }
 
-// newAlterations returns nil where nothing is to be altered.
+// newAlterations returns nil if there is nothing to alter.
 func newAlterations(all []Alter) *alterations {
 	if len(all) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func newAlterations(all []Alter) *alterations {
 	return &alterations{next: all}
 }
 
-// alter returns what is sent in the place of p, the next part of the body.
+// alter returns the replacement of p, the next part of the body.
 func (a *alterations) alter(p []byte) []byte {
 	sent := make([]byte, 0, len(p))
 	for len(p) > 0 {

@@ -10,24 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Attributes are what a request is allowed or refused by.
+// Attributes are the inputs of an authorization decision.
 type Attributes struct {
 	User        string
 	Verb        string // as in RBAC: get, list, watch, create, update, patch, delete, deletecollection
 	Group       string
-	Resource    string // empty for a request that is not about a resource
+	Resource    string // empty if the request is not about a resource
 	Subresource string
 	Namespace   string // empty for the whole cluster
-	Name        string // of one object; of a list and a watch, that in the field selector metadata.name=NAME
+	Name        string // name of the object; for a list or watch, NAME from the field selector metadata.name=NAME
 	Path        string
 }
 
-// Authorizer decides whether a request is allowed. It is called by several
-// goroutines at once. A refusal is answered with 403 in a real server's words.
+// Authorizer decides whether a request is allowed. It must be safe for concurrent use.
+// A denied request gets a 403 with the text of a real server.
 type Authorizer func(Attributes) bool
 
-// Deny refuses a user the given verbs on a resource and allows everything
-// else. An empty user is every user; no verbs are all verbs.
+// Deny returns an Authorizer that denies a user the given verbs on a resource and
+// allows everything else. An empty user means every user; no verbs means all verbs.
 func Deny(user, resource string, verbs ...string) Authorizer {
 	return func(a Attributes) bool {
 		if a.Resource != resource || user != "" && a.User != user {
@@ -42,7 +42,7 @@ func Deny(user, resource string, verbs ...string) Authorizer {
 	}
 }
 
-// admit finds out who asks and whether they may.
+// admit authenticates and authorizes the request.
 func (c *call) admit() error {
 	if err := c.authenticate(); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (c *call) admit() error {
 	return forbidden(attributes, c)
 }
 
-// selectedName returns the name of the one object that a field selector allows, empty for none, as a
-// real server does for Roles with resourceNames.
+// selectedName returns the name of the one object that a field selector allows, or "".
+// A real server uses it for Roles with resourceNames.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func (c *call) selectedName() string {
 	switch c.verb {

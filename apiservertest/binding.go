@@ -15,8 +15,8 @@ import (
 
 var bindingKind = corev1.SchemeGroupVersion.WithKind("Binding")
 
-// bind assigns a pod to a node, as a scheduler asks for. Nobody looks whether there is
-// such a node.
+// bind assigns a pod to a node, as a scheduler requests. It does not check that the
+// node exists.
 func (c *call) bind() error {
 	binding := &corev1.Binding{}
 	if err := c.bodyOf(bindingKind, binding); err != nil {
@@ -44,7 +44,7 @@ func validateTarget(target corev1.ObjectReference) (errs field.ErrorList) {
 	return errs
 }
 
-// bound returns a pod with its node.
+// bound returns the pod bound to its node.
 func (c *call) bound(cur object.Object, binding *corev1.Binding) (object.Object, error) {
 	pod := cur.(*corev1.Pod)
 	refuse := func(format string, args ...any) error {
@@ -71,7 +71,7 @@ func (c *call) bound(cur object.Object, binding *corev1.Binding) (object.Object,
 	return pod, nil
 }
 
-// with adds what a binding says to what a pod has.
+// with merges the entries of more into has.
 func with(has, more map[string]string) map[string]string {
 	if has == nil && len(more) > 0 {
 		has = map[string]string{}

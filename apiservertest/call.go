@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// call is one request in progress. It belongs to the goroutine that serves
-// it, except for cancel.
+// call is one request in progress. It belongs to the goroutine that serves the request,
+// except cancel.
 type call struct {
 	server *Server
-	id     int // counts the calls of the server
+	id     int // number of the call
 	w      *response
 	r      *http.Request
 	ctx    context.Context
@@ -26,8 +26,8 @@ type call struct {
 	user    string
 	faults  *plan
 	coll    *collection
-	sub     *subresource // nil for the object and its status
-	reading *reading     // how the server reads what is stored in coll; nil as it is
+	sub     *subresource // nil for the object itself and its status
+	reading *reading     // how the server reads objects stored in coll; nil to read them as they are
 	format  format
 }
 
@@ -38,13 +38,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	defer s.end(c)
-	// A client that does not read must not hold the request back when it is
-	// cut: the deadline ends a blocked write.
+	// A client that does not read must not block the end of its request: the deadline
+	// ends a blocked write.
 	control := http.NewResponseController(w)
 	unblocked := make(chan struct{})
 	stop := context.AfterFunc(c.ctx, func() {
 		defer close(unblocked)
-		// Where deadlines are not supported, closing the connection remains.
+		// If deadlines are not supported, closing the connection also ends the write.
 		_ = control.SetWriteDeadline(time.Unix(1, 0))
 	})
 	err := c.serve()
@@ -60,8 +60,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers the request. An error means that the response could not be
-// written to its end; errCut that the connection must break.
+// serve answers the request. An error means that the response is incomplete; errCut
+// means that the connection must break.
 func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
@@ -85,7 +85,7 @@ func (c *call) serve() error {
 	return c.answer(c.serveResource())
 }
 
-// answer turns a *StatusError into a response and lets other errors pass.
+// answer sends the response for a *StatusError and returns other errors.
 func (c *call) answer(err error) error {
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {
@@ -94,7 +94,7 @@ func (c *call) answer(err error) error {
 	return c.sendStatus(status.Status())
 }
 
-// misbehave carries out the faults that come before the answer.
+// misbehave applies the faults that precede the response.
 func (c *call) misbehave() error {
 	if c.faults.delay > 0 {
 		if err := c.sleep(c.faults.delay); err != nil {
@@ -119,7 +119,7 @@ func (c *call) misbehave() error {
 	return nil
 }
 
-// sleep waits for d, or for the end of the request.
+// sleep waits for d or for the end of the request.
 func (c *call) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -131,13 +131,13 @@ func (c *call) sleep(d time.Duration) error {
 	}
 }
 
-// hang keeps the connection open and sends nothing until the client goes.
+// hang keeps the connection open and sends nothing until the client disconnects.
 func (c *call) hang() error {
 	<-c.ctx.Done()
 	return context.Cause(c.ctx)
 }
 
-// serveResource dispatches on verb and resource.
+// serveResource dispatches by verb and resource.
 func (c *call) serveResource() error {
 	if err := c.find(); err != nil {
 		return err
@@ -182,8 +182,8 @@ func (c *call) serveResource() error {
 	return methodNotAllowed()
 }
 
-// notServed answers for a path that leads nowhere: in a known group and
-// version with a Status, else as a web server does.
+// notServed answers a request for an unknown resource: with a Status if the group
+// version is known, otherwise with the 404 of a web server.
 func (c *call) notServed() error {
 	if c.server.serves(c.group, c.version) {
 		return notServed()
@@ -192,7 +192,7 @@ func (c *call) notServed() error {
 	return nil
 }
 
-// find looks the resource up; coll stays nil where it is not served.
+// find looks up the resource. coll stays nil if it is not served.
 func (c *call) find() error {
 	s := c.server
 	s.mu.Lock()
@@ -238,7 +238,7 @@ func (c *call) find() error {
 	return nil
 }
 
-// sendStatus writes a Status as the whole response.
+// sendStatus sends a Status as the response.
 func (c *call) sendStatus(status metav1.Status) error {
 	f := formatJSON
 	if negotiated, err := negotiate(c.r.Header.Get("Accept"), false, false); err == nil {
@@ -258,7 +258,7 @@ func (c *call) sendStatus(status metav1.Status) error {
 	return c.send(code, f, body)
 }
 
-// sendVersion writes one object as the whole response.
+// sendVersion sends one object as the response.
 func (c *call) sendVersion(code int, v *version) error {
 	e, err := v.readAs(c.reading).encode(c.format)
 	if err != nil {

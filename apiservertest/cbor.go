@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cborMagic is the tag before every CBOR body of the Kubernetes API.
+// cborMagic is the tag that starts every CBOR body of the Kubernetes API.
 var cborMagic = []byte{0xd9, 0xd9, 0xf7}
 
-// Heads of CBOR data items, to be added to a number below 24.
+// Major types of CBOR data items. Add a number below 24 for the head.
 const (
 	cborText  = 0x60
 	cborArray = 0x80
 	cborMap   = 0xa0
 
-	cborReserved = 0x1c // begins nothing
+	cborReserved = 0x1c // starts no valid item
 )
 
-// appendCBORHead appends the head of a data item with this number.
+// appendCBORHead appends the head of a data item with number n.
 func appendCBORHead(dst []byte, major byte, n int) []byte {
 	if n < 24 {
 		return append(dst, major|byte(n))
@@ -35,15 +35,15 @@ func appendCBORText(dst []byte, text string) []byte {
 	return append(appendCBORHead(dst, cborText, len(text)), text...)
 }
 
-// encodeCBOR gives obj without the magic.
+// encodeCBOR encodes obj without the tag.
 func encodeCBOR(obj runtime.Object) ([]byte, error) {
 	var b bytes.Buffer
 	err := cbor.NewSerializer(nil, nil).Encode(obj, &b)
 	return bytes.TrimPrefix(b.Bytes(), cborMagic), err
 }
 
-// cborBody gives obj as a CBOR response, and as an item of a list, where it may
-// have to be without its kind.
+// cborBody encodes obj as a CBOR response, and as an item of a list, where some objects
+// have no kind.
 func cborBody(gvk object.GVK, obj runtime.Object, bareItem bool) (body, item []byte, err error) {
 	kinded := obj.DeepCopyObject()
 	kinded.GetObjectKind().SetGroupVersionKind(gvk)
@@ -59,7 +59,7 @@ func cborBody(gvk object.GVK, obj runtime.Object, bareItem bool) (body, item []b
 	return body, item, err
 }
 
-// cborListFrame gives what stands before and after n items.
+// cborListFrame returns the parts of a list before and after its n items.
 func cborListFrame(gvk object.GVK, meta listMeta, n int) (head, tail []byte, err error) {
 	metadata, err := direct.Marshal(meta)
 	if err != nil {
@@ -78,7 +78,7 @@ func appendCBORFrame(dst []byte, kind watch.EventType, body []byte) []byte {
 	return append(appendCBORText(dst, "object"), body...)
 }
 
-// oversizedCBOR is an object of about size bytes.
+// oversizedCBOR returns an object of about size bytes.
 func oversizedCBOR(size int) []byte {
 	huge := appendCBORText(appendCBORHead(nil, cborMap, 1), "huge")
 	return append(appendCBORHead(huge, cborText, size), make([]byte, size)...)

@@ -12,30 +12,29 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cluster is what the servers of one cluster have in common, and what etcd holds
-// in a real one: the objects with their history, the resources, and the rights.
+// cluster is the state shared by the servers of one cluster, which etcd holds in a real
+// one: objects with their history, resources, and permissions.
 //
-// One mutex guards it, together with the view that each server has of it. It is
-// held for map and slice operations only, never while anything is encoded or
-// written to a client: a watch takes the slice of changes that it has not sent
-// yet and lets go.
+// One mutex guards it together with each server's view of it. It is held only for map
+// and slice operations, never while encoding or writing to a client: a watch takes a
+// slice of the changes it has not sent and releases the mutex.
 type cluster struct {
 	types *ownership.Types
 
 	mu          sync.Mutex
-	rv          uint64        // of the newest change anywhere
-	advanced    chan struct{} // closed, and replaced, with each change
-	history     int           // changes of each resource that are kept at least
-	stamps      []stamp       // when the changes were made that a server has yet to see, oldest first
+	rv          uint64        // of the newest change of any resource
+	advanced    chan struct{} // closed and replaced on each change
+	history     int           // minimum number of changes kept per resource
+	stamps      []stamp       // times of the changes that some server has not seen yet, oldest first
 	dice        *dice
 	collections map[object.GVR]*collection
 	byType      map[reflect.Type]*collection
 	authorize   Authorizer
 	logs        podLogs
-	fronts      []*Server // those that are not closed
+	fronts      []*Server // servers that are not closed
 }
 
-// stamp says when a change was made.
+// stamp is the time of a change.
 type stamp struct {
 	rv uint64
 	at time.Time
@@ -55,7 +54,7 @@ func newCluster(opts Options) *cluster {
 	}
 }
 
-// log makes e the newest change of c. The mutex must be held.
+// log appends e to the changes of c. The caller holds the mutex.
 func (s *cluster) log(c *collection, e *event) {
 	if slices.ContainsFunc(s.fronts, func(f *Server) bool { return f.view.behind() }) {
 		s.stamps = append(s.stamps, stamp{e.rv, time.Now()})
@@ -71,8 +70,8 @@ func (s *cluster) log(c *collection, e *event) {
 	s.advanced = make(chan struct{})
 }
 
-// oldestSeen is the version that the slowest of the servers has come to. The
-// mutex must be held.
+// oldestSeen returns the version seen by the slowest server. The caller holds the
+// mutex.
 func (s *cluster) oldestSeen() uint64 {
 	rv := s.rv
 	for _, f := range s.fronts {
@@ -82,7 +81,7 @@ func (s *cluster) oldestSeen() uint64 {
 	return rv
 }
 
-// wake lets everyone who waits for a change look again. The mutex must be held.
+// wake wakes all goroutines that wait for a change. The caller holds the mutex.
 func (s *cluster) wake() {
 	close(s.advanced)
 	s.advanced = make(chan struct{})
@@ -91,9 +90,9 @@ func (s *cluster) wake() {
 	}
 }
 
-// Compact forgets the history: a watch or an exact list from any version
-// before the present one is expired, and so are the tokens of paged lists.
-// Watches that are open go on.
+// Compact drops the history: watches and exact lists from any version before the
+// current one are expired, and so are the continue tokens of lists. Open watches
+// continue.
 func (s *cluster) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +101,8 @@ func (s *cluster) Compact() {
 	}
 }
 
-// SetAuthorizer replaces Options.Authorize; nil allows everything. It applies
-// to requests that come after it, and not to watches that are open.
+// SetAuthorizer replaces Options.Authorize; nil allows everything. It affects later
+// requests, not open watches.
 func (s *cluster) SetAuthorizer(a Authorizer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,31 +13,31 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// version is one stored state of one object. It never changes once stored;
-// its encodings are made at most once, however many clients read them.
+// version is one stored state of an object. It never changes once stored. Each of its
+// encodings is made at most once, however many clients read it.
 type version struct {
 	res  *Resource
 	rv   uint64
-	path string // "namespace/name", the order of lists
+	path string // "namespace/name", the sort key of lists
 	obj  object.Object
 
 	encodings [formats]encoding
 	readings  readings
 }
 
-// event is one change: prev is nil for a creation, gone is set for a deletion.
+// event is one change. prev is nil for a creation; gone is set for a deletion.
 type event struct {
 	rv   uint64
 	prev *version
-	cur  *version // for a deletion: the last state, at the deletion's version
+	cur  *version // for a deletion: the last state with the version of the deletion
 	gone bool
 
 	leftOnce sync.Once
 	left     *version
 }
 
-// leaving gives the object as a watcher sees it whose selector it has just
-// left: the previous state at the version of the change.
+// leaving returns the object for watchers whose selector it no longer matches: the
+// previous state with the version of the change.
 func (e *event) leaving() *version {
 	if e.gone {
 		return e.cur
@@ -46,9 +46,9 @@ func (e *event) leaving() *version {
 	return e.left
 }
 
-// seenBy says what a watcher with selector sel is told of e by a server that
-// reads objects as r says: the crossing rules of the API server's watch cache. Not
-// every event concerns every watcher.
+// seenBy returns the event that a watcher with selector sel receives for e from a
+// server that reads objects by r, or false if it receives none. It follows the rules of
+// the API server's watch cache.
 func (e *event) seenBy(sel *selector, r *reading) (watch.EventType, *version, bool) {
 	cur := e.cur.readAs(r)
 	was := e.prev != nil && sel.matches(e.prev.readAs(r))
@@ -66,39 +66,38 @@ func (e *event) seenBy(sel *selector, r *reading) (watch.EventType, *version, bo
 
 func formatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }
 
-// at copies v with another resource version.
+// at returns a copy of v with another resource version.
 func (v *version) at(rv uint64) *version {
 	obj := v.obj.DeepCopyObject().(object.Object)
 	obj.SetResourceVersion(formatRV(rv))
 	return &version{res: v.res, rv: rv, path: v.path, obj: obj}
 }
 
-// collection is everything stored of one resource:
+// collection holds everything stored of one resource:
 //
 //	objects  path -> newest version
 //	paths    the keys of objects, sorted
-//	log      the newest changes, oldest first; base have been dropped before them
+//	log      the newest changes, oldest first, after base dropped ones
 //
-// A state of the past is the present with the newer part of the log undone;
-// nothing older than floor is given out, which is what a compacted history
-// means. A compaction, or the bound of the history, raises floor only: the log stays
-// longer, for the watches that have not sent all of it and for servers that lag. All fields are guarded
-// by the cluster's mutex. The log's array is append-only, so that a slice of it
-// may be read without the mutex.
+// A past state is the current one with the newer part of the log undone. States older
+// than floor are not available, as after a compaction. Compactions and the bound of the
+// history only raise floor: the log is kept longer, for watches that have not sent all
+// of it and for servers that lag. The cluster's mutex guards all fields. The log's
+// array is append-only, so a slice of it may be read without the mutex.
 type collection struct {
 	Resource
-	owners func() (*owners, error) // made when something is written
+	owners func() (*owners, error) // built on the first write
 
 	objects map[string]*version
 	paths   []string
 	log     []*event
-	base    int           // changes dropped from the front of log so far
-	floor   uint64        // oldest version that may be asked for; all changes after it are in log
+	base    int           // number of changes dropped from the front of log
+	floor   uint64        // oldest version available; log has all later changes
 	last    uint64        // version of the newest change, or of the registration
-	born    uint64        // version of the registration: every server begins with the state of then
-	changed chan struct{} // closed, and replaced, with each change
+	born    uint64        // version of the registration; every server starts with that state
+	changed chan struct{} // closed and replaced on each change
 	gone    bool          // the resource is no longer served
-	removed chan struct{} // closed with gone
+	removed chan struct{} // closed when gone is set
 }
 
 func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
@@ -114,21 +113,20 @@ func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
 	}
 }
 
-// end says that the resource is no longer served. A request that has found the
-// collection before is answered as one that comes after.
+// end marks the resource as no longer served, also for requests that have already found
+// the collection.
 func (c *collection) end() {
 	c.gone = true
 	close(c.removed)
 }
 
-// slowest is how many changes an open watch may be behind at least before it is
-// ended, whatever the history: about as many as a real server queues for one. It is
-// far more than happens at one instant, so that it is no matter of chance which of
-// the watches end that have had no chance to run meanwhile.
+// slowest is the minimum number of changes by which an open watch may lag before it is
+// ended, whatever the history: about as many as a real server queues for one. It is far
+// more than happens at one instant, so it does not depend on chance which watches end.
 const slowest = 1000
 
-// apply makes e the newest change. A watch may begin at any of the history changes
-// before it, and those after the version seen are kept.
+// apply makes e the newest change. It keeps the last history changes, from which
+// watches may start, and all changes after version seen.
 func (c *collection) apply(e *event, history int, seen uint64) {
 	path := e.cur.path
 	at, found := slices.BinarySearch(c.paths, path)
@@ -149,14 +147,14 @@ func (c *collection) apply(e *event, history int, seen uint64) {
 	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
 		c.floor = c.log[len(c.log)-history-1].rv
 	}
-	// Trimming that late makes its cost a constant per change.
+	// Trimming this rarely has a constant cost per change.
 	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
 		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
 	}
 	c.wake()
 }
 
-// wake lets the watches look again.
+// wake wakes the watches.
 func (c *collection) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -171,7 +169,7 @@ func (c *collection) forget(n int) {
 	c.log = slices.Clone(c.log[n:])
 }
 
-// position counts the changes up to rv, those dropped from the log included.
+// position returns the number of changes up to rv, including dropped ones.
 func (c *collection) position(rv uint64) int {
 	at, _ := slices.BinarySearchFunc(c.log, rv+1, func(e *event, rv uint64) int {
 		return cmp.Compare(e.rv, rv)
@@ -179,8 +177,7 @@ func (c *collection) position(rv uint64) int {
 	return c.base + at
 }
 
-// since returns the changes from position at on; it fails where some of them
-// have been dropped.
+// since returns the changes from position at on. It fails if some of them were dropped.
 func (c *collection) since(at int) ([]*event, bool) {
 	if at < c.base {
 		return nil, false
@@ -188,7 +185,7 @@ func (c *collection) since(at int) ([]*event, bool) {
 	return c.log[at-c.base : len(c.log) : len(c.log)], true
 }
 
-// now lists the present, sorted by path, from the path start on.
+// now returns the current versions with the prefix, sorted by path, beginning at start.
 func (c *collection) now(start, prefix string) []*version {
 	at, _ := slices.BinarySearch(c.paths, max(start, prefix))
 	list := make([]*version, 0, len(c.paths)-at)
@@ -201,12 +198,12 @@ func (c *collection) now(start, prefix string) []*version {
 	return list
 }
 
-// past lists the state at rv, which must not be older than floor.
+// past is now for the state at rv, which must not be older than floor.
 func (c *collection) past(rv uint64, start, prefix string) []*version {
 	undo := map[string]*version{}
 	for _, e := range c.log[c.position(rv)-c.base:] {
 		if _, seen := undo[e.cur.path]; !seen {
-			undo[e.cur.path] = e.prev // the first change after rv knows the state at rv
+			undo[e.cur.path] = e.prev // prev of the first change after rv is the state at rv
 		}
 	}
 	list := slices.DeleteFunc(c.now(start, prefix), func(v *version) bool {
@@ -222,7 +219,7 @@ func (c *collection) past(rv uint64, start, prefix string) []*version {
 	return list
 }
 
-// pathOf is an object's place in the order of lists.
+// pathOf returns the sort key of an object in lists.
 func (r *Resource) pathOf(k object.Key) string {
 	if !r.Namespaced {
 		return k.Name

@@ -21,10 +21,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// maxBody is the size that a request body may have, as on a real server.
+// maxBody is the maximum size of a request body, as on a real server.
 const maxBody = 3 << 20
 
-// unmarshaler is what the generated protobuf code gives each API type.
+// unmarshaler is implemented by the generated protobuf code of API types.
 type unmarshaler interface{ Unmarshal([]byte) error }
 
 func (c *call) body() ([]byte, error) {
@@ -38,7 +38,7 @@ func (c *call) body() ([]byte, error) {
 	return body, nil
 }
 
-// bodyType is the media type of the request body; JSON where none is given.
+// bodyType returns the media type of the request body, by default JSON.
 func (c *call) bodyType() string {
 	header := c.r.Header.Get("Content-Type")
 	if header == "" {
@@ -51,13 +51,14 @@ func (c *call) bodyType() string {
 	return mediaType
 }
 
-// bodyObject reads the object of a create or update.
+// bodyObject decodes the object of a create or update.
 func (c *call) bodyObject() (object.Object, error) {
 	obj := c.coll.New()
 	return obj, c.bodyOf(c.coll.GVK(), obj)
 }
 
-// bodyOf reads a body of a kind into obj, for a create or update whose options are valid.
+// bodyOf decodes a body of the given kind into obj and checks the options of the create
+// or update.
 func (c *call) bodyOf(kind object.GVK, obj object.Object) error {
 	body, err := c.body()
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *call) bodyOf(kind object.GVK, obj object.Object) error {
 	return nil
 }
 
-// decode reads body into obj.
+// decode decodes body into obj.
 func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 	switch mediaType {
 	case typeYAML:
@@ -100,7 +101,7 @@ func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 func decodeJSON(body []byte, obj runtime.Object) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		err := u.UnmarshalJSON(body)
-		if err == nil { // its metadata has types, too
+		if err == nil { // its metadata is typed too
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &metav1.PartialObjectMetadata{})
 		}
 		if err != nil {
@@ -130,7 +131,7 @@ func decodeProto(body []byte, obj runtime.Object, into unmarshaler) error {
 	return nil
 }
 
-// queryOptions reads the query into opts.
+// queryOptions decodes the query into opts.
 func (c *call) queryOptions(opts runtime.Object) error {
 	if err := internalscheme.ParameterCodec.DecodeParameters(c.r.URL.Query(), metav1.SchemeGroupVersion, opts); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -138,7 +139,7 @@ func (c *call) queryOptions(opts runtime.Object) error {
 	return nil
 }
 
-// invalidOptions refuses options of a kind that have errs.
+// invalidOptions returns an error if errs is not empty.
 func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -146,7 +147,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// checkWriteOptions checks the options of a create or an update, which are alike.
+// checkWriteOptions checks the options of a create or update, which are the same.
 func (c *call) checkWriteOptions() error {
 	var opts metav1.CreateOptions
 	if err := c.queryOptions(&opts); err != nil {
@@ -171,8 +172,8 @@ func checkDeleteOptions(opts *metav1.DeleteOptions) error {
 	return invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
 }
 
-// deleteOptions reads the options of a delete from the body, or from the query where there
-// is no body. A query beside a body counts for nothing.
+// deleteOptions decodes the options of a delete from the body or, without a body, from
+// the query. If there is a body, the query is ignored.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := c.body()
 	if err != nil {

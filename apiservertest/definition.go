@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// definition is what ReadDefinition reads of a CustomResourceDefinition.
+// definition is the part of a CustomResourceDefinition that ReadDefinition uses.
 type definition struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,9 +42,9 @@ type definition struct {
 	} `json:"spec"`
 }
 
-// ReadDefinition makes a Resource of the manifest of a CustomResourceDefinition, in
-// YAML or JSON: its storage version, with unstructured objects. Set New for objects
-// of a Go type.
+// ReadDefinition converts the manifest of a CustomResourceDefinition, in YAML or JSON,
+// to a Resource: its storage version, with unstructured objects. Set New to use a Go
+// type.
 func ReadDefinition(manifest []byte) (Resource, error) {
 	var d definition
 	if err := yaml.Unmarshal(manifest, &d); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The methods of this file reach the store without HTTP: no authorization, no
-// faults, no counting, no lag. They take the object's resource from its Go type, or
-// from its kind where it is unstructured. What they are given is copied.
+// The methods of this file access the store without HTTP, and so without authorization,
+// faults, statistics and lag. They find the resource by the object's Go type or, if it
+// is unstructured, by its kind. They copy their arguments.
 
-// Create stores a new object as it is given, its status included, and returns
-// a copy of what was stored. It fails with AlreadyExists.
+// Create stores a new object as it is, including its status, and returns a copy of the
+// stored object. It fails with AlreadyExists.
 func (s *Server) Create(obj object.Object) (object.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,11 +35,11 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 	return clone(v.readAs(r).obj), nil
 }
 
-// Update stores obj, its status included, over the object of the same key. A
-// resource version in obj must be the stored one, else it fails with
-// Conflict; without one it always wins. It fails with NotFound. An update
-// without any change stores nothing. Where the stored object has managed fields,
-// what the update changes belongs to the manager "test" from then on.
+// Update replaces the object with the same key by obj, including its status. If obj has
+// a resource version, it must be the stored one, or Update fails with Conflict. It
+// fails with NotFound if there is no such object. If nothing changes, it stores
+// nothing. If the stored object has managed fields, the manager "test" becomes the
+// owner of the changed fields.
 func (s *Server) Update(obj object.Object) (object.Object, error) {
 	c, err := s.takes(obj)
 	if err != nil {
@@ -64,16 +64,16 @@ func (s *Server) Update(obj object.Object) (object.Object, error) {
 	return clone(v.obj), nil
 }
 
-// takes returns where obj is to be stored.
+// takes returns the collection for obj.
 func (s *Server) takes(obj object.Object) (*collection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.collectionOf(obj)
 }
 
-// Put stores obj whether it exists or not, and whatever its version. Where the stored object is
-// being deleted and obj lets its last finalizer go, it is gone; an obj that has neither a UID nor a
-// deletion timestamp is then stored as a new one.
+// Put stores obj whether it exists or not, regardless of its version. If the stored
+// object is being deleted and obj has no finalizers left, the object is removed; if obj
+// also has neither a UID nor a deletion timestamp, it is then stored as a new object.
 func (s *Server) Put(obj object.Object) (object.Object, error) {
 	if _, err := s.takes(obj); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s *Server) Put(obj object.Object) (object.Object, error) {
 	return stored, err
 }
 
-// Delete deletes an object, or marks it where finalizers hold it. It fails
+// Delete deletes an object, or marks it as being deleted if it has finalizers. It fails
 // with NotFound.
 func (s *cluster) Delete(gvr object.GVR, key object.Key) error {
 	s.mu.Lock()
@@ -113,9 +113,8 @@ func (s *Server) Get(gvr object.GVR, key object.Key) (object.Object, error) {
 	return clone(cur.readAs(s.readings[gvr]).obj), nil
 }
 
-// Objects returns all objects of a resource, in list order. They are the
-// stored ones and must not be changed. It is nil for a resource that is not
-// served.
+// Objects returns all objects of a resource, in list order, or nil if the resource is
+// not served. They are the stored objects and must not be changed.
 func (s *Server) Objects(gvr object.GVR) []object.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,15 +129,15 @@ func (s *Server) Objects(gvr object.GVR) []object.Object {
 	return objs
 }
 
-// RV is the resource version of the newest change of any resource.
+// RV returns the resource version of the newest change of any resource.
 func (s *cluster) RV() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return formatRV(s.rv)
 }
 
-// RVOf is the resource version of the newest change of one resource; empty
-// where it is not served.
+// RVOf returns the resource version of the newest change of one resource, or "" if it
+// is not served.
 func (s *cluster) RVOf(gvr object.GVR) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +148,7 @@ func (s *cluster) RVOf(gvr object.GVR) string {
 	return formatRV(c.last)
 }
 
-// lookup finds an object. The mutex must be held.
+// lookup finds an object. The caller holds the mutex.
 func (s *cluster) lookup(gvr object.GVR, key object.Key) (*collection, *version, error) {
 	c, ok := s.collections[gvr]
 	if !ok {

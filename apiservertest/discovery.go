@@ -14,7 +14,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// serveOther answers what is not about a resource.
+// serveOther answers requests that are not about a resource.
 func (c *call) serveOther() error {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		http.NotFound(c.w, c.r)
@@ -61,7 +61,7 @@ func (c *call) sendJSON(mediaType string, body any) error {
 	return err
 }
 
-// served lists the resources, sorted by group, version and name.
+// served returns the resources, sorted by group, version and name.
 func (s *Server) served() []Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (s *Server) served() []Resource {
 	return list
 }
 
-// serves reports whether there is any resource in a group, and version if
-// that is not empty.
+// serves reports whether any resource is in the group, and in the version if that is
+// not empty.
 func (s *Server) serves(group, version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Server) serves(group, version string) bool {
 	return false
 }
 
-// verbs are what can be done with the resource.
+// verbs returns the verbs of the resource.
 func (r *Resource) verbs() metav1.Verbs {
 	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	if r.custom() {
@@ -104,7 +104,7 @@ func (r *Resource) verbs() metav1.Verbs {
 	return verbs
 }
 
-// statusVerbs are what can be done with a status subresource.
+// statusVerbs returns the verbs of a status subresource.
 func statusVerbs() metav1.Verbs { return metav1.Verbs{"get", "patch", "update"} }
 
 func (c *call) groups() []metav1.APIGroup {
@@ -149,7 +149,7 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 		GroupVersion: gv.String(),
 	}
 	if gv.Group == "" {
-		list.APIVersion = "" // as old clients expect it
+		list.APIVersion = "" // for compatibility with old clients
 	}
 	for _, r := range c.server.served() {
 		if r.GroupVersion() != gv {
@@ -178,7 +178,7 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 	return c.sendJSON(typeJSON, list)
 }
 
-// wantsAggregated reports whether the client prefers the aggregated form.
+// wantsAggregated reports whether the client prefers the aggregated format.
 func (c *call) wantsAggregated() bool {
 	if c.server.opts.NoAggregatedDiscovery {
 		return false
@@ -199,7 +199,7 @@ func (c *call) wantsAggregated() bool {
 	return false
 }
 
-// aggregated answers with all groups at once (KEP-3352).
+// aggregated sends all groups at once (KEP-3352).
 func (c *call) aggregated(core bool) error {
 	list := discoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
@@ -226,7 +226,7 @@ func (c *call) aggregated(core bool) error {
 func (r *Resource) discovery() discoveryv2.APIResourceDiscovery {
 	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 	if !r.custom() {
-		kind.Group, kind.Version = "", "" // built-in ones leave out what the parent says
+		kind.Group, kind.Version = "", "" // built-in kinds leave out the parent's group version
 	}
 	d := discoveryv2.APIResourceDiscovery{
 		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: r.verbs(),

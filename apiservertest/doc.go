@@ -1,7 +1,7 @@
-// Package apiservertest simulates a Kubernetes API server, in memory and in
-// process, behind real HTTP. The tests of the informer stack run against it, and
-// the demonstration of informer-debug watches it. To test a controller, begin with
-// package controllertest, which has such a server.
+// Package apiservertest simulates a Kubernetes API server in memory and in process,
+// behind real HTTP. The tests of the informer stack run against it, and so does the
+// demo of informer-debug. To test a controller, start with package controllertest,
+// which contains such a server.
 //
 // # Usage
 //
@@ -20,84 +20,84 @@
 //		...
 //	}
 //
-// The server fails on demand, and tells what it was asked:
+// The server fails on demand and counts requests:
 //
 //	srv.Faults().Add(apiservertest.Fault{Verb: "watch", Count: 1, Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 100}}})
 //	srv.Compact()                                         // expire old versions
 //	srv.Stats().Requests("list", "pods")                  // was there a relist?
 //	other := srv.Front(apiservertest.FrontOptions{Lag: 5 * time.Second}) // a second server, which lags
-//	srv.Restore(backup)                                   // go back to what srv.Snapshot gave
+//	srv.Restore(backup)                                   // return to an earlier srv.Snapshot
 //
-// # What it serves
+// # Supported features
 //
-// Discovery in both forms; get, list, watch, create, update, patch, delete and
-// deletecollection with the semantics of resourceVersion,
-// resourceVersionMatch, limit and continue, bookmarks, streaming lists,
-// selectors, the status subresource, finalizers and dry run; server-side apply with
-// the owners of fields in metadata.managedFields, merged by the code of the real
-// server; the subresources scale, of Deployments, ReplicaSets, StatefulSets and of custom
-// kinds whose definition declares it, and binding, eviction and log of pods; objects whole or as metadata, in JSON, CBOR and, for built-in types,
-// protobuf.
+// Discovery in both formats; get, list, watch, create, update, patch, delete and
+// deletecollection with the semantics of resourceVersion, resourceVersionMatch, limit
+// and continue, bookmarks, streaming lists, selectors, the status subresource,
+// finalizers and dry run; server-side apply with metadata.managedFields, merged by the
+// code of the real server; the subresource scale of Deployments, ReplicaSets,
+// StatefulSets and custom kinds whose definition declares it, and the subresources
+// binding, eviction and log of pods; objects whole or as metadata, in JSON, CBOR and,
+// for built-in types, protobuf.
 //
-// # What it does not
+// # Differences from a real server
 //
-// Package test/protocol compares it with a real kube-apiserver, request by
-// request. What is known to be different:
+// Package test/protocol compares the simulation with a real kube-apiserver, request by
+// request. The known differences are:
 //
-//   - There is no admission but that of namespaces, and hardly any validation or
-//     defaulting: a name, a pod's restart policy and phase.
-//   - Deletion is never graceful: also a pod on a node is gone at once. By HTTP
-//     it is first marked as being deleted, so that watchers hear of a MODIFIED
-//     and a DELETED; Server.Delete makes the latter alone.
-//   - Nothing is done for an object's dependents, and deleting a namespace
-//     deletes only the namespace.
-//   - No Tables, no YAML in responses, no CBOR in requests, no other subresources, and
-//     one version of each group. A CustomResourceDefinition is a call of
-//     AddResource, RemoveResource or ReplaceResource, not an object; ReadDefinition
-//     makes a Resource of its manifest.
-//   - What a PodDisruptionBudget allows is what its status says, which nobody computes: the
-//     test writes it. A log has what Server.Log was given; a log without end that is
-//     followed lasts until the pod has ended or gone.
-//   - A conflict of an applied Scale names the field of the object, and its owner as it is;
-//     the real server names that of the Scale.
-//   - Create, Update and Put of Server track no field owners until somebody applies the
-//     object. What they change afterwards belongs to the manager "test".
-//   - Watches of a server that is behind are the only ones to hear late: the rights, the
-//     namespaces and the end of a resource show on all servers at once.
-//   - Bookmarks come exactly when they are due and carry the newest version of
-//     the whole server; a real server's may come later, or not at all, and carry
-//     the newest version of the resource.
+//   - There is no admission except for namespaces, and hardly any validation or
+//     defaulting: only of names and of a pod's restart policy and phase.
+//   - Deletion is never graceful: even a pod on a node is removed immediately. Over
+//     HTTP, it is first marked as being deleted, so watchers receive MODIFIED and
+//     DELETED; Server.Delete only causes DELETED.
+//   - Dependents are not garbage collected, and deleting a namespace deletes only the
+//     namespace object.
+//   - There are no Tables, no YAML in responses, no CBOR in requests, no other
+//     subresources, and only one version per group. A CustomResourceDefinition is a
+//     call of AddResource, RemoveResource or ReplaceResource, not an object;
+//     ReadDefinition converts its manifest to a Resource.
+//   - A PodDisruptionBudget allows what its status says, and no controller computes the
+//     status: the test writes it. A log holds the lines passed to Server.Log; following
+//     one without an end lasts until the pod has finished or is deleted.
+//   - A conflict of an applied Scale names the field of the object and its owner; the
+//     real server names the field of the Scale.
+//   - Server.Create, Update and Put track no field owners until a client applies the
+//     object. Their later changes belong to the manager "test".
+//   - Only watches of a lagging server are late: permissions, namespaces and the
+//     removal of a resource take effect on all servers at once.
+//   - Bookmarks are sent exactly when they are due and carry the newest version of the
+//     whole server; a real server may send them later or not at all, with the newest
+//     version of the resource.
 //
 // # Guarantees
 //
-// Two servers with one seed, given the same operations in the same order, hold
-// the same objects at the same versions; only timestamps differ. Versions are
-// one counter over all resources, as with etcd. Within a watch nothing is lost,
-// repeated or reordered unless a fault says so.
+// Two servers with the same seed that perform the same operations in the same order
+// hold the same objects at the same versions; only timestamps differ. Versions are one
+// counter over all resources, as with etcd. Within a watch, no event is lost, repeated
+// or reordered unless a fault says so.
 //
-// What is drawn at random depends on the seed, on whom or what it is drawn for, and
-// how often that was before: UIDs and generated names on the object's resource and
-// name, the length of watches and the Probability of faults on who asks for what.
-// What goroutines do at one instant is ordered by the scheduler alone: which of two
-// writes gets the lower version, and which of two requests a fault with a Count hits.
+// A random draw depends on the seed, its subject, and the number of earlier draws for
+// that subject. The subject of UIDs and generated names is the object's resource and
+// name; the subject of watch timeouts and of the Probability of faults is the client
+// with its request. The order of simultaneous operations is up to the scheduler: which
+// of two writes gets the lower version, and which of two requests a fault with a Count
+// hits.
 //
 // # Concurrency
 //
-// All methods of Server, Faults and Stats may be called concurrently. Close
-// ends every request and connection and returns when their goroutines have
-// ended. All waiting is on channels, timers and condition variables, so that a
-// server with a Pipe endpoint can live in a testing/synctest bubble.
+// All methods of Server, Faults and Stats are safe for concurrent use. Close ends all
+// requests and connections and returns when their goroutines have ended. The server
+// only blocks on channels, timers and condition variables, so with a Pipe endpoint it
+// can run in a testing/synctest bubble.
 //
 // # Failure
 //
-// Faults are rules that hit requests by verb and resource. Answer, Header and Raw are actions that send
-// any body, header and frame of a watch. Restart, RestartCold,
-// Down, Up, SetLag, SetStuck and Upgrade are events of one server's life; Compact,
-// Snapshot and Restore, the resources and the rights concern the whole cluster.
+// Faults are rules that hit requests by verb and resource. The actions Answer, Header
+// and Raw send any body, header and watch frame. Restart, RestartCold, Down, Up,
+// SetLag, SetStuck and Upgrade affect one server; Compact, Snapshot, Restore, resources
+// and permissions concern the whole cluster.
 //
 // # Debugging
 //
-// Stats counts requests by verb, resource and status, watch events by type,
-// and the faults that fired, by name. Options.Logger at debug level is told of
-// each response that broke.
+// Stats counts requests by verb, resource and status, watch events by type, and faults
+// by name. Options.Logger gets each broken response at level debug.
 package apiservertest

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// format is how an object is sent: the media type, and whether whole or as
-// its metadata alone.
+// format is the encoding of a response: its media type, and whether objects are whole
+// or metadata only.
 type format int
 
 const (
@@ -53,8 +53,8 @@ func (f format) mediaType() string {
 // protoMagic starts every protobuf body of the Kubernetes API.
 var protoMagic = []byte("k8s\x00")
 
-// encoding is an object in one format. body is a response of its own; item is
-// the part of body that stands in a list, where JSON needs lead before it.
+// encoding is an object in one format. body is a complete response. item is the part of
+// body used in a list, which in JSON is preceded by lead.
 type encoding struct {
 	once sync.Once
 	body []byte
@@ -63,7 +63,7 @@ type encoding struct {
 	err  error
 }
 
-// encode returns v in format f, encoding it on the first call.
+// encode returns v in format f. It encodes v on the first call.
 func (v *version) encode(f format) (*encoding, error) {
 	e := &v.encodings[f]
 	e.once.Do(func() { e.fill(v.res, v.obj, f) })
@@ -91,21 +91,21 @@ func (e *encoding) fill(res *Resource, obj object.Object, f format) {
 	e.body, e.err = json.Marshal(source)
 	e.item = e.body
 	if e.err != nil || res.custom() && !f.meta() {
-		return // an unstructured object carries its kind
+		return // unstructured objects contain their kind
 	}
 	head := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String())
 	e.body = append([]byte(head), e.body[1:]...)
 	e.item, e.lead = e.body[len(head):], "{"
-	if f.meta() { // the items of a metadata list carry their kind
+	if f.meta() { // items of a metadata list contain their kind
 		e.item, e.lead = e.body, ""
 	}
 }
 
-// marshaler is what the generated protobuf code gives each API type.
+// marshaler is implemented by the generated protobuf code of API types.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// protoBody gives obj as a protobuf response, and the part of it that is the
-// object itself.
+// protoBody encodes obj as a protobuf response, and returns the part that is the object
+// itself too.
 func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 	m, ok := obj.(marshaler)
 	if !ok {
@@ -123,12 +123,12 @@ func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 	return append(body, protoTail...), raw, nil
 }
 
-// protoTail is the rest of a runtime.Unknown after the object: an empty
-// content encoding and an empty content type.
+// protoTail is the end of a runtime.Unknown after the object: an empty content encoding
+// and an empty content type.
 var protoTail = []byte{0x1a, 0, 0x22, 0}
 
-// protoHead is the magic number and the runtime.Unknown up to the object's
-// bytes; size says how many.
+// protoHead returns the magic number and the start of a runtime.Unknown up to the
+// object's bytes, whose number is size.
 func protoHead(gvk object.GVK, size int) ([]byte, error) {
 	kind := runtime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}
 	typeMeta, err := kind.Marshal()
@@ -150,13 +150,13 @@ func appendField(dst []byte, field int, value []byte) []byte {
 	return append(appendTag(dst, field, len(value)), value...)
 }
 
-// tagSize is the number of bytes that appendTag appends.
+// tagSize returns the number of bytes that appendTag appends.
 func tagSize(field, size int) int {
 	return len(appendTag(make([]byte, 0, 2*binary.MaxVarintLen64), field, size))
 }
 
-// appendFrame appends a watch event: a line of JSON, a protobuf WatchEvent after
-// its length in four bytes, or a CBOR data item.
+// appendFrame appends a watch event: a line of JSON, a protobuf WatchEvent after its
+// four-byte length, or a CBOR data item.
 func appendFrame(dst []byte, f format, kind watch.EventType, body []byte) []byte {
 	if f.cbor() {
 		return appendCBORFrame(dst, kind, body)
@@ -176,7 +176,7 @@ func appendFrame(dst []byte, f format, kind watch.EventType, body []byte) []byte
 	return appendField(dst, 1, body)
 }
 
-// encodeStatus gives a Status as a response body.
+// encodeStatus encodes a Status as a response body.
 func encodeStatus(status metav1.Status, f format) ([]byte, error) {
 	gvk := object.GVK{Version: "v1", Kind: "Status"}
 	if f.proto() {

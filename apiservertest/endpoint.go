@@ -23,13 +23,13 @@ import (
 	"time"
 )
 
-// Endpoint is one way to reach a Server: a loopback port, or connections in
-// memory. Server.Close closes it.
+// Endpoint is one way to reach a [Server]: a loopback port, or in-memory connections.
+// Server.Close closes it.
 type Endpoint struct {
-	// URL is the base of all addresses, without a slash at the end.
+	// URL is the base URL, without a trailing slash.
 	URL string
 
-	// CA is the certificate to trust, in PEM, for an endpoint with TLS.
+	// CA is the certificate to trust, in PEM, if the endpoint uses TLS.
 	CA []byte
 
 	server   *Server
@@ -40,15 +40,15 @@ type Endpoint struct {
 	served   chan struct{}                         // closed when Serve has returned
 
 	mu    sync.Mutex
-	came  int              // connections so far
-	conns map[net.Conn]int // those that are open, by the order in which they came
-	empty *sync.Cond       // on mu: conns has become empty
+	came  int              // number of connections so far
+	conns map[net.Conn]int // open connections, by number
+	empty *sync.Cond       // on mu: signals that conns is empty
 }
 
-// ListenOptions say how Listen listens.
+// ListenOptions are the options of [Server.Listen].
 type ListenOptions struct {
-	// TLS serves HTTPS, and HTTP/2 where the client asks for it, with a
-	// certificate for 127.0.0.1 and localhost made for this endpoint.
+	// TLS serves HTTPS, and HTTP/2 if the client requests it, with a certificate for
+	// 127.0.0.1 and localhost made for this endpoint.
 	TLS bool
 }
 
@@ -75,9 +75,9 @@ func (s *Server) Listen(opts ListenOptions) (*Endpoint, error) {
 	return e, e.start(opts.TLS)
 }
 
-// Pipe serves connections in memory (HTTP/1.1), which only DialContext and
-// Connect reach. Nothing of it blocks on the operating system: a client and its
-// server can run inside one testing/synctest bubble.
+// Pipe serves in-memory connections (HTTP/1.1), reachable only by DialContext and
+// Connect. It never blocks on the operating system, so a client and its server can run
+// in one testing/synctest bubble.
 func (s *Server) Pipe() (*Endpoint, error) {
 	l := newPipeListener()
 	e := s.newEndpoint("http://apiserver.pipe", l)
@@ -102,8 +102,8 @@ func (s *Server) newEndpoint(url string, l net.Listener) *Endpoint {
 	return e
 }
 
-// start registers the endpoint and begins to serve; the goroutine ends with
-// the listener, in shutdown.
+// start registers the endpoint and starts serving. The goroutine ends with the
+// listener, in shutdown.
 func (e *Endpoint) start(secure bool) error {
 	s := e.server
 	s.life.Lock()
@@ -128,9 +128,9 @@ func (e *Endpoint) start(secure bool) error {
 	return nil
 }
 
-// DialContext connects to the endpoint, whatever the address: it is made for
-// http.Transport.DialContext. While the server is down it fails as a refused
-// connection does.
+// DialContext connects to the endpoint, whatever the address, for use as
+// http.Transport.DialContext. While the server is down, it fails with "connection
+// refused".
 func (e *Endpoint) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if e.server.refusing() {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
@@ -138,9 +138,10 @@ func (e *Endpoint) DialContext(ctx context.Context, network, address string) (ne
 	return e.dial(ctx)
 }
 
-// Connect hands the server its end of a connection that somebody else has made, as
-// a network.Link does, and waits until it is accepted. While the server is down it
-// fails as a refused connection does. It needs an endpoint that Pipe has made.
+// Connect hands over the server's end of a connection made elsewhere, for example by a
+// network.Link, and waits until the server has accepted it. While the server is down,
+// it fails with "connection refused". The endpoint must have been made by
+// [Server.Pipe].
 func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
 	switch {
 	case e.connect == nil:
@@ -151,7 +152,7 @@ func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
 	return e.connect(ctx, server)
 }
 
-// track keeps the set of open connections.
+// track maintains the set of open connections.
 func (e *Endpoint) track(conn net.Conn, state http.ConnState) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,14 +168,14 @@ func (e *Endpoint) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// cut closes every open connection, which ends blocked reads and writes.
+// cut closes all open connections, which ends blocked reads and writes.
 func (e *Endpoint) cut() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	oldestFirst := func(a, b net.Conn) int { return cmp.Compare(e.conns[a], e.conns[b]) }
 	for _, conn := range slices.SortedFunc(maps.Keys(e.conns), oldestFirst) {
-		// The client sees the end of the connection; there is nobody else to
-		// tell that closing it failed.
+		// The client sees the end of the connection; an error of Close concerns nobody
+		// else.
 		_ = conn.Close()
 	}
 }
@@ -192,7 +193,7 @@ func (e *Endpoint) shutdown() {
 	}
 }
 
-// gate drops the connections that come while the server is down.
+// gate drops connections that arrive while the server is down.
 type gate struct {
 	net.Listener
 	server *Server
@@ -204,11 +205,11 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil || !g.server.refusing() {
 			return conn, err
 		}
-		_ = conn.Close() // refusing it is the purpose
+		_ = conn.Close() // an error does not matter
 	}
 }
 
-// logWriter hands net/http's log lines to slog.
+// logWriter passes net/http's log lines to slog.
 type logWriter struct{ to *slog.Logger }
 
 func (l logWriter) Write(line []byte) (int, error) {
@@ -216,7 +217,7 @@ func (l logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// selfSigned makes a certificate for loopback, valid for a day around now.
+// selfSigned returns a certificate for loopback, valid for a day around now.
 func selfSigned() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

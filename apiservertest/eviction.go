@@ -15,8 +15,8 @@ import (
 
 var evictionKind = policyv1.SchemeGroupVersion.WithKind("Eviction")
 
-// evict deletes a pod, if its disruption budget allows it. What a budget allows is in its
-// status, which a controller computes in a cluster, and the test here.
+// evict deletes a pod if its disruption budget allows it. The budget's status says so;
+// in a real cluster a controller computes the status, here the test writes it.
 func (c *call) evict() error {
 	eviction := &policyv1.Eviction{}
 	if err := c.bodyOf(evictionKind, eviction); err != nil {
@@ -61,7 +61,7 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 			return err
 		}
 	}
-	// The budget is spent by now, also where this fails.
+	// The budget is already spent, even if the deletion fails now.
 	if err := checkDeleteOptions(opts); err != nil {
 		return err
 	}
@@ -90,8 +90,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// budgetOf finds the one that protects a pod; nil where there is none. The mutex must be
-// held.
+// budgetOf returns the budget that protects a pod, or nil. The caller holds the mutex.
 func (s *cluster) budgetOf(pod *corev1.Pod) (*version, error) {
 	budgets := s.collections[policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")]
 	if budgets == nil {
@@ -101,7 +100,7 @@ func (s *cluster) budgetOf(pod *corev1.Pod) (*version, error) {
 	for _, v := range budgets.now("", pod.Namespace+"/") {
 		selector, err := metav1.LabelSelectorAsSelector(v.obj.(*policyv1.PodDisruptionBudget).Spec.Selector)
 		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
-			continue // as the real server does with what it cannot read
+			continue // a real server skips unreadable selectors too
 		}
 		if found != nil {
 			return nil, unclassified("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
@@ -111,7 +110,7 @@ func (s *cluster) budgetOf(pod *corev1.Pod) (*version, error) {
 	return found, nil
 }
 
-// spend takes one disruption from the budget of a pod. The mutex must be held.
+// spend takes one disruption from the budget of a pod. The caller holds the mutex.
 func (s *cluster) spend(budget *version, pod *corev1.Pod, dry bool) error {
 	if budget == nil {
 		return nil
@@ -154,7 +153,7 @@ func (s *cluster) spend(budget *version, pod *corev1.Pod, dry bool) error {
 	return err
 }
 
-// overBudget refuses an eviction for now.
+// overBudget returns the error for an eviction that the budget does not allow now.
 func overBudget(retryAfter int, why string, args ...any) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{

@@ -14,26 +14,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault is one rule of what goes wrong: which requests it concerns, how
-// often, and what happens to them.
+// Fault is a rule that selects requests and says what happens to them.
 //
 //	srv.Faults().Add(apiservertest.Fault{
 //		Verb: "list", Resource: "pods", Count: 3,
 //		Do: []apiservertest.Action{apiservertest.Fail{Code: 500}},
 //	})
 //
-// A request is given the actions of every rule that fires for it.
+// A request gets the actions of every rule that selects it.
 type Fault struct {
-	// Name is under what the fault is counted in Stats; if empty, the types
-	// of its actions.
+	// Name identifies the fault in Stats. The default is the types of its actions.
 	Name string
 
-	Verb     string // as in RBAC; empty for every verb
-	Resource string // plural name; empty for every resource and for requests without one
+	Verb     string // as in RBAC; empty means every verb
+	Resource string // plural name; empty means every resource and requests without one
 
-	// Skip lets the first matching requests pass. Of the rest every Every-th
-	// one is concerned (all, if zero), each with Probability (certainly, if
-	// zero), until Count of them were hit (without end, if zero).
+	// Skip ignores the first matching requests. Of the rest, every Every-th request is
+	// hit (all if zero), each with Probability (always if zero), until Count were hit
+	// (no limit if zero).
 	Skip        int
 	Every       int
 	Count       int
@@ -42,21 +40,20 @@ type Fault struct {
 	Do []Action
 }
 
-// Action is what a fault does to a request. Frames are the events of a watch
-// or the items of a list, counted from 0.
+// Action is what a fault does to a request. Frames are the events of a watch or the
+// items of a list, counted from 0.
 type Action interface{ apply(*plan) }
 
-// Delay answers later.
+// Delay delays the response.
 type Delay struct{ For time.Duration }
 
-// Cut breaks the connection after some bytes of the body; after none, without
-// any response. net/http tries a GET again by itself where a connection that
-// it has used before breaks without a response, so that its caller may not
-// even notice the latter.
+// Cut breaks the connection after some bytes of the body; after none, without any
+// response. In that case net/http retries a GET itself if the connection was used
+// before, so its caller may not notice.
 type Cut struct{ AfterBytes int64 }
 
-// Fail answers with an error. Reason and Message are made from the code where
-// they are empty. RetryAfter is sent as it is: seconds, or an HTTP date.
+// Fail responds with an error. The default Reason and Message follow from the code.
+// RetryAfter is sent as it is: seconds or an HTTP date.
 type Fail struct {
 	Code       int
 	Reason     metav1.StatusReason
@@ -64,31 +61,31 @@ type Fail struct {
 	RetryAfter string
 }
 
-// Answer answers with Body, as JSON unless a Header says otherwise. The server does not handle the request.
+// Answer responds with Body, as JSON unless a Header says otherwise. The server does
+// not handle the request.
 type Answer struct {
-	Code int // http.StatusOK if zero
+	Code int // default http.StatusOK
 	Body []byte
 }
 
-// Header sets a header field of the response to Values, whatever else the server or another fault sets. Without
-// Values the response has no such field.
+// Header sets a header field of the response to Values, overriding the server and other
+// faults. Without Values, it removes the field.
 type Header struct {
 	Name   string
 	Values []string
 }
 
-// Compacted forgets the history before the request is served; see
-// Server.Compact.
+// Compacted compacts the history before the request is served; see Server.Compact.
 type Compacted struct{}
 
 // Garble flips bytes in a frame.
 type Garble struct{ Frame int }
 
-// Alter changes the response body from its At-th byte on, counted from 0 as the body would
-// be without it: Flip is XORed to that byte, then Cut bytes from there are left out, and
-// Insert stands in their place. The response still ends in good order, so that only who
-// reads the body can find out; what is altered may even be another valid object. Several
-// of them apply to one response in the order of At, and of those at one byte the first.
+// Alter changes the response body at byte At, counted from 0 in the unaltered body:
+// Flip is XORed to that byte, then Cut bytes from there are replaced by Insert. The
+// response still ends normally, so only a reader of the body can notice; the altered
+// body may even be another valid object. Several Alters apply to one response in the
+// order of At; of those with the same At, only the first applies.
 type Alter struct {
 	At     int64
 	Flip   byte
@@ -96,7 +93,7 @@ type Alter struct {
 	Insert []byte
 }
 
-// Truncate sends half of a frame and then ends the response in good order.
+// Truncate sends half of a frame and then ends the response normally.
 type Truncate struct{ Frame int }
 
 // Oversize sends a frame of Size bytes instead of the right one.
@@ -105,15 +102,14 @@ type Oversize struct {
 	Size  int
 }
 
-// WrongType sends a ComponentStatus instead of the right object. In a
-// protobuf list, whose items do not carry their kind, it is an item that no
-// type can be decoded from.
+// WrongType sends a ComponentStatus instead of the right object. In a protobuf list,
+// whose items have no kind, it sends an item that no type can be decoded from.
 type WrongType struct{ Frame int }
 
-// NoBookmarks sends no periodic bookmarks.
+// NoBookmarks suppresses periodic bookmarks.
 type NoBookmarks struct{}
 
-// RepeatBookmarks sends each periodic bookmark some more times.
+// RepeatBookmarks sends each periodic bookmark Times more times.
 type RepeatBookmarks struct{ Times int }
 
 // BareBookmarks sends bookmarks without a resource version.
@@ -122,26 +118,28 @@ type BareBookmarks struct{}
 // Duplicate sends every Every-th frame twice.
 type Duplicate struct{ Every int }
 
-// Silence sends nothing more after some frames and keeps the connection open;
-// after none, it does not even begin to answer.
+// Silence stops sending after some frames and keeps the connection open; after none, it
+// does not even send the header.
 type Silence struct{ AfterFrames int }
 
 // WithholdEnd never sends the bookmark that ends a streaming list.
 type WithholdEnd struct{}
 
-// ErrorEvent ends a watch with an ERROR event after some frames; after none, at once.
+// ErrorEvent ends a watch with an ERROR event after some frames; after none,
+// immediately.
 type ErrorEvent struct {
 	AfterFrames int
 	Status      metav1.Status
 }
 
-// Raw sends Bytes as they are after some frames of a watch; after none, at once. The watch goes on after them.
+// Raw sends Bytes as they are after some frames of a watch; after none, immediately.
+// The watch then continues.
 type Raw struct {
 	AfterFrames int
 	Bytes       []byte
 }
 
-// plan is what the actions make of one request. Negative numbers are never.
+// plan is the combination of all actions for one request. Negative numbers mean never.
 type plan struct {
 	delay           time.Duration
 	compact         bool
@@ -186,7 +184,7 @@ func (a Silence) apply(p *plan)         { p.silentAt = a.AfterFrames }
 func (a WithholdEnd) apply(p *plan)     { p.withholdEnd = true }
 func (a ErrorEvent) apply(p *plan)      { p.errorAt, p.errorStatus = a.AfterFrames, a.Status }
 
-// status is the body that goes with the failure.
+// status returns the response body.
 func (a Fail) status() metav1.Status {
 	reasons := map[int]metav1.StatusReason{
 		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
@@ -207,13 +205,13 @@ func (a Fail) status() metav1.Status {
 	}
 }
 
-// Faults is the plan of a server. It may be changed at any time; a request is
-// given its faults when it arrives. All methods may be called concurrently.
+// Faults holds the fault rules of a server. They may change at any time; a request gets
+// its faults when it arrives. All methods are safe for concurrent use.
 //
-// Whether a Probability comes true depends on the seed, the rule, who asks for
-// what (User-Agent, verb and path), and the how many-th time that is. Skip, Every
-// and Count go by the order in which requests arrive; between clients that ask at
-// one instant it is the scheduler's.
+// A Probability is drawn from the seed, the rule, the client and its request
+// (User-Agent, verb and path), and how often that request was made before. Skip, Every
+// and Count follow the order in which requests arrive; for simultaneous requests of
+// several clients, that order is up to the scheduler.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule
@@ -221,7 +219,7 @@ type Faults struct {
 	next  FaultID
 }
 
-// FaultID names a rule of Faults.
+// FaultID identifies a rule of [Faults].
 type FaultID int
 
 type rule struct {
@@ -252,7 +250,7 @@ func (f *Faults) Add(fault Fault) FaultID {
 	return f.next
 }
 
-// Remove takes a rule away and returns how many requests it has hit.
+// Remove removes a rule and returns how many requests it has hit.
 func (f *Faults) Remove(id FaultID) (hits int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,14 +263,14 @@ func (f *Faults) Remove(id FaultID) (hits int) {
 	return hits
 }
 
-// Clear takes all rules away.
+// Clear removes all rules.
 func (f *Faults) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = nil
 }
 
-// plan works out what happens to one request.
+// plan determines the faults of one request.
 func (f *Faults) plan(c *call) *plan {
 	p := &plan{cutAfter: -1, garbleAt: -1, endAt: -1, oversizeAt: -1, wrongTypeAt: -1, silentAt: -1, errorAt: -1}
 	f.mu.Lock()
@@ -290,7 +288,7 @@ func (f *Faults) plan(c *call) *plan {
 	return p
 }
 
-// fires counts a matching request and decides whether r hits it.
+// fires counts a matching request and reports whether r hits it.
 func (f *Faults) fires(r *rule, c *call) bool {
 	r.seen++
 	if r.seen <= r.Skip || r.Count > 0 && r.hit >= r.Count {
@@ -305,21 +303,20 @@ func (f *Faults) fires(r *rule, c *call) bool {
 	return f.dice.of(fmt.Sprint(r.id, c.r.UserAgent(), c.verb, c.r.URL.Path)).Float64() < r.Probability
 }
 
-// dice draw what looks random. A draw depends on the seed, on the subject
-// that it is drawn for, and on how often that subject has been drawn for before:
-// not on what happens to others meanwhile, so that goroutines that run in
-// another order draw the same. Their owner guards them.
+// dice draw random numbers. A draw depends on the seed, on its subject, and on the
+// number of earlier draws for that subject, but not on draws for others, so the order
+// of goroutines does not matter. The owner guards them.
 type dice struct {
 	seed  uint64
 	kind  string
-	drawn map[uint64]uint64 // by the hash of the subject: a server sees many names in its life
+	drawn map[uint64]uint64 // by the hash of the subject, since a server sees many names
 }
 
 func newDice(seed uint64, kind string) *dice {
 	return &dice{seed: seed, kind: kind, drawn: map[uint64]uint64{}}
 }
 
-// of returns the numbers for a subject, other ones with each call.
+// of returns random numbers for a subject, different ones on each call.
 func (d *dice) of(subject string) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%s\x00%s\x00", d.kind, subject)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// sendFrame queues one event, or what the fault plan makes of it.
+// sendFrame queues one event, after applying the fault plan.
 func (w *watcher) sendFrame(kind watch.EventType, body []byte) error {
 	n := w.frames
 	w.frames++
@@ -51,7 +51,7 @@ func (w *watcher) sendFrame(kind watch.EventType, body []byte) error {
 	return nil
 }
 
-// injectRaw queues the bytes that the fault plan wants after the frames so far.
+// injectRaw queues the bytes that the fault plan inserts at this frame.
 func (w *watcher) injectRaw() {
 	for _, raw := range w.faults.raws {
 		if raw.AfterFrames == w.frames {
@@ -60,7 +60,7 @@ func (w *watcher) injectRaw() {
 	}
 }
 
-// last sends what is queued and ends the watch in the orderly way.
+// last sends the queue and ends the watch normally.
 func (w *watcher) last() error {
 	if err := w.flushed(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (w *watcher) last() error {
 	return errWatchOver
 }
 
-// faultError sends the ERROR event that the fault plan wants.
+// faultError sends the ERROR event of the fault plan.
 func (w *watcher) faultError() error {
 	body, err := encodeStatus(w.faults.errorStatus, w.format)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *watcher) faultError() error {
 	return w.last()
 }
 
-// spoilItems does to the items of a list what the fault plan wants.
+// spoilItems applies the fault plan to the items of a list.
 func (p *plan) spoilItems(f format, items []listItem) []listItem {
 	spoil := func(n int, change func(item *listItem)) {
 		if n >= 0 && n < len(items) {
@@ -88,7 +88,7 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 	}
 	spoil(p.wrongTypeAt, func(item *listItem) {
 		body := wrongType(f)
-		if f.proto() { // the items of a protobuf list do not carry their kind
+		if f.proto() { // items of a protobuf list have no kind
 			body = []byte{0x0a, 0x03, 0x0a, 0x7f, 'x'}
 		}
 		*item = listItem{body: body}
@@ -111,18 +111,17 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 	return items
 }
 
-// garble flips bytes in the middle of a frame, so that neither its length nor
-// its end changes but its meaning is gone: JSON loses its quotes and colons,
-// and gets a byte that no JSON may hold, since what lost only quotes may by
-// chance be another object; protobuf loses the tags and lengths of its first
-// fields, CBOR its beginning.
+// garble destroys the meaning of a frame but keeps its length and its end. JSON loses
+// its quotes and colons, and gets a byte that is invalid in JSON, since a text without
+// some quotes may by chance be another object. Protobuf loses the tags and lengths of
+// its first fields, CBOR its beginning.
 func garble(frame []byte, f format) {
 	if f.cbor() {
 		frame[len(frame)-len(bytes.TrimPrefix(frame, cborMagic))] = cborReserved
 		return
 	}
 	if f.proto() {
-		// The length prefix stays, so that the stream itself is intact.
+		// Keep the length prefix, so the stream itself stays intact.
 		for i := min(5, len(frame)); i < min(40, len(frame)); i++ {
 			frame[i] ^= 0x5a
 		}
@@ -136,29 +135,29 @@ func garble(frame []byte, f format) {
 	frame[len(frame)/2] = 0x01
 }
 
-// wrongType is an object that nobody has asked for.
+// wrongType returns an object of an unexpected type.
 func wrongType(f format) []byte {
 	gvk := corev1.SchemeGroupVersion.WithKind("ComponentStatus")
 	obj := &corev1.ComponentStatus{ObjectMeta: metav1.ObjectMeta{Name: "unexpected", ResourceVersion: "1"}}
 	if f.proto() {
 		body, _, err := protoBody(gvk, obj)
 		if err != nil {
-			panic(err) // a constant object of a generated type always encodes
+			panic(err) // cannot fail for a constant object
 		}
 		return body
 	}
 	if f.cbor() {
 		body, _, err := cborBody(gvk, obj, false)
 		if err != nil {
-			panic(err) // a constant object encodes
+			panic(err) // cannot fail for a constant object
 		}
 		return body
 	}
 	return []byte(`{"kind":"ComponentStatus","apiVersion":"v1","metadata":{"name":"unexpected","resourceVersion":"1"}}`)
 }
 
-// oversized is an object of about size bytes: well-formed JSON or CBOR, or
-// protobuf that is one long unknown field.
+// oversized returns an object of about size bytes: well-formed JSON or CBOR, or
+// protobuf with one long unknown field.
 func oversized(f format, size int) []byte {
 	if f.proto() {
 		return appendField(nil, 100, make([]byte, size))

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page is what a list request is answered with.
+// page is the content of a response to a list.
 type page struct {
 	meta  metav1.ListMeta
-	shard *shardInfo // nil where the server has not selected
+	shard *shardInfo // nil if the server did not select by shard
 	items []*version
 }
 
@@ -31,17 +31,17 @@ func (c *call) list() error {
 	return c.sendList(p)
 }
 
-// listPage reads a page of the state that the options ask for:
+// listPage reads a page of the state that the options select:
 //
 //	continue set             the state of the first page, from the token's key
-//	version unset            the present
-//	version "0"              what the watch cache shows
+//	version unset            the current state
+//	version "0"              the watch cache's state
 //	version N, match Exact,
 //	  or none with a limit   the state at N
-//	version N otherwise      what the watch cache shows, once it has come to N
+//	version N otherwise      the watch cache's state, once it has reached N
 //
-// The present is shown by the watch cache too, once it has come to it; if that
-// takes too long, by the store.
+// The current state comes from the watch cache, once it has caught up; if that takes
+// too long, from the store.
 func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page, error) {
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 		if err != nil {
 			return page{}, err
 		}
-		// A token of version -1 continues with the present state.
+		// A token of version -1 continues with the current state.
 		rv, start, exact = uint64(max(0, token.RV)), sel.prefix+token.Start, token.RV > 0
 	}
 	current := opts.Continue == "" && opts.ResourceVersion == "" || opts.Continue != "" && !exact
@@ -81,7 +81,7 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 	defer s.mu.Unlock()
 	s.advance()
 	switch {
-	case c.coll.gone: // while the list waited
+	case c.coll.gone: // it was removed while the list waited
 		return page{}, notServed()
 	case exact && rv < c.coll.floor:
 		return page{}, c.expired(opts.Continue)
@@ -93,8 +93,8 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 	return c.cutPage(s.list(c.coll, start, sel.prefix), sel, s.seenOf(c.coll), limit), nil
 }
 
-// cutPage takes the first limit selected versions of all, and says in the
-// metadata where the rest begins.
+// cutPage takes the first limit selected versions of all and sets the continue token in
+// the metadata.
 func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) page {
 	p := page{meta: metav1.ListMeta{ResourceVersion: formatRV(rv)}}
 	if sel.shard != nil {
@@ -123,9 +123,9 @@ func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) pa
 	return p
 }
 
-// expired is the answer where the wanted state is no longer known. A client
-// that came with a token gets another, with which it can read the rest of the
-// present state.
+// expired returns the error for a state that is no longer available. A client that sent
+// a continue token gets another one, with which it can read the rest of the current
+// state.
 func (c *call) expired(token string) error {
 	if token == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -144,7 +144,7 @@ func (c *call) expired(token string) error {
 	return err
 }
 
-// tooLarge is the answer to a resource version of the future.
+// tooLarge returns the error for a resource version in the future.
 func tooLarge(want, current uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
@@ -154,7 +154,7 @@ func tooLarge(want, current uint64) error {
 	return err
 }
 
-// parseRV reads a resourceVersion; empty is 0, which is none.
+// parseRV parses a resourceVersion. Empty means 0, which is no version.
 func parseRV(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil
@@ -166,7 +166,7 @@ func parseRV(s string) (uint64, error) {
 	return rv, nil
 }
 
-// continueToken is what a continue parameter holds.
+// continueToken is the content of a continue parameter.
 type continueToken struct {
 	APIVersion string `json:"v"`
 	RV         int64  `json:"rv"`
@@ -176,7 +176,7 @@ type continueToken struct {
 func (t continueToken) encode() string {
 	raw, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // strings and numbers always encode
+		panic(err) // cannot fail for strings and numbers
 	}
 	return base64.RawURLEncoding.EncodeToString(raw)
 }

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// flushEvery is how many bytes of a list are gathered before they go out
-	// as a chunk: a few times net/http's own buffer, little against a list.
+	// flushEvery is how many bytes of a list are gathered before they are sent as a
+	// chunk: a few times net/http's own buffer, but little compared with a list.
 	flushEvery = 32 << 10
 
 	// gzipFrom is the size from which a real server compresses.
 	gzipFrom = 128 << 10
 )
 
-// sendList writes a list item by item.
+// sendList sends a list item by item.
 func (c *call) sendList(p page) error {
 	frames := make([]listItem, 0, len(p.items))
 	for _, v := range p.items {
@@ -58,7 +58,7 @@ func (c *call) sendList(p page) error {
 	return zip.Close()
 }
 
-// writeList writes the parts of a list body in chunks.
+// writeList writes a list body in chunks.
 func (c *call) writeList(out io.Writer, flush func() error, head []byte, items []listItem, tail []byte) error {
 	chunk := bytes.NewBuffer(head)
 	for i, item := range items {
@@ -111,7 +111,7 @@ func appendItem(dst []byte, f format, i int, item listItem) []byte {
 	return append(dst, item.body...)
 }
 
-// listBody puts a list together in one piece.
+// listBody assembles a list in one piece.
 func listBody(f format, head []byte, items []listItem, tail []byte) []byte {
 	body := head
 	for i, item := range items {
@@ -120,7 +120,7 @@ func listBody(f format, head []byte, items []listItem, tail []byte) []byte {
 	return append(body, tail...)
 }
 
-// listFrame gives what stands before and after the items.
+// listFrame returns the parts of the list before and after the items.
 func (c *call) listFrame(meta listMeta, items []listItem) (head, tail []byte, err error) {
 	gvk := c.coll.GroupVersion().WithKind(c.coll.ListKind)
 	if c.format.meta() {
@@ -134,7 +134,7 @@ func (c *call) listFrame(meta listMeta, items []listItem) (head, tail []byte, er
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.coll.custom() && !c.format.meta() { // the fields in alphabetical order
+		if c.coll.custom() && !c.format.meta() { // fields in alphabetical order
 			head = fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, gvk.GroupVersion().String())
 			return head, fmt.Appendf(nil, "],\"kind\":%q,\"metadata\":%s}\n", gvk.Kind, metadata), nil
 		}

@@ -12,115 +12,112 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Load answers the lists and watches of one resource from bytes that were
-// encoded beforehand, as fast as the connection takes them: it is made for
-// measuring clients. A list shows all objects, in the order of their keys, as every API
-// server does. A watch goes through a ring of
-// MODIFIED events again and again, each with a higher resource version than
-// the one before, until it has sent Events of them. Selectors of labels and fields,
-// limits and faults of frames are ignored, and every watch has a history of its own. The one
-// limit that holds is 1: whoever asks for one object wants to know the version. With
-// Options.ShardSelectors it shows of objects and events what the request's shardSelector
-// chooses, encoded anew for each selector and kept until Reset. Put it into Options.Load.
+// Load answers lists and watches of one resource from pre-encoded bytes, as fast as the
+// connection takes them, to measure clients. A list returns all objects in the order of
+// their keys, like every API server. A watch cycles through a ring of MODIFIED events,
+// each with a higher resource version than the last, until it has sent Events of them.
+// Load ignores label and field selectors, limits and faults of frames, and each watch
+// has its own history. Only a limit of 1 is honored, since a client that asks for one
+// object wants to know the version. With Options.ShardSelectors, Load filters objects
+// and events by the request's shardSelector, encoding them for each selector and
+// keeping the result until Reset. Set it as Options.Load.
 //
-// Where Held is set, the watches wait for Play, which says how many events
-// there are and how fast they come. Expire lets every version so far expire, so
-// that clients list anew; Reset goes back to the beginning.
+// If Held is set, watches wait for Play, which says how many events to send and how
+// fast. Expire expires all current versions, so clients list again. Reset returns to
+// the start.
 type Load struct {
 	opts  LoadOptions
 	order []int // of the objects in a list
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	bodies   map[loadView]*loadBody
 	expired  bool
 	played   LoadPlay
-	moved    chan struct{} // closed and made anew when expired or played change
+	moved    chan struct{} // closed and replaced when expired or played change
 	listedAt time.Time
 }
 
-// LoadOptions say what a Load sends.
+// LoadOptions are the options of [NewLoad].
 type LoadOptions struct {
-	// Resource is what the objects are; Builtin has the usual ones.
+	// Resource is the resource of the objects; Builtin has the usual ones.
 	Resource Resource
 
-	// Objects is how many there are, and New makes the i-th. Names must
-	// differ; the resource version is overwritten.
+	// Objects is the number of objects, and New makes the i-th. Names must differ; the
+	// resource version is overwritten.
 	Objects int
 	New     func(i int) object.Object
 
-	// Change alters a copy of the i-th object for its MODIFIED event; nil
-	// changes nothing but the resource version.
+	// Change modifies a copy of the i-th object for its MODIFIED event. Nil changes
+	// only the resource version.
 	Change func(obj object.Object, i int)
 
-	// Ring is how many different events there are; the number of objects if
-	// zero, or if it is larger.
+	// Ring is the number of distinct events. It defaults to the number of objects,
+	// which is also the maximum.
 	Ring int
 
-	// Events is how many events each watch sends before it falls silent;
-	// endless if zero.
+	// Events is how many events each watch sends before it falls silent; no limit if
+	// zero.
 	Events int64
 
-	// Held makes watches wait for Play instead of beginning at once.
+	// Held makes watches wait for Play.
 	Held bool
 
-	// Changed is how many of the objects differ after Expire; they are spread
-	// evenly.
+	// Changed is how many objects differ after Expire, spread evenly.
 	Changed int
 
-	// Afresh makes the objects of a streaming list anew for each watch, while it is sent, and
-	// keeps none: for more objects than the server could hold.
+	// Afresh makes the objects of a streaming list for each watch, while it is sent,
+	// and keeps none: use it for more objects than fit in memory.
 	Afresh bool
 
-	// Stamp gives each changed object the annotation SentAnnotation.
+	// Stamp adds [SentAnnotation] to each changed object.
 	Stamp bool
 }
 
-// LoadPlay is what the watches of a Load that is Held send.
+// LoadPlay is how many events the watches of a held [Load] send, and how fast.
 type LoadPlay struct {
-	// Events is how many of them each watch sends.
+	// Events is the number of events for each watch.
 	Events int64
 
-	// PerSecond is how fast; as fast as the connection takes them if zero.
+	// PerSecond is the rate; as fast as the connection takes them if zero.
 	PerSecond float64
 }
 
-// SentAnnotation tells, in nanoseconds since 1970, when an event of a Load
-// with Stamp was handed to the connection.
+// SentAnnotation is the time, in nanoseconds since 1970, when an event of a Load with
+// Stamp was written to the connection.
 const SentAnnotation = "millrace.dev/sent"
 
 const (
-	// loadRV is the version of the first object of a load. All versions from
-	// it on have ten digits, as long as there are fewer than nine thousand
-	// million events, so that one can be written over another.
+	// loadRV is the version of the first object of a load. All versions from it on have
+	// ten digits, up to nine thousand million events, so one can be overwritten by
+	// another.
 	loadRV    = 1_000_000_000
 	rvDigits  = 10
 	maxLoadRV = 9_999_999_999
 
-	// expiredGap is how many versions lie between those of before and of after
-	// Expire: more than any watch has sent until then.
+	// expiredGap is the distance between the versions before and after Expire: more
+	// than any watch has sent by then.
 	expiredGap = 1_000_000_000
 
-	// loadMark stands where the version of an event is to be written; it is
-	// itself a version of ten digits, and no object may contain it otherwise.
+	// loadMark marks the place of an event's version. It is a version of ten digits
+	// itself, and objects must not contain it elsewhere.
 	loadMark = 9_182_736_455
 
-	// sentMark stands where the time of sending is to be written.
+	// sentMark marks the place of the time of sending.
 	sentMark = "8182736455463728190"
 
-	// loadChunk is how many bytes go out in one write: enough that the cost
-	// of the write is small against that of the bytes, little enough to stay
-	// in the processor's cache.
+	// loadChunk is how many bytes one write sends: enough to make the cost of a write
+	// negligible, and few enough to stay in the processor's cache.
 	loadChunk = 64 << 10
 )
 
-// loadView is what a client gets to see of a Load.
+// loadView selects the data that a client sees.
 type loadView struct {
 	format  format
 	expired bool
-	shard   string // the shardSelector; empty for everything
+	shard   string // the shardSelector; empty selects everything
 }
 
-// loadBody is everything a Load sends in one view.
+// loadBody holds the encoded data of one view.
 type loadBody struct {
 	shard *shardSelector
 
@@ -129,7 +126,7 @@ type loadBody struct {
 	err  error
 
 	firstOnce sync.Once
-	first     []byte // a list of the first object alone
+	first     []byte // a list of only the first object
 	firstErr  error
 
 	ringOnce sync.Once
@@ -137,20 +134,20 @@ type loadBody struct {
 	ringErr  error
 
 	addedOnce sync.Once
-	added     []byte // ADDED events of all objects
+	added     []byte // ADDED events for all objects
 	addedErr  error
 }
 
-// loadFrame is an event, and where in it the resource version and the time of
-// sending stand.
+// loadFrame is an event with the offsets of its resource version and time of sending.
 type loadFrame struct {
 	bytes  []byte
 	rvAt   int
 	sentAt int // -1 without Stamp
 }
 
-// NewLoad checks the options, and makes each object once to learn its key. Objects are made
-// and encoded with the first request that needs them in a format, and not kept.
+// NewLoad checks the options, and makes each object once to learn its key. Load makes
+// and encodes objects again on the first request that needs them in a format, and keeps
+// only the bytes.
 func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Objects <= 0 || opts.New == nil {
 		return nil, fmt.Errorf("load: Objects and New must be set")
@@ -172,17 +169,17 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 	return &Load{opts: opts, order: order, bodies: map[loadView]*loadBody{}, moved: make(chan struct{})}, nil
 }
 
-// Resource is what the load serves.
+// Resource returns the resource that the load serves.
 func (l *Load) Resource() object.GVR { return l.opts.Resource.GVR }
 
-// ListRV is the resource version of the list; the first event has the next.
+// ListRV returns the resource version of the list; the first event has the next.
 func (l *Load) ListRV() string {
 	expired, _, _ := l.state()
 	return strconv.FormatUint(l.listRV(expired), 10)
 }
 
-// listRV makes room after Expire for the changed objects and one more: the
-// list is newer even if no object is.
+// listRV leaves room after Expire for the changed objects and one more, since the list
+// is newer even if no object is.
 func (l *Load) listRV(expired bool) uint64 {
 	rv := loadRV + uint64(l.opts.Objects)
 	if expired {
@@ -191,18 +188,18 @@ func (l *Load) listRV(expired bool) uint64 {
 	return rv
 }
 
-// Play lets each watch send p.Events more than it was allowed before.
+// Play lets each watch send p.Events more.
 func (l *Load) Play(p LoadPlay) {
 	l.move(func() { l.played = LoadPlay{Events: l.played.Events + p.Events, PerSecond: p.PerSecond} })
 }
 
-// Expire ends the watches with 410 and lets lists show the objects as they are
-// after the change. What was played does not count for the watches that follow.
+// Expire ends the watches with 410, and lists return the changed objects. Later watches
+// start without events from earlier calls of Play.
 func (l *Load) Expire() {
 	l.move(func() { l.expired, l.played = true, LoadPlay{} })
 }
 
-// Reset undoes Expire and Play. It must be called when no watch is open.
+// Reset undoes Expire and Play. No watch may be open.
 func (l *Load) Reset() {
 	l.move(func() {
 		l.expired, l.played = false, LoadPlay{}
@@ -210,7 +207,7 @@ func (l *Load) Reset() {
 	})
 }
 
-// ListedAt is when the last list, streaming or not, was asked for.
+// ListedAt returns when the last list, streaming or not, was requested.
 func (l *Load) ListedAt() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

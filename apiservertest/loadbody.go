@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// listed makes the objects of the list, one after the other.
+// listed makes the objects of the list one by one.
 func (l *Load) listed(expired bool) iter.Seq[*version] {
 	return func(yield func(*version) bool) {
 		for _, i := range l.order {
@@ -60,7 +60,7 @@ func (l *Load) version(obj object.Object, rv uint64) *version {
 	return &version{res: &l.opts.Resource, rv: rv, path: path, obj: obj}
 }
 
-// body is what a client sees that asks with sel.
+// body returns the data for a client with selector sel.
 func (l *Load) body(c *call, expired bool, sel *shardSelector) *loadBody {
 	view := loadView{c.format, expired, sel.String()}
 	l.mu.Lock()
@@ -73,21 +73,21 @@ func (l *Load) body(c *call, expired bool, sel *shardSelector) *loadBody {
 	return b
 }
 
-// listBody is the whole answer to a list.
+// listBody returns the response to a list.
 func (l *Load) listBody(c *call, expired bool, sel *shardSelector) ([]byte, error) {
 	b := l.body(c, expired, sel)
 	b.once.Do(func() { b.list, b.err = l.encode(c, expired, sel, l.opts.Objects) })
 	return b.list, b.err
 }
 
-// firstBody is the answer to a list of one.
+// firstBody returns the response to a list with limit 1.
 func (l *Load) firstBody(c *call, expired bool, sel *shardSelector) ([]byte, error) {
 	b := l.body(c, expired, sel)
 	b.firstOnce.Do(func() { b.first, b.firstErr = l.encode(c, expired, sel, 1) })
 	return b.first, b.firstErr
 }
 
-// encode makes a list of the first n objects that sel chooses.
+// encode encodes a list of the first n objects that sel selects.
 func (l *Load) encode(c *call, expired bool, sel *shardSelector, n int) ([]byte, error) {
 	var items []listItem
 	left := int64(0)
@@ -107,7 +107,7 @@ func (l *Load) encode(c *call, expired bool, sel *shardSelector, n int) ([]byte,
 	}
 	meta := listMeta{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(l.listRV(expired), 10)}}
 	if left > 0 {
-		meta.Continue, meta.RemainingItemCount = "more", &left // which nobody asks for
+		meta.Continue, meta.RemainingItemCount = "more", &left // no client uses the token
 	}
 	if sel != nil {
 		meta.ShardInfo = &shardInfo{sel.String()}
@@ -119,7 +119,7 @@ func (l *Load) encode(c *call, expired bool, sel *shardSelector, n int) ([]byte,
 	return listBody(c.format, head, items, tail), nil
 }
 
-// added is the beginning of a streaming list.
+// added returns the initial events of a streaming list.
 func (l *Load) added(c *call, expired bool, sel *shardSelector) ([]byte, error) {
 	b := l.body(c, expired, sel)
 	b.addedOnce.Do(func() {
@@ -138,7 +138,7 @@ func (l *Load) added(c *call, expired bool, sel *shardSelector) ([]byte, error) 
 	return b.added, b.addedErr
 }
 
-// ring is the events, which are the same before and after Expire.
+// ring returns the events, which are the same before and after Expire.
 func (l *Load) ring(c *call, sel *shardSelector) ([]loadFrame, error) {
 	b := l.body(c, false, sel)
 	b.ringOnce.Do(func() {
@@ -165,7 +165,7 @@ func (l *Load) ring(c *call, sel *shardSelector) ([]loadFrame, error) {
 	return b.ring, b.ringErr
 }
 
-// only finds the one place at which mark stands.
+// only returns the offset of mark, which must occur exactly once.
 func only(frame, mark []byte) (int, error) {
 	at := bytes.Index(frame, mark)
 	if at < 0 || at != bytes.LastIndex(frame, mark) {

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// loadBeat is how often a paced stream sends what is due. It bounds how long
-// an event waits for its neighbours, and with them the latency that the load
-// itself adds.
+// loadBeat is how often a paced stream sends the events that are due. It bounds how
+// long an event waits for others, and so the latency that the load itself adds.
 const loadBeat = time.Millisecond
 
 func (l *Load) list(c *call) error {
@@ -95,10 +94,10 @@ func (l *Load) watch(c *call) error {
 		return err
 	}
 	<-ctx.Done()
-	return context.Cause(c.ctx) // nil after the timeout: an orderly end
+	return context.Cause(c.ctx) // nil after the timeout: a normal end
 }
 
-// sendInitial sends the objects that sel chooses and the bookmark that ends them.
+// sendInitial sends the objects that sel selects and the bookmark that ends them.
 func (l *Load) sendInitial(c *call, expired bool, sel *shardSelector, bookmark bool) error {
 	if err := l.sendAdded(c, expired, sel); err != nil {
 		return err
@@ -116,7 +115,7 @@ func (l *Load) sendInitial(c *call, expired bool, sel *shardSelector, bookmark b
 	return err
 }
 
-// sendAdded sends the objects that sel chooses.
+// sendAdded sends the objects that sel selects.
 func (l *Load) sendAdded(c *call, expired bool, sel *shardSelector) error {
 	if !l.opts.Afresh {
 		added, err := l.added(c, expired, sel)
@@ -152,15 +151,15 @@ type loadStream struct {
 	load    *Load
 	c       *call
 	ring    []loadFrame
-	expired bool // as it was when the watch began
-	over    bool // the watch has been told that it ends
+	expired bool // state when the watch began
+	over    bool // the final event was sent
 	rv      uint64
 	at      int // in the ring
 	sent    int64
 	buffer  []byte
 }
 
-// play sends what Play allows until ctx is done or Expire ends the watch.
+// play sends the events that Play allows until ctx is done or Expire ends the watch.
 func (s *loadStream) play(ctx context.Context) error {
 	for {
 		expired, played, moved := s.load.state()
@@ -178,7 +177,7 @@ func (s *loadStream) play(ctx context.Context) error {
 	}
 }
 
-// end tells that the version has expired.
+// end sends the error event for an expired version.
 func (s *loadStream) end() error {
 	s.over = true
 	expired := apierrors.NewResourceExpired("too old resource version")
@@ -192,8 +191,8 @@ func (s *loadStream) end() error {
 	return s.c.w.flush()
 }
 
-// pace sends what is left of played at its speed. Events that are late are
-// caught up with: the speed is that of the whole.
+// pace sends the remaining events at the rate of played. It catches up if it is late,
+// so the average rate is right.
 func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	left := played.Events - s.sent
 	if played.PerSecond <= 0 {
@@ -217,8 +216,8 @@ func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	return nil
 }
 
-// send sends n events. One costs a copy and a few digits; nothing else is done
-// for it, and nothing is shared with other watches.
+// send sends n events. Each costs only a copy and a few digits, and watches share
+// nothing.
 func (s *loadStream) send(ctx context.Context, n int64) error {
 	for ; n > 0 && s.rv < maxLoadRV && len(s.ring) > 0; n-- {
 		frame := &s.ring[s.at]
@@ -247,7 +246,7 @@ func (s *loadStream) send(ctx context.Context, n int64) error {
 	return s.c.w.flush()
 }
 
-// writeDigits writes n over the first count digits of at.
+// writeDigits overwrites the first count bytes of at with the digits of n.
 func writeDigits(at []byte, count int, n uint64) {
 	for d := count - 1; d >= 0; d-- {
 		at[d] = byte('0' + n%10)

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// owned returns the resources that many controllers make for what they control, and for
-// which the server does nothing of its own. A Job that is deleted without a propagation
-// policy goes at once; the real server marks it for its Pods to be orphaned.
+// owned returns resources that many controllers create for their objects and for which
+// the server has no special behavior. A Job deleted without a propagation policy is
+// removed immediately; the real server first marks it, to orphan its Pods.
 func owned() []Resource {
 	of := func(group schema.GroupVersion, resource, kind string, new func() object.Object, short ...string) Resource {
 		return Resource{GVR: group.WithResource(resource), Kind: kind, Namespaced: true, New: new, ShortNames: short,

@@ -14,16 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// directManager is the manager of the fields that Server.Update and Server.Put
-// change.
+// directManager is the manager of fields that Server.Update and Server.Put change.
 const directManager = "test"
 
-// owners keep the managed fields of one resource.
+// owners maintains the managed fields of one resource.
 type owners struct {
 	main   *ownership.Manager // of the resource without its status
 	status *ownership.Manager // of the status subresource
-	scale  *ownership.Manager // of the scale subresource; nil where there is none
-	whole  *ownership.Manager // of both, for writes past HTTP
+	scale  *ownership.Manager // of the scale subresource; nil if there is none
+	whole  *ownership.Manager // of both, for writes without HTTP
 }
 
 func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
@@ -44,7 +43,7 @@ func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
 	return &o, errors.Join(errs[:]...)
 }
 
-// statusKeeps are the fields that a write to the status leaves alone.
+// statusKeeps returns the fields that a write to the status does not change.
 func (r *Resource) statusKeeps() []fieldpath.Path {
 	if r.custom() {
 		return []fieldpath.Path{fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata")}
@@ -61,7 +60,7 @@ func (r *Resource) statusKeeps() []fieldpath.Path {
 	return kept
 }
 
-// owners are those of what the request writes to.
+// owners returns the manager for the resource or subresource of the request.
 func (c *call) owners() (*ownership.Manager, error) {
 	o, err := c.coll.owners()
 	switch {
@@ -75,9 +74,9 @@ func (c *call) owners() (*ownership.Manager, error) {
 	return o.main, nil
 }
 
-// owned gives obj the managed fields that it has after the request has replaced
-// live, or created it where live is nil. As on a real server, an object that its
-// schema does not allow is not refused for that.
+// owned sets the managed fields of obj for a request that replaces live with it or, if
+// live is nil, creates it. Like a real server, it accepts objects that violate their
+// schema.
 func (c *call) owned(live, obj object.Object) (object.Object, error) {
 	o, err := c.owners()
 	if err != nil {
@@ -89,7 +88,7 @@ func (c *call) owned(live, obj object.Object) (object.Object, error) {
 	return obj, nil
 }
 
-// applied merges what the request applies into live, which is nil where it creates.
+// applied merges the request's apply patch into live, which is nil for a creation.
 func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (object.Object, error) {
 	o, err := c.owners()
 	if err != nil {
@@ -102,11 +101,11 @@ func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (ob
 	return obj, err
 }
 
-// maxManager is how long the name of a manager may be.
+// maxManager bounds the name of a manager.
 const maxManager = 128
 
-// manager is the one that writes: fieldManager, or else what the User-Agent says before
-// its first slash.
+// manager returns the name of the field manager: fieldManager or, if it is empty, the
+// User-Agent up to its first slash.
 func (c *call) manager() string {
 	if manager := c.r.URL.Query().Get("fieldManager"); manager != "" {
 		return manager
@@ -120,8 +119,8 @@ func (c *call) manager() string {
 	return agent
 }
 
-// sameButTimes reports whether two states of an object differ at most in when
-// their managers wrote.
+// sameButTimes reports whether two states of an object differ at most in the times of
+// their managed fields.
 func sameButTimes(old, obj object.Object) bool {
 	entries := obj.GetManagedFields()
 	before := old.GetManagedFields()

@@ -61,12 +61,12 @@ func (c *call) unsupportedPatch() error {
 	return unsupportedMediaType("the body of the request was in an unknown format - accepted media types include: " + types)
 }
 
-// patched applies a patch to cur and gives the result.
+// patched applies a patch to cur and returns the result.
 func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (object.Object, error) {
 	return c.patchedAs(kind, c.coll.GVK(), c.coll.New, cur, body)
 }
 
-// patchedAs is patched for an object of another kind than that of the resource.
+// patchedAs is patched for an object of a different kind.
 func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() object.Object, cur object.Object, body []byte) (object.Object, error) {
 	cur.GetObjectKind().SetGroupVersionKind(is)
 	before, err := json.Marshal(cur)
@@ -81,7 +81,7 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 	if err := decodeJSON(after, obj); err != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())})
 	}
-	if kind != types.StrategicMergePatchType { // which overlooks the kind
+	if kind != types.StrategicMergePatchType { // which ignores the kind
 		if err := checkKind(is, obj); err != nil {
 			return nil, err
 		}
@@ -89,12 +89,12 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 	return obj, c.checkPlace(obj)
 }
 
-// applyPatch changes an object in JSON. A patch that cannot be read is a bad request, and
-// one that does not fit the object is invalid.
+// applyPatch patches an object in JSON. An unreadable patch is a bad request; one that
+// does not fit the object is invalid.
 func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) (after []byte, err error) {
 	switch kind {
 	case types.JSONPatchType:
-		var ops []struct{ Op, Path, From string } // of which the library looks at one after the other
+		var ops []struct{ Op, Path, From string } // the library checks them only one by one
 		if err := json.Unmarshal(body, &ops); err != nil {
 			return nil, unreadablePatch(err)
 		}
@@ -107,7 +107,7 @@ func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) 
 		}
 		return after, nil
 	case types.MergePatchType:
-		var fields map[string]any // the library does not say what is wrong with its JSON
+		var fields map[string]any // the library does not say what is wrong with the JSON
 		if err = json.Unmarshal(body, &fields); err == nil {
 			after, err = jsonpatch.MergePatch(before, body)
 		}
@@ -118,7 +118,7 @@ func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) 
 			mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
 		case mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys:
 			return nil, unfitPatch()
-		default: // such as that an item of a list has no key
+		default: // such as an item of a list without its key
 			return nil, unclassified(err.Error())
 		}
 	}
@@ -136,7 +136,7 @@ func unfitPatch() error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)
 }
 
-// checkKind refuses the result of a patch that says that it is of another kind.
+// checkKind rejects the result of a patch that changes the kind.
 func checkKind(is object.GVK, obj object.Object) error {
 	var errs field.ErrorList
 	kind, version := obj.GetObjectKind().GroupVersionKind().Kind, obj.GetObjectKind().GroupVersionKind().GroupVersion()
@@ -152,7 +152,7 @@ func checkKind(is object.GVK, obj object.Object) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: is.Group, Kind: cmp.Or(kind, is.Kind)}, obj.GetName(), errs)
 }
 
-// apply is server-side apply: the object is created where it does not exist.
+// apply is a server-side apply, which creates the object if it does not exist.
 func (c *call) apply(body []byte) error {
 	patch, err := readPatch(body)
 	if err != nil {
@@ -182,7 +182,8 @@ func readPatch(body []byte) (*unstructured.Unstructured, error) {
 	return patch, nil
 }
 
-// applyNew creates what is applied, unless it has a UID: then it means an object that is gone.
+// applyNew creates the applied object. A patch with a UID is for an existing object,
+// and so a conflict.
 func (c *call) applyNew(patch *unstructured.Unstructured) error {
 	obj, err := c.applied(nil, patch)
 	if err != nil {

@@ -20,21 +20,21 @@ import (
 
 var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
 
-// podLogs is what the containers of pods have written. The cluster's mutex guards it.
+// podLogs holds the output of containers. The cluster's mutex guards it.
 type podLogs struct {
 	lines   map[types.UID]map[string][]logLine // by pod and container
-	written chan struct{}                      // closed, and replaced, when there are more
+	written chan struct{}                      // closed and replaced when lines are added
 }
 
-// logLine is one line, with its end.
+// logLine is one line, including its newline.
 type logLine struct {
 	at   time.Time
 	text string
 }
 
-// Log lets a container of a pod write lines to its log, which GET pods/NAME/log shows. An
-// empty container is the only one of the pod. It fails with NotFound, and where the pod
-// has no such container. A log goes with its pod.
+// Log appends lines to the log of a pod's container, which GET pods/NAME/log returns.
+// An empty container means the only one of the pod. It fails with NotFound, or if the
+// pod has no such container. Logs are deleted with their pod.
 func (s *cluster) Log(pod object.Key, container, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *cluster) Log(pod object.Key, container, text string) error {
 	return nil
 }
 
-// containerOf completes the name of a container of a pod.
+// containerOf completes and checks the name of a pod's container.
 func containerOf(pod *corev1.Pod, name string) (string, error) {
 	var all []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -75,13 +75,13 @@ func containerOf(pod *corev1.Pod, name string) (string, error) {
 	return name, nil
 }
 
-// logRequest is what a request for a log asks for.
+// logRequest holds the parameters of a request for a log.
 type logRequest struct {
 	container  string
 	follow     bool
 	previous   bool
 	timestamps bool
-	tail       int64 // lines; negative for all
+	tail       int64 // lines; negative means all
 	limit      int64 // bytes; negative for no limit
 	since      time.Time
 }
@@ -120,7 +120,8 @@ func (c *call) logRequest() (l logRequest, err error) {
 	return l, err
 }
 
-// log serves the log of a container as text, and as it grows where the request follows.
+// log sends the log of a container as text, and new lines as they are added if the
+// request follows.
 func (c *call) log() error {
 	want, err := c.logRequest()
 	if err != nil {
@@ -134,7 +135,7 @@ func (c *call) log() error {
 		return err
 	}
 	if pod.Spec.NodeName == "" && !c.logged(pod.UID) {
-		c.w.WriteHeader(http.StatusNoContent) // nothing runs
+		c.w.WriteHeader(http.StatusNoContent) // nothing is running
 		return nil
 	}
 	if want.previous {
@@ -177,11 +178,10 @@ func (c *call) logged(uid types.UID) bool {
 	return len(c.server.logs.lines[uid]) > 0
 }
 
-// growth is what may make a log longer, or end it.
+// growth signals that a log may have become longer or have ended.
 type growth struct{ written, changed chan struct{} }
 
-// logFrom returns the lines that come after the first ones, and whether there will be no
-// more.
+// logFrom returns the lines after the given number, and whether the log is complete.
 func (c *call) logFrom(uid types.UID, container string, first int) (lines []logLine, more growth, over bool) {
 	s := c.server
 	s.mu.Lock()
@@ -198,7 +198,7 @@ func (c *call) logFrom(uid types.UID, container string, first int) (lines []logL
 	return lines[min(first, len(lines)):], growth{s.logs.written, c.coll.changed}, over
 }
 
-// writeLog sends lines as far as they are wanted.
+// writeLog sends the lines that the request selects.
 func (c *call) writeLog(want *logRequest, lines []logLine, first bool) error {
 	if first {
 		lines = slices.DeleteFunc(slices.Clone(lines), func(l logLine) bool { return l.at.Before(want.since) })

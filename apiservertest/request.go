@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// requestInfo is what a request's method and path say.
+// requestInfo is the content of a request's method and path.
 type requestInfo struct {
 	verb        string // as in RBAC: get, list, watch, create, update, patch, delete, deletecollection
 	group       string
 	version     string
 	namespace   string
-	resource    string // empty for discovery, health and the like
+	resource    string // empty for discovery, health checks and so on
 	subresource string
 	name        string
 }
@@ -27,7 +27,7 @@ func (i *requestInfo) gvr() object.GVR {
 	return object.GVR{Group: i.group, Version: i.version, Resource: i.resource}
 }
 
-// parseRequest reads /api/VERSION/... and /apis/GROUP/VERSION/... paths.
+// parseRequest parses paths /api/VERSION/... and /apis/GROUP/VERSION/... .
 func parseRequest(r *http.Request) requestInfo {
 	info := requestInfo{verb: strings.ToLower(r.Method)}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -79,8 +79,8 @@ func verbOf(r *http.Request, name string) string {
 	return strings.ToLower(r.Method)
 }
 
-// boolParam reads a query parameter as the API server does: whatever is there
-// and is neither "false" nor "0" means true.
+// boolParam parses a query parameter like the API server: any value other than "false"
+// and "0" is true.
 func boolParam(r *http.Request, name string) bool {
 	query := r.URL.Query()
 	value := strings.ToLower(query.Get(name))
@@ -106,9 +106,8 @@ type acceptClause struct {
 	quality   float64
 }
 
-// parseAccept reads an Accept header, best clause first; among equals, what
-// takes anything comes last. Clauses that cannot be read are left out, as a server
-// does.
+// parseAccept parses an Accept header, best clause first; among equals, wildcards come
+// last. Like a server, it skips invalid clauses.
 func parseAccept(header string) []acceptClause {
 	var clauses []acceptClause
 	for part := range strings.SplitSeq(header, ",") {
@@ -140,8 +139,8 @@ func parseAccept(header string) []acceptClause {
 	return clauses
 }
 
-// negotiate chooses a format by an Accept header. Metadata alone is offered
-// where transform is set, under the name of a list where list is.
+// negotiate chooses a format by an Accept header. If transform is set, metadata-only
+// formats are available too, under the name for lists if list is set.
 func negotiate(header string, transform, list bool) (format, error) {
 	if header == "" {
 		return formatJSON, nil
@@ -181,7 +180,7 @@ func negotiate(header string, transform, list bool) (format, error) {
 	return 0, notAcceptable("only the following media types are accepted: " + typeJSON + ", " + typeProto + ", " + typeCBOR)
 }
 
-// negotiateCustom chooses among what a custom resource offers whole.
+// negotiateCustom chooses a format for whole custom resources.
 func (c *call) negotiateCustom() (format, error) {
 	for _, clause := range parseAccept(c.r.Header.Get("Accept")) {
 		switch clause.mediaType {

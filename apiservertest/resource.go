@@ -19,9 +19,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Resource describes one served resource, as a CustomResourceDefinition or a
-// registration in the API server's code would. The zero values of Singular
-// and ListKind are derived from Kind.
+// Resource describes one served resource, like a CustomResourceDefinition or a
+// registration in the API server's code. Singular and ListKind default to names derived
+// from Kind.
 type Resource struct {
 	object.GVR
 
@@ -32,53 +32,53 @@ type Resource struct {
 	Categories []string
 	Namespaced bool
 
-	// Status: the resource has a status subresource, so that writes to the
-	// resource itself leave the status alone.
+	// Status means that the resource has a status subresource, so writes to the
+	// resource itself do not change the status.
 	Status bool
 
-	// Scale: the resource has a scale subresource. Nil means that it has none.
+	// Scale describes the scale subresource, if the resource has one.
 	Scale *Scale
 
-	// Generation: metadata.generation counts the changes of the spec.
+	// Generation means that metadata.generation counts the changes of the spec.
 	Generation bool
 
-	// New makes an empty object of the Go type. A nil New makes a custom
-	// resource: unstructured objects, JSON only.
+	// New returns an empty object of the Go type. Nil makes it a custom resource:
+	// unstructured objects, JSON and CBOR only.
 	New func() object.Object
 
-	// Fields gives the fields that a field selector may name beside
-	// metadata.name and metadata.namespace. It is called with objects of the
-	// resource and, to learn the names, with an empty one.
+	// Fields returns the fields that a field selector may use besides metadata.name and
+	// metadata.namespace. It is called with objects of the resource and, to learn the
+	// names, with an empty one.
 	Fields func(object.Object) fields.Set
 
-	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. It says
-	// how lists merge when an object is applied; nothing is validated, defaulted or
-	// pruned by it. Without it a list that is not in the metadata is one field.
+	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. It
+	// determines how applied lists merge; it does not validate, default or prune.
+	// Without a schema, each list outside of the metadata is a single field.
 	Schema []byte
 
-	// What follows are the strategies of single built-in resources.
+	// Strategies of individual built-in resources.
 
 	noDeleteCollection  bool // namespaces are deleted one by one
-	keepsStatusOnCreate bool // nodes register themselves with a status
-	createsOnUpdate     bool // PUT creates what does not exist
-	needsVersion        bool // PUT must carry a resourceVersion
-	marksDeletion       bool // DELETE first stores the deletion timestamp, then deletes
-	returnsDeleted      bool // DELETE answers with the object, not with a Status
+	keepsStatusOnCreate bool // nodes register with a status
+	createsOnUpdate     bool // PUT creates missing objects
+	needsVersion        bool // PUT requires a resourceVersion
+	marksDeletion       bool // DELETE first sets the deletion timestamp, then deletes
+	returnsDeleted      bool // DELETE returns the object, not a Status
 	statusLabels        bool // a status write may change labels
 	statusAnnotations   bool // a status write may change annotations
-	annotationsCount    bool // as changes of the spec: ReplicaSets have copies of them
-	pods                bool // binding, eviction and log
+	annotationsCount    bool // annotations count as spec: ReplicaSets copy them
+	pods                bool // has binding, eviction and log
 	defaults            func(object.Object)
 	fieldNames          fields.Set
-	validName           validation.ValidateNameFunc // of new objects; nil for that of a DNS subdomain
+	validName           validation.ValidateNameFunc // of new objects; nil means DNS subdomain names
 }
 
-// GVK returns the kind of the resource's objects.
+// GVK returns the kind of the objects.
 func (r *Resource) GVK() object.GVK {
 	return r.GroupVersion().WithKind(r.Kind)
 }
 
-// complete fills in what can be derived and checks the rest.
+// complete fills in derived fields and validates the others.
 func (r *Resource) complete() error {
 	if r.GVR.Resource == "" || r.Version == "" || r.Kind == "" {
 		return fmt.Errorf("resource %v: version, resource and kind must be set", r.GVR)
@@ -112,7 +112,7 @@ func (r *Resource) complete() error {
 	return nil
 }
 
-// custom reports whether objects are unstructured and therefore JSON only.
+// custom reports whether objects are unstructured, and so have no protobuf format.
 func (r *Resource) custom() bool {
 	_, unstructured := r.New().(*unstructured.Unstructured)
 	return unstructured
@@ -120,7 +120,7 @@ func (r *Resource) custom() bool {
 
 func (r *Resource) goType() reflect.Type { return reflect.TypeOf(r.New()) }
 
-// fieldSet gives the values that field selectors look at.
+// fieldSet returns the values for field selectors.
 func (r *Resource) fieldSet(o object.Object) fields.Set {
 	set := fields.Set{}
 	if r.Fields != nil {
@@ -133,8 +133,8 @@ func (r *Resource) fieldSet(o object.Object) fields.Set {
 	return set
 }
 
-// fieldLabel checks one term of a field selector and gives its canonical
-// form. The messages are those of the API server's conversion functions.
+// fieldLabel checks one term of a field selector and returns its canonical form. The
+// errors are those of the API server's conversion functions.
 func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 	switch label {
 	case "metadata.name":
@@ -165,9 +165,10 @@ func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 }
 
 // Builtin returns the resources that every server has: pods, services, configmaps,
-// secrets, namespaces, nodes, events, leases, the workloads of apps and batch, and what
-// else many controllers make: service accounts, volume claims, quotas, limits, ingresses,
-// network policies, disruption budgets, roles and their bindings.
+// secrets, namespaces, nodes, events, leases, the workloads of apps and batch, and
+// other resources that controllers often create: service accounts, volume claims,
+// quotas, limits, ingresses, network policies, disruption budgets, roles and their
+// bindings.
 func Builtin() []Resource {
 	core := func(resource, kind string, namespaced bool, new func() object.Object, short ...string) Resource {
 		return Resource{
@@ -256,7 +257,7 @@ func podFields(o object.Object) fields.Set {
 		"spec.hostNetwork":         fmt.Sprint(p.Spec.HostNetwork),
 		"status.phase":             string(p.Status.Phase),
 		"status.podIP":             p.Status.PodIP,
-		"status.podIPs":            "", // the real server knows the name and no value
+		"status.podIPs":            "", // the real server accepts the name but has no value
 		"status.nominatedNodeName": p.Status.NominatedNodeName,
 	}
 }
@@ -303,7 +304,7 @@ func eventFields(o object.Object) fields.Set {
 	}
 }
 
-// newEventFields are those of events.k8s.io.
+// newEventFields returns the fields of events.k8s.io events.
 func newEventFields(o object.Object) fields.Set {
 	e := o.(*eventsv1.Event)
 	return fields.Set{

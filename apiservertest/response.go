@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// response counts what is written to a client, and alters and cuts it where the
-// fault plan says so.
+// response counts the bytes written to a client, and alters and cuts them according to
+// the fault plan.
 type response struct {
 	http.ResponseWriter
 	code     int
-	bytes    int64 // of body that were sent
-	cutAfter int64 // bytes of body that may pass; negative for all
+	bytes    int64 // bytes of the body sent
+	cutAfter int64 // bytes of the body to send; negative means all
 	alters   *alterations
-	headers  []Header // which replace those that the server sets
+	headers  []Header // these override those of the server
 }
 
 func newResponse(w http.ResponseWriter) *response {
@@ -49,7 +49,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pass sends what may pass.
+// pass sends p as far as cutAfter allows.
 func (w *response) pass(p []byte) (int, error) {
 	if w.cutAfter < 0 || w.bytes+int64(len(p)) <= w.cutAfter {
 		n, err := w.ResponseWriter.Write(p)
@@ -71,10 +71,10 @@ func (w *response) flush() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap lets http.ResponseController find the connection.
+// Unwrap implements the interface that http.ResponseController looks for.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// The errors of this file are those that apimachinery has no constructor for.
+// Errors for which apimachinery has no constructor.
 
 func failure(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -90,8 +90,8 @@ func unsupportedMediaType(message string) error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, message)
 }
 
-// unclassified is what an error becomes that the API server did not expect to
-// reach a client: 500 without a reason.
+// unclassified returns an error as the API server reports its own unexpected ones: 500
+// without a reason.
 func unclassified(message string) error {
 	return failure(http.StatusInternalServerError, "", message)
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Scale says where the objects of a resource have what their scale subresource shows and
-// changes, as a CustomResourceDefinition does: paths such as ".spec.replicas".
+// Scale names the fields behind a scale subresource, like a CustomResourceDefinition:
+// paths such as ".spec.replicas".
 type Scale struct {
 	SpecReplicas   string
 	StatusReplicas string
-	Selector       string // of a label selector in the form of a string; empty if there is none
+	Selector       string // a label selector as a string; empty if there is none
 }
 
-// scaleOfWorkload is that of the built-in kinds. Their selector is an object.
+// scaleOfWorkload is for built-in kinds, whose selector is an object.
 var scaleOfWorkload = &Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"}
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
@@ -34,7 +34,7 @@ func newScale() object.Object { return &autoscalingv1.Scale{} }
 
 func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// shapeless returns the content of an object, which must not be changed.
+// shapeless returns the content of an object, which the caller must not change.
 func shapeless(obj object.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object, nil
@@ -42,7 +42,7 @@ func shapeless(obj object.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// scaleOf is what the subresource shows of an object.
+// scaleOf returns the Scale of an object.
 func (r *Resource) scaleOf(obj object.Object) (*autoscalingv1.Scale, error) {
 	content, err := shapeless(obj)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Resource) scaleOf(obj object.Object) (*autoscalingv1.Scale, error) {
 	case !is && r.custom():
 		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", r.Scale.SpecReplicas))
 	case !is:
-		wanted = 1 // the default of the real server
+		wanted = 1 // the real server's default
 	}
 	has, _, err := unstructured.NestedInt64(content, fieldsOf(r.Scale.StatusReplicas)...)
 	if err != nil {
@@ -98,8 +98,8 @@ func (r *Resource) selectorOf(content map[string]any) (string, error) {
 	return "", nil
 }
 
-// scaled returns obj with as many replicas as scale wants, at its resource version if it has
-// one.
+// scaled returns obj with scale's number of replicas and, if scale has one, its
+// resource version.
 func (r *Resource) scaled(obj object.Object, scale *autoscalingv1.Scale) (object.Object, error) {
 	content, err := shapeless(clone(obj))
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Resource) scaled(obj object.Object, scale *autoscalingv1.Scale) (object
 	return result, nil
 }
 
-// scale serves the subresource.
+// scale serves the scale subresource.
 func (c *call) scale() error {
 	if c.verb == "get" {
 		c.server.mu.Lock()
@@ -151,7 +151,7 @@ func (c *call) sendScale(v *version) error {
 	return c.sendBody(scaleKind, scale)
 }
 
-// scaleChange reads what a request does to the object that is scaled.
+// scaleChange returns the change that a request makes to the scaled object.
 func (c *call) scaleChange() (func(cur object.Object) (object.Object, error), error) {
 	kind := types.PatchType(c.bodyType())
 	if c.verb == "update" {
@@ -193,7 +193,7 @@ func (c *call) scaleChange() (func(cur object.Object) (object.Object, error), er
 	}, nil
 }
 
-// rescaled returns cur as scale wants it, with its owners.
+// rescaled returns cur changed according to scale, with its managed fields.
 func (c *call) rescaled(cur object.Object, scale *autoscalingv1.Scale) (object.Object, error) {
 	if n := scale.Spec.Replicas; n < 0 && c.coll.custom() {
 		return nil, apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Invalid(
@@ -209,8 +209,7 @@ func (c *call) rescaled(cur object.Object, scale *autoscalingv1.Scale) (object.O
 	return c.owned(cur, obj)
 }
 
-// scaleApply is a server-side apply of a Scale: of the one field of the object that it
-// has.
+// scaleApply is a server-side apply of a Scale, which sets one field of the object.
 func (c *call) scaleApply(body []byte) (func(cur object.Object) (object.Object, error), error) {
 	patch, err := readPatch(body)
 	if err != nil {
@@ -241,7 +240,7 @@ func (c *call) scaleApply(body []byte) (func(cur object.Object) (object.Object, 
 			}
 		}
 		obj, err := c.applied(cur, part)
-		if err == nil && c.coll.custom() { // as Kubernetes 1.36, which does not get further
+		if err == nil && c.coll.custom() { // like Kubernetes 1.36, which fails here
 			err = unclassified(fmt.Sprintf("failed to convert new object (%s/%s; %s, Kind=%s) to proper version: request to convert CR to an invalid group/version: %s",
 				patch.GetNamespace(), patch.GetName(), scaleKind.GroupVersion(), scaleKind.Kind, scaleKind.GroupVersion()))
 		}

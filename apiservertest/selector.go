@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selector is which objects of a resource a request is about.
+// selector selects the objects of a request.
 type selector struct {
-	prefix string // of the path: a namespace, or nothing
+	prefix string // of the path: the namespace and a slash, or empty
 	labels labels.Selector
 	fields fields.Selector
-	shard  *shardSelector // nil for all
+	shard  *shardSelector // nil means all
 }
 
 func (s *selector) matches(v *version) bool {
@@ -26,11 +26,11 @@ func (s *selector) matches(v *version) bool {
 		(s.fields.Empty() || s.fields.Matches(v.res.fieldSet(v.obj)))
 }
 
-// all reports whether everything in the scope is selected.
+// all reports whether there are no label and field selectors.
 func (s *selector) all() bool { return s.labels.Empty() && s.fields.Empty() }
 
-// listOptions reads and checks the query of a list, watch or
-// deletecollection, with apimachinery's own decoder and validation.
+// listOptions parses and validates the query of a list, watch or deletecollection, with
+// apimachinery's decoder and validation.
 func (c *call) listOptions() (*internalversion.ListOptions, *selector, error) {
 	opts := &internalversion.ListOptions{}
 	query := c.r.URL.Query()

@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// AddResource starts to serve r, as the creation of a
-// CustomResourceDefinition does.
+// AddResource starts serving r, like the creation of a CustomResourceDefinition.
 func (s *cluster) AddResource(r Resource) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -33,9 +32,9 @@ func (s *cluster) AddResource(r Resource) error {
 	return nil
 }
 
-// RemoveResource stops serving a resource, as the deletion of a
-// CustomResourceDefinition does: its objects are deleted, its watches are told
-// so and end, and further requests are answered with 404.
+// RemoveResource stops serving a resource, like the deletion of a
+// CustomResourceDefinition: its objects are deleted, its watches receive their deletion
+// and end, and further requests get a 404.
 func (s *cluster) RemoveResource(gvr object.GVR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,12 +51,12 @@ func (s *cluster) RemoveResource(gvr object.GVR) error {
 	return nil
 }
 
-// ReplaceResource serves r in the place of a custom resource and keeps its
-// objects with their UIDs and resource versions, as a CustomResourceDefinition
-// does whose version, kind or subresources change: only the kind of the objects
-// is another. Watches of what is replaced end, and those of r know no history.
-// The scope of r must be the same, as it must on a real server; for another
-// scope remove the resource and add it again, which deletes the objects.
+// ReplaceResource replaces a custom resource by r and keeps its objects with their UIDs
+// and resource versions, like a CustomResourceDefinition whose version, kind or
+// subresources change: only the kind of the objects changes. Watches of the old
+// resource end, and r starts without history. The scope of r must be the same, as on a
+// real server; to change the scope, remove the resource and add it again, which deletes
+// the objects.
 func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	if err := r.complete(); err != nil {
 		return err

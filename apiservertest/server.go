@@ -21,11 +21,11 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Server is a simulated API server: a watch cache over the store of its cluster,
-// and the HTTP interface of Kubernetes upon it. New makes one with a cluster of
-// its own, and Front another one of the same cluster. All methods may be called
-// concurrently. Those that are about objects, resources, rights and the history
-// concern the whole cluster; all others the server alone.
+// Server is a simulated API server: a watch cache over the store of its cluster, with
+// the HTTP interface of Kubernetes. New creates one with its own cluster, and Front
+// adds another one to the same cluster. All methods are safe for concurrent use.
+// Methods for objects, resources, permissions and the history concern the whole
+// cluster, all others only the server.
 type Server struct {
 	*cluster
 	opts   Options
@@ -34,14 +34,14 @@ type Server struct {
 
 	shardSelectors atomic.Bool // see Options.ShardSelectors
 
-	// The cluster's mutex guards these.
+	// Guarded by the cluster's mutex.
 	view     view
 	readings map[object.GVR]*reading
 	timeouts *dice
 
-	// life guards what follows; it is never held together with the cluster's mutex.
+	// life guards the fields below. It is never held together with the cluster's mutex.
 	life      sync.Mutex
-	calls     int // that have begun
+	calls     int // number of calls so far
 	running   map[*call]struct{}
 	idle      chan struct{} // closed when running is empty and closed is set
 	endpoints []*Endpoint
@@ -49,8 +49,7 @@ type Server struct {
 	closed    bool
 }
 
-// New makes a server. It panics where opts.Resources cannot be served, which
-// is a mistake in the calling program.
+// New creates a server. It panics if opts.Resources is invalid.
 func New(opts Options) *Server {
 	opts.complete()
 	s := newServer(newCluster(opts), opts)
@@ -65,30 +64,29 @@ func New(opts Options) *Server {
 	return s
 }
 
-// FrontOptions are how one server of a cluster differs from the others.
+// FrontOptions are the differences between one server of a cluster and the first.
 type FrontOptions struct {
-	// Lag is how long after a change the server's watch cache sees it; see SetLag.
+	// Lag is the delay with which the server's watch cache sees changes; see SetLag.
 	Lag time.Duration
 
-	// History is how many changes of each resource the watch cache can hold; all
-	// that the cluster keeps if zero.
+	// History is how many changes of each resource the watch cache holds; as many as
+	// the cluster keeps if zero.
 	History int
 
-	// Seed is of the server's own faults and watch timeouts; it follows from that
-	// of the cluster if zero.
+	// Seed is the seed of the server's own faults and watch timeouts; if zero, it
+	// follows from the cluster's seed.
 	Seed uint64
 }
 
-// Front makes another server of the cluster of s, with the options of s, as the
-// second API server behind a load balancer. Endpoints, faults, counters, and
-// being up or down are its own, and it is closed on its own.
+// Front adds a server to the cluster of s, with the options of s, like a second API
+// server behind a load balancer. It has its own endpoints, faults and counters, goes up
+// and down on its own, and must be closed on its own.
 //
-// What it reads may lag behind what is written. As on a real server, lists from
-// version "0" and watches show what the watch cache has seen, and bookmarks carry
-// how far that is. Lists and streaming lists without a version wait for the cache
-// up to Options.FreshnessWait; then a list is answered from the store, and a
-// streaming list is refused. A get without a version reads the store, and writes
-// go to it at once.
+// It may serve stale reads. As on a real server, lists from version "0" and watches
+// return the state of the watch cache, and bookmarks carry its version. Lists and
+// streaming lists without a version wait for the cache for up to Options.FreshnessWait;
+// then a list is answered from the store, and a streaming list fails. A get without a
+// version reads the store, and writes take effect immediately.
 func (s *Server) Front(opts FrontOptions) *Server {
 	common := s.opts
 	s.mu.Lock()
@@ -121,22 +119,22 @@ func newServer(c *cluster, opts Options) *Server {
 	return s
 }
 
-// Faults gives the plan of what goes wrong.
+// Faults returns the fault rules.
 func (s *Server) Faults() *Faults { return s.faults }
 
-// Stats gives the counters.
+// Stats returns the counters.
 func (s *Server) Stats() *Stats { return s.stats }
 
-// Restart cuts every connection, as a server does that is killed and started
-// again, but its watch cache stays. See RestartCold for one that does not.
+// Restart cuts all connections, like a server that is killed and restarted, but keeps
+// the watch cache. RestartCold does not keep it.
 func (s *Server) Restart() {
 	s.cut(errCut)
 }
 
-// RestartCold cuts every connection and begins the watch cache anew, as the
-// restart of a real server does: watches from versions before the present one are
-// expired, while exact lists and tokens are good until Compact. From then on the
-// cache can hold history changes of each resource; all that are kept if zero.
+// RestartCold cuts all connections and rebuilds the watch cache, like the restart of a
+// real server: watches from earlier versions are expired, while exact lists and
+// continue tokens stay valid until Compact. From then on the cache holds history
+// changes of each resource, or all that are kept if zero.
 func (s *Server) RestartCold(history int) {
 	s.mu.Lock()
 	s.beginView()
@@ -146,7 +144,7 @@ func (s *Server) RestartCold(history int) {
 	s.cut(errCut)
 }
 
-// Down cuts every connection and refuses new ones until Up.
+// Down cuts all connections and refuses new ones until Up.
 func (s *Server) Down() {
 	s.life.Lock()
 	s.down = true
@@ -154,15 +152,15 @@ func (s *Server) Down() {
 	s.cut(errCut)
 }
 
-// Up ends what Down began.
+// Up ends Down.
 func (s *Server) Up() {
 	s.life.Lock()
 	s.down = false
 	s.life.Unlock()
 }
 
-// Close cuts every connection, closes every endpoint, and returns when all
-// goroutines of the server have ended. The objects can still be read.
+// Close cuts all connections, closes all endpoints, and returns when all goroutines of
+// the server have ended. The objects can still be read.
 func (s *Server) Close() {
 	s.life.Lock()
 	if !s.closed {
@@ -185,8 +183,7 @@ func (s *Server) Close() {
 }
 
 var (
-	// errCut is the cause of a request's end that the client must see as a
-	// broken connection.
+	// errCut is the cause of requests that end with a broken connection.
 	errCut = errors.New("connection cut")
 
 	errClosed = fmt.Errorf("server closed: %w", errCut)
@@ -206,7 +203,7 @@ func (s *Server) cut(cause error) {
 	}
 }
 
-// begin registers a request; it fails while the server is down or closed.
+// begin registers a request. It fails while the server is down or closed.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) (*call, bool) {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -236,7 +233,7 @@ func (s *Server) refusing() bool {
 	return s.down || s.closed
 }
 
-// newUID makes the UID of a new object. The mutex must be held.
+// newUID returns the UID for a new object. The caller holds the mutex.
 func (s *cluster) newUID(c *collection, obj object.Object) types.UID {
 	random := s.dice.of("uid " + c.GVR.Group + "/" + c.GVR.Resource + " " + c.pathOf(object.KeyOf(obj)))
 	hi, lo := random.Uint64(), random.Uint64()
@@ -244,17 +241,17 @@ func (s *cluster) newUID(c *collection, obj object.Object) types.UID {
 		uint32(hi>>32), uint16(hi>>16), uint16(hi)&0xfff, uint16(lo>>48)&0x3fff|0x8000, lo&(1<<48-1)))
 }
 
-// createSystemNamespaces makes the namespaces that every cluster has.
+// createSystemNamespaces creates the namespaces that every cluster has.
 func (s *Server) createSystemNamespaces() {
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		if _, err := s.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			panic(err) // the store is empty
+			panic(err) // cannot fail, since the store is empty
 		}
 	}
 }
 
-// namespaceExists refuses what the NamespaceLifecycle admission plugin does.
-// The mutex must be held.
+// namespaceExists checks what the NamespaceLifecycle admission plugin checks. The
+// caller holds the mutex.
 func (s *cluster) namespaceExists(name string) error {
 	namespaces := s.collections[corev1.SchemeGroupVersion.WithResource("namespaces")]
 	if namespaces == nil || namespaces.objects[name] == nil {
@@ -263,11 +260,11 @@ func (s *cluster) namespaceExists(name string) error {
 	return nil
 }
 
-// nameAlphabet are the characters of generated names: no vowels, so that no
-// words appear.
+// nameAlphabet holds the characters of generated names. It has no vowels, so no words
+// appear.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// generateName completes metadata.generateName. The mutex must be held.
+// generateName completes metadata.generateName. The caller holds the mutex.
 func (s *cluster) generateName(prefix string) string {
 	const suffix = 5
 	prefix = prefix[:min(len(prefix), 63-suffix)]
@@ -279,82 +276,78 @@ func (s *cluster) generateName(prefix string) string {
 	return string(name)
 }
 
-// Options say how a Server behaves. The zero value is a server with the
-// built-in resources that lets everyone do everything.
+// Options configure a [Server]. The zero value is a server with the built-in resources
+// that permits everything.
 type Options struct {
-	// Seed determines UIDs, generated names and everything else that looks
-	// random; see the package's Guarantees. Two servers with one seed and the same operations in the same
-	// order hold the same objects, timestamps aside.
+	// Seed determines UIDs, generated names and all other random values; see the
+	// package's Guarantees.
 	Seed uint64
 
-	// FirstRV is the resource version of the empty server; 100 if zero.
+	// FirstRV is the resource version of the empty server. The default is 100.
 	FirstRV uint64
 
-	// History is how many changes of each resource are kept at least for
-	// watches that start in the past; 10,000 if zero.
+	// History is the minimum number of changes kept per resource for watches that start
+	// in the past. The default is 10,000.
 	History int
 
-	// BookmarkPeriod is the time between two bookmarks of one watch; one
-	// minute if zero, as on a real server.
+	// BookmarkPeriod is the time between two bookmarks of a watch. The default is one
+	// minute, as on a real server.
 	BookmarkPeriod time.Duration
 
-	// FreshnessWait is how long a list waits for a resource version of the
-	// future before it answers 504; three seconds if zero, as on a real
-	// server.
+	// FreshnessWait is how long a list waits for a resource version in the future
+	// before it fails with 504. The default is three seconds, as on a real server.
 	FreshnessWait time.Duration
 
-	// WatchTimeout is how long a watch lives that names no timeoutSeconds; 30
-	// to 60 minutes, by the seed, if zero, as on a real server.
+	// WatchTimeout is the duration of a watch without timeoutSeconds. The default is
+	// random, between 30 and 60 minutes, as on a real server.
 	WatchTimeout time.Duration
 
-	// StreamingLists says what the server makes of sendInitialEvents.
+	// StreamingLists is how the server handles sendInitialEvents.
 	StreamingLists StreamingLists
 
-	// ShardSelectors makes the server select by shardSelector, as one with the feature gate
-	// ShardedListAndWatch does. Others overlook it. SetShardSelectors changes that.
+	// ShardSelectors makes the server filter by shardSelector, like one with the
+	// feature gate ShardedListAndWatch. Without it, the server ignores the parameter.
+	// SetShardSelectors changes it later.
 	ShardSelectors bool
 
-	// NoAggregatedDiscovery makes /api and /apis answer in the old form only.
+	// NoAggregatedDiscovery makes /api and /apis answer only in the classic format.
 	NoAggregatedDiscovery bool
 
-	// NamespaceLifecycle creates the namespaces that every cluster has, and
-	// refuses to create objects in namespaces that do not exist. Without it
-	// any namespace will do.
+	// NamespaceLifecycle creates the namespaces that every cluster has, and rejects new
+	// objects in missing namespaces. Without it, any namespace is accepted.
 	NamespaceLifecycle bool
 
-	// Tokens maps bearer tokens to user names. Where it is set, an unknown
-	// token is refused with 401 and a request without a token comes from
-	// system:anonymous. Where it is nil, every request comes from "admin".
+	// Tokens maps bearer tokens to user names. If it is set, an unknown token gets a
+	// 401 and a request without a token is from system:anonymous. If it is nil, every
+	// request is from "admin".
 	Tokens map[string]string
 
-	// Authorize is asked about each request, if set; see Authorizer.
+	// Authorize, if set, decides about each request; see [Authorizer].
 	Authorize Authorizer
 
 	// Resources are served in addition to Builtin.
 	Resources []Resource
 
-	// Load, if set, answers the lists and watches of its resource instead of
-	// the store.
+	// Load, if set, answers lists and watches of its resource instead of the store.
 	Load *Load
 
-	// Logger is told of problems that the server cannot tell its clients, such as a
-	// refused TLS handshake. Nil is silent.
+	// Logger receives problems that clients do not see, such as a failed TLS handshake.
+	// Nil means no logging.
 	Logger *slog.Logger
 }
 
-// StreamingLists is how far a server supports sendInitialEvents (KEP-3157).
+// StreamingLists is the level of support for sendInitialEvents (KEP-3157).
 type StreamingLists int
 
 const (
 	// StreamingListsOn serves streaming lists.
 	StreamingListsOn StreamingLists = iota
 
-	// StreamingListsRefused answers 422, as a server that knows the option
-	// but has the feature switched off.
+	// StreamingListsRefused answers 422, like a server with the feature switched off.
 	StreamingListsRefused
 
-	// StreamingListsIgnored overlooks the option, as a server that is older
-	// than the feature: a plain watch, without an initial-events-end bookmark.
+	// StreamingListsIgnored ignores the option, like a server that predates the
+	// feature: a plain watch without an initial-events-end bookmark.
 	StreamingListsIgnored
 )
 

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// shardSelector selects objects by the hash of their UID or namespace (KEP-5866). Nil selects
-// all.
+// shardSelector selects objects by the hash of their UID or namespace (KEP-5866). Nil
+// selects all.
 type shardSelector struct {
 	field  string
 	ranges []hashRange
 }
 
-// hashRange is the hashes from start on that are less than end, as sixteen digits, or the
-// seventeen of 2^64.
+// hashRange is the range of hashes from start to before end, each of sixteen digits, or
+// the seventeen of 2^64.
 type hashRange struct{ start, end string }
 
-// SetShardSelectors makes the server select by shardSelector from the next request on, or
-// ignore it; see Options.ShardSelectors.
+// SetShardSelectors turns filtering by shardSelector on or off for later requests; see
+// Options.ShardSelectors.
 func (s *Server) SetShardSelectors(on bool) { s.shardSelectors.Store(on) }
 
 func (s *shardSelector) matches(o object.Head) bool {
@@ -43,7 +43,7 @@ func (s *shardSelector) matches(o object.Head) bool {
 	return false
 }
 
-// String writes it as the server echoes it.
+// String formats the selector as the server echoes it.
 func (s *shardSelector) String() string {
 	if s == nil {
 		return ""
@@ -55,11 +55,11 @@ func (s *shardSelector) String() string {
 	return strings.Join(parts, " || ")
 }
 
-// shardRange is one range of a selector.
+// shardRange matches one range of a selector.
 var shardRange = regexp.MustCompile(`^\s*shardRange\(\s*([a-z.]+)\s*,\s*'0x([0-9a-f]+)'\s*,\s*'0x([0-9a-f]+)'\s*\)\s*$`)
 
-// parseShardSelector reads the parameter. The real server takes any text of CEL that comes to
-// the same, and tells what is wrong in other words.
+// parseShardSelector parses the parameter. The real server accepts any equivalent CEL
+// expression and has other error messages.
 func parseShardSelector(text string) (*shardSelector, error) {
 	s := &shardSelector{}
 	for part := range strings.SplitSeq(text, "||") {
@@ -83,23 +83,24 @@ func parseShardSelector(text string) (*shardSelector, error) {
 	return s, nil
 }
 
-// invalidShardSelector is what the real server did not expect to reach a client.
+// invalidShardSelector returns an error that the real server reports as unexpected.
 func invalidShardSelector(format string, args ...any) error {
 	return unclassified("invalid shard selector: " + fmt.Sprintf(format, args...))
 }
 
-// shardInfo is what a list says of its selector: a field that apimachinery has since v0.36.
+// shardInfo is the selector in a list's metadata, a field that apimachinery has since
+// v0.36.
 type shardInfo struct {
 	Selector string `json:"selector"`
 }
 
-// listMeta is the metadata of a list, with that field.
+// listMeta is list metadata with that field.
 type listMeta struct {
 	metav1.ListMeta `json:",inline"`
 	ShardInfo       *shardInfo `json:"shardInfo,omitempty"`
 }
 
-// appendShardInfo appends it to list metadata in protobuf.
+// appendShardInfo appends the field to list metadata in protobuf.
 func appendShardInfo(metadata []byte, info *shardInfo) []byte {
 	if info == nil {
 		return metadata

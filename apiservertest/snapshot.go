@@ -8,14 +8,14 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Snapshot is the state of a cluster at one moment: its objects, its resources and
-// its resource version. It never changes.
+// Snapshot is the state of a cluster at one moment: its objects, resources and resource
+// version. It is immutable.
 type Snapshot struct {
 	rv      uint64
 	shelves []shelf
 }
 
-// shelf is what a Snapshot has of one resource.
+// shelf is the part of a Snapshot for one resource.
 type shelf struct {
 	resource Resource
 	objects  map[string]*version
@@ -23,10 +23,10 @@ type shelf struct {
 	last     uint64
 }
 
-// RV is the resource version of the newest change in the snapshot.
+// RV returns the resource version of the newest change in the snapshot.
 func (p *Snapshot) RV() string { return formatRV(p.rv) }
 
-// Snapshot keeps the present state, as a backup of etcd does.
+// Snapshot returns the current state, like a backup of etcd.
 func (s *cluster) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,27 +37,28 @@ func (s *cluster) Snapshot() *Snapshot {
 	return p
 }
 
-// Restore goes back to the state of p, as the restore of a backup of etcd does:
-// what has been written since is lost, and new writes use its resource versions
-// again, for other changes. All servers of the cluster cut their connections and
-// begin their watch caches at the version of p, before which nothing is known. UIDs
-// are not used again. A server that is down stays down.
+// Restore returns to the state of p, like restoring a backup of etcd: later writes are
+// lost, and new writes use their resource versions again, for other changes. All
+// servers of the cluster cut their connections and restart their watch caches at the
+// version of p, without earlier history. UIDs are not reused. A server that is down
+// stays down.
 func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
 
-// RestoreBumped is Restore with the resource version raised by more than was written
-// since, so that none is used again: what etcdutl snapshot restore does with
-// --bump-revision and --mark-compacted, as the Kubernetes documentation asks for.
+// RestoreBumped is [Server.Restore] with the resource version raised by by, which must
+// be more than was written since, so that none is reused. It corresponds to etcdutl
+// snapshot restore with --bump-revision and --mark-compacted, as the Kubernetes
+// documentation recommends.
 func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 	for _, f := range s.restore(p, by) {
 		f.cut(errCut)
 	}
 }
 
-// restore returns the servers that must cut their connections.
+// restore returns the servers whose connections must be cut.
 func (s *cluster) restore(p *Snapshot, by uint64) []*Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rv := p.rv + by // before anything is changed: p may be nil
+	rv := p.rv + by // before any change, since p may be nil
 	for _, c := range s.collections {
 		c.end()
 	}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Stats counts what a server was asked and what it did. All methods may be
-// called concurrently.
+// Stats counts the requests and actions of a server. All methods are safe for
+// concurrent use.
 type Stats struct {
 	mu       sync.Mutex
 	requests map[RequestKey]int
@@ -17,14 +17,14 @@ type Stats struct {
 	faults   map[string]int
 }
 
-// RequestKey is by what requests are counted.
+// RequestKey is the key for counting requests.
 type RequestKey struct {
 	Verb     string // as in RBAC
-	Resource string // plural name; empty for discovery, health and the like
-	Code     int    // HTTP status; 0 where the connection broke before there was one
+	Resource string // plural name; empty for discovery, health checks and so on
+	Code     int    // HTTP status; 0 if the connection broke before there was one
 }
 
-// EventKey is by what watch events are counted.
+// EventKey is the key for counting watch events.
 type EventKey struct {
 	Resource string
 	Type     watch.EventType
@@ -39,31 +39,31 @@ func newStats() *Stats {
 	}
 }
 
-// Requests counts the requests that have arrived for a verb and resource,
-// those in progress included. An empty verb or resource stands for all.
+// Requests returns the number of requests received for a verb and resource, including
+// those in progress. An empty verb or resource means all.
 func (s *Stats) Requests(verb, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return sum(s.started, func(k RequestKey) bool { return k.is(verb, resource) })
 }
 
-// Answers counts the requests of a verb and resource that have ended with an
-// HTTP status; 0 is a connection that broke before there was one. An empty
-// verb or resource stands for all.
+// Answers returns the number of finished requests for a verb and resource with an HTTP
+// status; 0 means connections that broke before there was one. An empty verb or
+// resource means all.
 func (s *Stats) Answers(verb, resource string, code int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return sum(s.requests, func(k RequestKey) bool { return k.is(verb, resource) && k.Code == code })
 }
 
-// AllAnswers gives all counts of ended requests.
+// AllAnswers returns all counts of finished requests.
 func (s *Stats) AllAnswers() map[RequestKey]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.requests)
 }
 
-// Open counts the requests in progress of a verb and resource; for "watch",
+// Open returns the number of requests in progress for a verb and resource; for "watch",
 // the open watches.
 func (s *Stats) Open(verb, resource string) int {
 	s.mu.Lock()
@@ -72,8 +72,8 @@ func (s *Stats) Open(verb, resource string) int {
 	return sum(s.started, match) - sum(s.requests, match)
 }
 
-// Events counts the watch events sent of a resource and type; empty stands
-// for all.
+// Events returns the number of watch events sent for a resource and type; empty means
+// all.
 func (s *Stats) Events(resource string, kind watch.EventType) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,15 +82,15 @@ func (s *Stats) Events(resource string, kind watch.EventType) int {
 	})
 }
 
-// Faults counts by name how many requests each fault has hit.
+// Faults returns how many requests each fault has hit, by name.
 func (s *Stats) Faults() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.faults)
 }
 
-// Reset sets every counter to zero. Requests in progress stay counted as
-// arrived, so that Open remains right.
+// Reset sets all counters to zero. Requests in progress still count as received, so
+// Open stays right.
 func (s *Stats) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

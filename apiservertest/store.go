@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// put stores obj, which from then on belongs to the store, as the newest
-// state of its key. The mutex must be held.
+// put stores obj as the newest state of its key and takes ownership of it. The caller
+// holds the mutex.
 func (s *cluster) put(c *collection, prev *version, obj object.Object) *version {
 	s.rv++
 	obj.SetResourceVersion(formatRV(s.rv))
@@ -25,7 +25,7 @@ func (s *cluster) put(c *collection, prev *version, obj object.Object) *version 
 	return v
 }
 
-// remove deletes the object whose newest state is v. The mutex must be held.
+// remove deletes the object with newest state v. The caller holds the mutex.
 func (s *cluster) remove(c *collection, v *version) *version {
 	s.rv++
 	delete(s.logs.lines, v.obj.GetUID())
@@ -34,7 +34,7 @@ func (s *cluster) remove(c *collection, v *version) *version {
 	return last
 }
 
-// insert stores a new object. The mutex must be held.
+// insert stores a new object. The caller holds the mutex.
 func (s *cluster) insert(c *collection, obj object.Object) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -46,7 +46,7 @@ func (s *cluster) insert(c *collection, obj object.Object) (*version, error) {
 	return s.put(c, nil, s.prepareNew(c, obj)), nil
 }
 
-// prepareNew sets what the server decides about a new object.
+// prepareNew sets the fields of a new object that the server controls.
 func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 	stripKind(obj)
 	if obj.GetUID() == "" {
@@ -64,9 +64,9 @@ func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 	return obj
 }
 
-// replace stores obj over cur: nothing happens where they are equal, and an
-// object that waits for its last finalizer goes with it. The result is the
-// state afterwards. The mutex must be held.
+// replace stores obj instead of cur and returns the resulting state. If they are equal,
+// nothing changes; if obj removes the last finalizer of an object being deleted, the
+// object is removed. The caller holds the mutex.
 func (s *cluster) replace(c *collection, cur *version, subresource string, obj object.Object) *version {
 	old := cur.obj
 	c.prepareNext(old, subresource, obj)
@@ -74,16 +74,16 @@ func (s *cluster) replace(c *collection, cur *version, subresource string, obj o
 		return cur
 	}
 	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		// Watchers see the object as it was stored last, finalizers and all; the
-		// answer shows what was asked for, at the old version.
+		// Watchers see the last stored state, including its finalizers. The response
+		// shows the requested state at the old version.
 		s.remove(c, cur)
 		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}
 	return s.put(c, cur, obj)
 }
 
-// prepareNext sets what the server decides about an object that replaces old by way of a
-// subresource.
+// prepareNext sets the fields that the server controls in an object that replaces old
+// through a subresource.
 func (c *collection) prepareNext(old object.Object, subresource string, obj object.Object) {
 	stripKind(obj)
 	obj.SetUID(old.GetUID())
@@ -98,9 +98,9 @@ func (c *collection) prepareNext(old object.Object, subresource string, obj obje
 	obj.SetResourceVersion(old.GetResourceVersion())
 }
 
-// swap replaces the stored object with what change makes of it; nil leaves it as it
-// is. As on a real server the change is made without holding anything up, and made
-// again where somebody else was faster.
+// swap replaces the stored object with the result of change; nil means no change. As on
+// a real server, change runs without a lock and is repeated if another write came
+// first.
 func (s *cluster) swap(c *collection, key object.Key, subresource string, change func(cur *version) (object.Object, error)) (*version, error) {
 	for {
 		s.mu.Lock()
@@ -119,8 +119,7 @@ func (s *cluster) swap(c *collection, key object.Key, subresource string, change
 	}
 }
 
-// replaceIf stores obj in the place of cur, unless that has been replaced meanwhile;
-// it returns nil then.
+// replaceIf replaces cur with obj. It returns nil if cur is no longer the stored state.
 func (s *cluster) replaceIf(c *collection, cur *version, subresource string, obj object.Object) *version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +129,8 @@ func (s *cluster) replaceIf(c *collection, cur *version, subresource string, obj
 	return s.replace(c, cur, subresource, obj)
 }
 
-// release deletes the object, or marks it as being deleted where finalizers
-// hold it. The mutex must be held.
+// release deletes the object, or marks it as being deleted if it has finalizers. The
+// caller holds the mutex.
 func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	if len(cur.obj.GetFinalizers()) == 0 {
 		return s.remove(c, cur), true
@@ -142,9 +141,9 @@ func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	return s.put(c, cur, c.marked(cur)), false
 }
 
-// releaseMarked is release for a request by HTTP: a pod is first marked as
-// being deleted, so that watchers hear of two changes. The answer shows the state before
-// the deletion. A dry run answers the same and changes nothing. The mutex must be held.
+// releaseMarked is release for HTTP requests: a pod is first marked as being deleted,
+// so watchers receive two events. The response shows the state before the deletion. A
+// dry run has the same response and changes nothing. The caller holds the mutex.
 func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *version, gone bool) {
 	gone = len(cur.obj.GetFinalizers()) == 0
 	if cur.obj.GetDeletionTimestamp() == nil && (c.marksDeletion || !gone) {
@@ -160,7 +159,7 @@ func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *versi
 	return cur, gone
 }
 
-// marked is the object as one that is being deleted.
+// marked returns a copy of the object marked as being deleted.
 func (c *collection) marked(cur *version) object.Object {
 	obj := cur.obj.DeepCopyObject().(object.Object)
 	now, grace := metav1.Time{Time: time.Now().Truncate(time.Second)}, int64(0)
@@ -172,15 +171,15 @@ func (c *collection) marked(cur *version) object.Object {
 	return obj
 }
 
-// stripKind clears the kind of a typed object: the resource knows it, and the
-// encoder writes it. An unstructured object keeps it.
+// stripKind clears the kind of a typed object, which the encoder adds from the
+// resource. An unstructured object keeps its kind.
 func stripKind(obj object.Object) {
 	if _, ok := obj.(*unstructured.Unstructured); !ok {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 }
 
-// sameSpec compares everything but metadata and status.
+// sameSpec compares everything except metadata and status.
 func sameSpec(a, b object.Object) bool {
 	if ua, ok := a.(*unstructured.Unstructured); ok {
 		return equality.Semantic.DeepEqual(specOf(ua), specOf(b.(*unstructured.Unstructured)))
@@ -208,7 +207,7 @@ func specOf(u *unstructured.Unstructured) map[string]any {
 	return spec
 }
 
-// copyStatus gives to the status of from.
+// copyStatus copies the status.
 func copyStatus(to, from object.Object) {
 	if u, ok := to.(*unstructured.Unstructured); ok {
 		delete(u.Object, "status")
@@ -223,7 +222,7 @@ func copyStatus(to, from object.Object) {
 	}
 }
 
-// stored gives the newest state of a key. The mutex must be held.
+// stored returns the newest state of a key. The caller holds the mutex.
 func (c *collection) stored(key object.Key) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -235,8 +234,8 @@ func (c *collection) stored(key object.Key) (*version, error) {
 	return v, nil
 }
 
-// collectionOf finds the resource of an object by its Go type or its kind.
-// The mutex must be held.
+// collectionOf returns the collection for an object by its Go type or its kind. The
+// caller holds the mutex.
 func (s *cluster) collectionOf(obj object.Object) (*collection, error) {
 	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("the object is nil")

@@ -9,16 +9,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subresource is one of a resource that is not its status: its bodies have a kind of
-// their own.
+// subresource is a subresource other than status. Its bodies have their own kind.
 type subresource struct {
 	name  string
 	kind  object.GVK
 	verbs metav1.Verbs
-	serve func(*call) error // of one of verbs
+	serve func(*call) error // called only for one of verbs
 }
 
-// subresourcesOf returns what is served beside r and its status.
+// subresourcesOf returns the subresources of r except status.
 func subresourcesOf(r *Resource) (all []subresource) {
 	if r.Scale != nil {
 		all = append(all, subresource{"scale", scaleKind, metav1.Verbs{"get", "patch", "update"}, (*call).scale})
@@ -33,7 +32,7 @@ func subresourcesOf(r *Resource) (all []subresource) {
 	return all
 }
 
-// described is what the discovery of the resource's version says of the subresource.
+// described returns the subresource's entry in discovery.
 func (s *subresource) described(r *Resource) metav1.APIResource {
 	described := metav1.APIResource{Name: r.GVR.Resource + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: s.verbs}
 	if s.kind.GroupVersion() != r.GroupVersion() {
@@ -42,7 +41,7 @@ func (s *subresource) described(r *Resource) metav1.APIResource {
 	return described
 }
 
-// extra is the subresource of a name; nil where it is the status or none.
+// extra returns the subresource with a name, or nil if it is status or unknown.
 func (r *Resource) extra(name string) *subresource {
 	for _, s := range subresourcesOf(r) {
 		if s.name == name {
@@ -60,14 +59,14 @@ func (c *call) serveExtra() error {
 	return c.sub.serve(c)
 }
 
-// sendBody answers with an object that is not stored.
+// sendBody sends an object that is not stored.
 func (c *call) sendBody(kind object.GVK, obj object.Object) error {
 	stripKind(obj)
 	res := &Resource{GVR: kind.GroupVersion().WithResource(c.subresource), Kind: kind.Kind, New: func() object.Object { return obj }}
 	return c.sendVersion(http.StatusOK, &version{res: res, obj: obj})
 }
 
-// sendDone answers with a mere success.
+// sendDone sends a Status of success.
 func (c *call) sendDone() error {
 	return c.sendStatus(metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 }

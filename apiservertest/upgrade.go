@@ -7,18 +7,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// reading is how a server reads the stored objects of one resource.
+// reading is the way in which a server reads the stored objects of one resource.
 type reading struct {
 	defaults func(object.Object)
 }
 
-// readings are the ways in which one version has been read.
+// readings caches the results of reading one version.
 type readings struct {
 	mu   sync.Mutex
 	made map[*reading]*version
 }
 
-// readAs returns v as r reads it: v itself where r is nil.
+// readAs returns v as read by r, or v itself if r is nil.
 func (v *version) readAs(r *reading) *version {
 	if r == nil {
 		return v
@@ -38,16 +38,15 @@ func (v *version) readAs(r *reading) *version {
 	return made
 }
 
-// Upgrade makes the server one of another version, which knows another default
-// for the objects of a resource: it reads what is stored with defaults applied, so
-// that objects have another content at the same resource version, and applies them
-// to what is created through it. It cuts every connection and begins the watch
-// cache anew, as RestartCold does. The other servers of the cluster still read as
-// before, as they do in the middle of a real upgrade. Nil takes it back.
+// Upgrade simulates a server of another version, which has another default for the
+// objects of a resource: it applies defaults to stored objects when it reads them, so
+// their content differs at the same resource version, and to objects created through
+// it. It cuts all connections and restarts the watch cache, like RestartCold. The other
+// servers of the cluster read as before, as in the middle of a real upgrade. Nil undoes
+// the upgrade.
 //
-// The function is called with objects of the resource that it may change, by
-// several goroutines at once. It must do the same for the same object, and leave
-// the metadata's name, namespace, UID and resource version alone.
+// defaults is called with copies that it may change, concurrently. It must be
+// deterministic and must not change name, namespace, UID and resource version.
 func (s *Server) Upgrade(gvr object.GVR, defaults func(object.Object)) error {
 	s.mu.Lock()
 	if _, served := s.collections[gvr]; !served {
@@ -64,7 +63,7 @@ func (s *Server) Upgrade(gvr object.GVR, defaults func(object.Object)) error {
 	return nil
 }
 
-// applyDefaults applies to a new object what Upgrade was given.
+// applyDefaults applies the defaults of Upgrade to a new object.
 func (r *reading) applyDefaults(obj object.Object) {
 	if r != nil {
 		r.defaults(obj)

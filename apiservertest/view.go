@@ -11,25 +11,24 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// view is what a server's watch cache knows of the cluster. It is guarded by the
-// cluster's mutex.
+// view is the state of a server's watch cache. The cluster's mutex guards it.
 //
-// A view that is not behind shows each change at once. One that is shows it some
-// time after it was made: nothing runs for that, who looks works out what is to
-// be seen by now, and who waits is told when to look again.
+// A view that does not lag shows each change immediately. One that lags shows changes
+// some time later, without any background work: readers compute what is visible by now,
+// and waiters learn when to look again.
 type view struct {
 	lag    time.Duration
 	stuck  bool
-	seen   uint64 // all changes up to this version have been seen; see advance
-	floor  uint64 // the version at which the cache began: it knows no changes before it
-	window int    // changes of a resource that it can hold; 0 for all that are kept
-	epoch  int    // counts the beginnings: a watch of an earlier one is over
+	seen   uint64 // all changes up to this version are visible; see advance
+	floor  uint64 // version at which the cache began; it has no earlier changes
+	window int    // number of changes of a resource that it holds; 0 means all that are kept
+	epoch  int    // number of restarts; watches of an earlier epoch end
 }
 
 func (v *view) behind() bool { return v.lag > 0 || v.stuck }
 
-// advance brings seen up to date, and says when there will be more to see; zero
-// where only a change can tell. The mutex must be held.
+// advance updates seen and returns when more will be visible, or zero if that needs a
+// new change. The caller holds the mutex.
 func (s *Server) advance() (next time.Time) {
 	v := &s.view
 	switch {
@@ -56,20 +55,20 @@ func (s *Server) advance() (next time.Time) {
 	return s.stamps[at].at.Add(v.lag)
 }
 
-// beginView starts the cache anew with the present state. The mutex must be held.
+// beginView restarts the cache with the current state. The caller holds the mutex.
 func (s *Server) beginView() {
 	s.view.seen, s.view.floor = s.rv, s.rv
 	s.view.epoch++
 }
 
-// hold sets how many changes the cache can hold. The mutex must be held.
+// hold sets how many changes the cache holds. The caller holds the mutex.
 func (s *Server) hold(history int) {
 	s.view.window = history
 	s.history = max(s.history, history)
 }
 
-// floorOf is the oldest version from which a watch of c may go on here. The
-// mutex must be held, and the view be advanced.
+// floorOf returns the oldest version from which a watch of c may start. The caller
+// holds the mutex and has called advance.
 func (s *Server) floorOf(c *collection) uint64 {
 	floor, seen := max(c.floor, s.view.floor), s.seenOf(c)
 	if known := c.position(seen) - c.base; s.view.window > 0 && known > s.view.window {
@@ -78,13 +77,13 @@ func (s *Server) floorOf(c *collection) uint64 {
 	return min(floor, seen)
 }
 
-// seenOf is the version that the cache shows of c. However far behind a server is, its
-// cache of a resource that is new begins with what etcd holds. The mutex must be
-// held, and the view be advanced.
+// seenOf returns the version of c that the cache shows. However far a server lags, its
+// cache of a new resource starts with the content of etcd. The caller holds the mutex
+// and has called advance.
 func (s *Server) seenOf(c *collection) uint64 { return max(s.view.seen, c.born) }
 
-// list gives what the cache shows of c, sorted by path, from the path start on.
-// The mutex must be held, and the view be advanced.
+// list returns the versions of c that the cache shows, sorted by path, beginning at
+// start. The caller holds the mutex and has called advance.
 func (s *Server) list(c *collection, start, prefix string) []*version {
 	if seen := s.seenOf(c); seen < c.last {
 		return c.past(seen, start, prefix)
@@ -92,7 +91,7 @@ func (s *Server) list(c *collection, start, prefix string) []*version {
 	return c.now(start, prefix)
 }
 
-// shown gives the state of a key that the cache shows. The mutex must be held.
+// shown returns the state of a key that the cache shows. The caller holds the mutex.
 func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -107,14 +106,14 @@ func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)
 }
 
-// SetLag makes the server's watch cache see each change this long after it was
-// made; 0 is at once. What has been seen stays seen.
+// SetLag sets the delay with which the server's watch cache sees changes; 0 means
+// immediately. Visible changes stay visible.
 func (s *Server) SetLag(lag time.Duration) {
 	s.changeView(func(v *view) { v.lag = lag })
 }
 
-// SetStuck makes the server's watch cache see no more changes until it is called
-// again with false. Then those are seen at once that the lag does not hold back.
+// SetStuck freezes the server's watch cache, or unfreezes it, which makes all changes
+// visible except those held back by the lag.
 func (s *Server) SetStuck(stuck bool) {
 	s.changeView(func(v *view) { v.stuck = stuck })
 }
@@ -128,8 +127,8 @@ func (s *Server) changeView(change func(*view)) {
 	s.wake()
 }
 
-// Seen is the resource version that the server's watch cache has come to: RV,
-// unless it lags.
+// Seen returns the resource version that the server's watch cache has reached. It
+// equals RV unless the cache lags.
 func (s *Server) Seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +136,8 @@ func (s *Server) Seen() string {
 	return formatRV(s.view.seen)
 }
 
-// waitSeen waits until the watch cache has come to rv, for a while. It returns
-// what it has come to.
+// waitSeen waits until the watch cache has reached rv, for at most FreshnessWait, and
+// returns the version it has reached.
 func (c *call) waitSeen(rv uint64) (uint64, error) {
 	s := c.server
 	var timer *time.Timer
@@ -170,8 +169,7 @@ func (c *call) waitSeen(rv uint64) (uint64, error) {
 	}
 }
 
-// waitFresh waits until the watch cache has come to rv, and fails if it does not
-// come to it.
+// waitFresh waits until the watch cache has reached rv, or fails.
 func (c *call) waitFresh(rv uint64) error {
 	seen, err := c.waitSeen(rv)
 	if err == nil && seen < rv {
@@ -180,7 +178,7 @@ func (c *call) waitFresh(rv uint64) error {
 	return err
 }
 
-// newest is the version of the newest change, whatever the cache has seen.
+// newest returns the version of the newest change, visible or not.
 func (c *call) newest() uint64 {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

@@ -15,33 +15,32 @@ import (
 
 // watcher is one watch in progress:
 //
-//  1. start decides where it begins: with the objects of now, or after a
-//     version of the past
-//  2. the initial objects go out, and for a streaming list the bookmark that
-//     ends them
-//  3. stream sends the changes from next on, waits for the next one, a
-//     bookmark's time or the timeout, and so on
+//  1. start decides where it begins: with the current objects, or after a past version
+//  2. the initial objects are sent and, for a streaming list, the bookmark that ends
+//     them
+//  3. stream sends the changes from next on, then waits for the next change, bookmark
+//     or timeout
 //
-// Everything belongs to the goroutine of the request.
+// All fields belong to the goroutine of the request.
 type watcher struct {
 	*call
 	sel       *selector
 	bookmarks bool
-	next      int    // position of the first change that has not been sent
-	sent      uint64 // all changes up to this version have been sent or are not selected
+	next      int    // position of the first unsent change
+	sent      uint64 // all selected changes up to this version were sent
 	ahead     bool   // the client asked for a version that the server has not seen yet
 	initial   []*version
-	endDue    bool // the initial-events-end bookmark has not been sent yet
+	endDue    bool // the initial-events-end bookmark is still to be sent
 	deadline  time.Time
 	epoch     int // of the server's view when the watch began
 	buffer    []byte
 	frames    int
 }
 
-// never is a time that no test waits for.
+// never is longer than any test.
 const never = 1 << 62 * time.Nanosecond
 
-// errWatchOver ends a watch as its timeout does.
+// errWatchOver ends a watch normally, like its timeout.
 var errWatchOver = errors.New("watch over")
 
 func (c *call) watch() error {
@@ -51,7 +50,7 @@ func (c *call) watch() error {
 	}
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
-		return unclassified(err.Error()) // the server's own inconsistency: a list says 400
+		return unclassified(err.Error()) // unlike a list, which returns 400: an inconsistency of the real server
 	}
 	w := &watcher{call: c, sel: sel, bookmarks: opts.AllowWatchBookmarks}
 	w.deadline = time.Now().Add(c.watchTimeout(opts))
@@ -67,7 +66,7 @@ func (c *call) watch() error {
 	if startErr == nil {
 		startErr = w.start(opts, rv)
 	}
-	if apierrors.IsNotFound(startErr) { // the resource, while the watch waited
+	if apierrors.IsNotFound(startErr) { // the resource was removed while the watch waited
 		return startErr
 	}
 	c.w.Header().Set("Content-Type", c.watchType())
@@ -75,7 +74,7 @@ func (c *call) watch() error {
 	if err := c.w.flush(); err != nil {
 		return err
 	}
-	if startErr != nil { // told inside the stream, as the watch cache does
+	if startErr != nil { // sent inside the stream, like the watch cache does
 		err = w.sendError(startErr)
 	} else {
 		err = w.run()
@@ -86,8 +85,8 @@ func (c *call) watch() error {
 	return err
 }
 
-// watchType is the content type of a watch: JSON goes without parameters, and
-// CBOR is a sequence (RFC 8742).
+// watchType returns the content type of a watch: JSON has no parameters, and CBOR is a
+// sequence (RFC 8742).
 func (c *call) watchType() string {
 	switch {
 	case c.format.proto():
@@ -111,8 +110,7 @@ func (c *call) watchTimeout(opts *internalversion.ListOptions) time.Duration {
 	return time.Duration(float64(30*time.Minute) * (1 + random.Float64()))
 }
 
-// start takes the position from which the watch goes on, and the objects that
-// it begins with.
+// start sets the position at which the watch starts and its initial objects.
 func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	s := w.server
 	s.mu.Lock()
@@ -127,7 +125,7 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	switch floor := s.floorOf(w.coll); {
 	case streaming || synthetic:
 		w.initial, w.sent = s.list(w.coll, w.sel.prefix, w.sel.prefix), s.seenOf(w.coll)
-	case rv == 0: // sendInitialEvents=false: from now on
+	case rv == 0: // sendInitialEvents=false: only new changes
 		w.sent = s.seenOf(w.coll)
 	case rv < floor:
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", rv, floor))
@@ -141,7 +139,7 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	return nil
 }
 
-// run sends what there is until the watch's time is over.
+// run sends events until the watch ends.
 func (w *watcher) run() error {
 	w.injectRaw()
 	if w.faults.errorAt == 0 {
@@ -197,15 +195,15 @@ func (w *watcher) stream() error {
 			due = true
 		case <-timeout.C:
 			return nil
-		case <-w.coll.removed: // catchUp sees it
+		case <-w.coll.removed: // catchUp handles it
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
 		}
 	}
 }
 
-// untilBookmark is the time to the next bookmark: a period away, or two
-// seconds before the end where that is sooner, as on a real server.
+// untilBookmark returns the time to the next bookmark: one period or, if that is
+// sooner, two seconds before the end, as on a real server.
 func (w *watcher) untilBookmark() time.Duration {
 	period := w.server.opts.BookmarkPeriod
 	if last := time.Until(w.deadline) - 2*time.Second; last > 0 && last < period {
@@ -214,16 +212,16 @@ func (w *watcher) untilBookmark() time.Duration {
 	return period
 }
 
-// catchUp sends the changes that are there. It returns the channel that is
-// closed with the next one, and when the view shows more of those that there are;
-// zero if it does not lag. It fails when nothing can follow.
+// catchUp sends the visible changes. It returns a channel that is closed on the next
+// change, and the time when the view shows more, zero if it does not lag. It fails when
+// the watch must end.
 func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 	s := w.server
 	for {
 		s.mu.Lock()
 		next := s.advance()
 		events, ok := w.coll.since(w.next)
-		if !w.coll.gone { // the end of a resource shows everywhere at once
+		if !w.coll.gone { // a removal is visible on all servers at once
 			events = upTo(events, s.seenOf(w.coll))
 		}
 		seen, changed, gone, over := s.seenOf(w.coll), w.coll.changed, w.coll.gone, s.view.epoch != w.epoch
@@ -232,14 +230,14 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 			return nil, next, errCut
 		}
 		if !ok {
-			// The real server ends a watch that cannot keep up; the client
-			// then learns with its next request that the version is gone.
+			// The real server ends a watch that cannot keep up; the client's next
+			// request fails because the version has expired.
 			return nil, next, errWatchOver
 		}
 		for _, e := range events {
 			w.next++
 			if e.rv <= w.sent {
-				continue // the client asked for a version of the future
+				continue // the client asked for a version in the future
 			}
 			kind, v, ok := e.seenBy(w.sel, w.reading)
 			if !ok {
@@ -250,7 +248,7 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 			}
 		}
 		if gone && len(events) == 0 {
-			// No bookmark: what comes after the end is not of this collection.
+			// No bookmark: later versions do not belong to this collection.
 			return nil, next, errWatchOver
 		}
 		w.ahead = w.sent > seen
@@ -261,8 +259,8 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 	}
 }
 
-// sendBookmarks sends the bookmark that ends a streaming list, and afterwards
-// a periodic one where it is due.
+// sendBookmarks sends the bookmark that ends a streaming list or, if due is set, a
+// periodic one.
 func (w *watcher) sendBookmarks(due bool) error {
 	if w.endDue {
 		w.endDue = false
@@ -292,7 +290,7 @@ func (w *watcher) sendBookmark(annotations map[string]string) error {
 	return w.send(watch.Bookmark, v)
 }
 
-// send writes one event; flushed brings it on its way.
+// send queues one event; flushed sends the queue.
 func (w *watcher) send(kind watch.EventType, v *version) error {
 	e, err := v.encode(w.format)
 	if err != nil {
@@ -301,7 +299,7 @@ func (w *watcher) send(kind watch.EventType, v *version) error {
 	return w.sendFrame(kind, e.body)
 }
 
-// sendError writes an ERROR event, which ends the watch.
+// sendError sends an ERROR event, which ends the watch.
 func (w *watcher) sendError(err error) error {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok {
@@ -317,7 +315,7 @@ func (w *watcher) sendError(err error) error {
 	return w.last()
 }
 
-// flushed hands what was sent to the connection.
+// flushed writes the queue to the connection.
 func (w *watcher) flushed() error {
 	if len(w.buffer) == 0 {
 		return nil

@@ -17,8 +17,8 @@ import (
 
 func (c *call) key() object.Key { return object.Key{Namespace: c.namespace, Name: c.name} }
 
-// get answers with one object: the stored one, or with a version in the query
-// the one that the watch cache shows, once it has come to that version.
+// get returns one object: the stored one or, if the query has a version, the one in the
+// watch cache once it has reached that version.
 func (c *call) get() error {
 	fromCache := c.r.URL.Query().Get("resourceVersion")
 	rv, err := parseRV(fromCache)
@@ -40,7 +40,7 @@ func (c *call) get() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// dryRun reports whether a request with valid options may store nothing.
+// dryRun reports whether a request with valid options must not store anything.
 func (c *call) dryRun() bool { return c.r.URL.Query().Has("dryRun") }
 
 func (c *call) create() error {
@@ -57,11 +57,11 @@ func (c *call) create() error {
 	return c.createNew(obj)
 }
 
-// createNew stores an object that a request creates.
+// createNew stores the object of a create request.
 func (c *call) createNew(obj object.Object) error {
 	c.dropDecided(obj)
 	if c.coll.defaults != nil {
-		c.coll.defaults(obj) // the creator of an object owns its defaults
+		c.coll.defaults(obj) // the creator owns the defaults
 	}
 	c.reading.applyDefaults(obj)
 	obj, err := c.owned(nil, obj)
@@ -71,7 +71,7 @@ func (c *call) createNew(obj object.Object) error {
 	return c.sendNew(obj)
 }
 
-// dropDecided takes from a new object what the server decides.
+// dropDecided clears the fields of a new object that the server sets.
 func (c *call) dropDecided(obj object.Object) {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
@@ -84,7 +84,7 @@ func (c *call) dropDecided(obj object.Object) {
 	}
 }
 
-// sendNew stores a new object and answers with it.
+// sendNew stores a new object and sends it.
 func (c *call) sendNew(obj object.Object) error {
 	v, err := c.storeNew(obj)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *call) sendNew(obj object.Object) error {
 	return c.sendVersion(http.StatusCreated, v)
 }
 
-// storeNew checks and stores a new object that came by HTTP.
+// storeNew validates and stores a new object received over HTTP.
 func (c *call) storeNew(obj object.Object) (*version, error) {
 	s := c.server
 	s.mu.Lock()
@@ -119,7 +119,7 @@ func (c *call) storeNew(obj object.Object) (*version, error) {
 	return s.insert(c.coll, obj)
 }
 
-// placeInNamespace gives the object the namespace of the path.
+// placeInNamespace sets the object's namespace to that of the path.
 func (c *call) placeInNamespace(obj object.Object) error {
 	if c.coll.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(c.namespace)
@@ -130,7 +130,7 @@ func (c *call) placeInNamespace(obj object.Object) error {
 	return nil
 }
 
-// checkPlace checks that the object is the one that the path names.
+// checkPlace checks that the object is the one named by the path.
 func (c *call) checkPlace(obj object.Object) error {
 	if obj.GetName() == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
@@ -141,7 +141,7 @@ func (c *call) checkPlace(obj object.Object) error {
 	return c.placeInNamespace(obj)
 }
 
-// versionMissing refuses an update that would overwrite whatever is there.
+// versionMissing returns the error for an update without a resource version.
 func (c *call) versionMissing() error {
 	path := field.NewPath("metadata").Child("resourceVersion")
 	return apierrors.NewInvalid(schema.GroupKind{Group: c.group, Kind: c.resource}, c.name,
@@ -171,7 +171,8 @@ func (c *call) update() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// storeUpdate replaces the stored object with what change makes of a copy of it.
+// storeUpdate replaces the stored object with the result of change, which gets a copy
+// of it.
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
 	var dry *version
 	v, err := c.server.swap(c.coll, c.key(), c.subresource, func(cur *version) (object.Object, error) {
@@ -192,15 +193,15 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 	return v, err
 }
 
-// otherUID refuses an update of an object by another one, which may be gone.
+// otherUID returns the error for an update of an object with a different UID.
 func (c *call) otherUID(want, have types.UID) error {
 	return apierrors.NewConflict(c.coll.GroupResource(), c.name,
 		//lint:ignore ST1005 the words of the real server
 		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have))
 }
 
-// permitted checks that obj may replace cur, and takes what the request may
-// not write from cur: the status, or on the status subresource all else.
+// permitted checks that obj may replace cur, and restores the fields that the request
+// must not write: the status or, on the status subresource, everything else.
 func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	if err := c.checkIdentity(cur, obj); err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	switch {
 	case c.subresource == "status":
 		return c.withStatus(cur, obj), nil
-	case c.subresource == "binding": // writes the node and a condition
+	case c.subresource == "binding": // it writes the node and a condition
 		return obj, nil
 	case c.coll.Status:
 		copyStatus(obj, clone(cur))
@@ -222,9 +223,9 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	return obj, nil
 }
 
-// checkIdentity refuses another UID. In an update, and in the scale of a built-in resource, it
-// says which object is meant; in a patch it would be a change. The subresources of custom
-// resources overlook the metadata of a patch.
+// checkIdentity rejects a different UID. In an update, and in the scale of a built-in
+// resource, the UID selects the object; in a patch, it would be a change. Subresources
+// of custom resources ignore the metadata of a patch.
 func (c *call) checkIdentity(cur, obj object.Object) error {
 	uid := obj.GetUID()
 	other := uid != "" && uid != cur.GetUID()
@@ -246,7 +247,7 @@ func (c *call) checkIdentity(cur, obj object.Object) error {
 	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, validation.ValidateImmutableField(uid, cur.GetUID(), field.NewPath("metadata", "uid")))
 }
 
-// checkFinalizers refuses new finalizers on an object that is being deleted.
+// checkFinalizers rejects new finalizers on an object that is being deleted.
 func (c *call) checkFinalizers(cur, obj object.Object) error {
 	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
 		return slices.Contains(cur.GetFinalizers(), f)
@@ -259,7 +260,8 @@ func (c *call) checkFinalizers(cur, obj object.Object) error {
 		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
-// checkOwners refuses two controllers, among others. A new object is checked whole.
+// checkOwners rejects invalid owner references, such as two controllers. New objects
+// are validated elsewhere.
 func (c *call) checkOwners(obj object.Object) error {
 	errs := validation.ValidateOwnerReferences(obj.GetOwnerReferences(), field.NewPath("metadata", "ownerReferences"))
 	if c.subresource != "" || len(errs) == 0 {
@@ -268,8 +270,8 @@ func (c *call) checkOwners(obj object.Object) error {
 	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, errs)
 }
 
-// withStatus gives cur the status of obj, and its labels and annotations
-// where the resource's status strategy lets them through.
+// withStatus returns cur with the status of obj, and with its labels and annotations if
+// the resource's status strategy allows that.
 func (c *call) withStatus(cur, obj object.Object) object.Object {
 	result := clone(cur)
 	result.SetManagedFields(obj.GetManagedFields())
@@ -322,7 +324,7 @@ func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
 }
 
 func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) error {
-	// The server names the kind here where it names the resource elsewhere.
+	// The real server uses the kind here and the resource elsewhere.
 	kind := schema.GroupResource{Group: c.group, Resource: c.coll.Kind}
 	switch {
 	case p == nil:
@@ -339,8 +341,8 @@ func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) er
 	return nil
 }
 
-// deleteCollection deletes what a list with the same options would show, and
-// answers with that list.
+// deleteCollection deletes the objects that a list with the same options would return,
+// and returns that list.
 func (c *call) deleteCollection() error {
 	opts, sel, err := c.listOptions()
 	if err != nil {
@@ -360,7 +362,7 @@ func (c *call) deleteCollection() error {
 	return c.sendList(p)
 }
 
-// releaseAll deletes one after the other, up to the first that does not meet
+// releaseAll deletes the objects one by one and stops at the first that does not meet
 // the preconditions.
 func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
 	s := c.server

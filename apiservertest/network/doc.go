@@ -1,5 +1,5 @@
-// Package network simulates the network between clients and a server in one process,
-// in the time of a testing/synctest bubble.
+// Package network simulates the network between clients and a server in one process, in
+// the time of a testing/synctest bubble.
 //
 // # Usage
 //
@@ -12,27 +12,26 @@
 //	link.Cut()                                    // connections are reset
 //	link.BreakNext(network.Break{Toward: network.Client, After: 700, Do: network.Flip})
 //
-// A connection is a buffer for each direction, as TCP's: writing does not wait until
-// somebody reads, unless 64 KiB are under way. Conditions may change at any time. They
-// apply to what is sent from then on, but a Partition holds what is in flight as well.
-// TCP never loses a byte, and neither does a Link unless it is told to: loss shows as a
-// stall, for as long as the retransmissions take.
+// Like a TCP connection, a connection has a buffer for each direction: a write does not
+// wait for the reader unless 64 KiB are in flight or unread. Conditions may change at
+// any time. They apply to bytes sent later, except that a Partition also holds bytes in
+// flight. Like TCP, a Link never loses a byte unless it is told to: packet loss shows
+// as a stall, for as long as the retransmissions take.
 //
 // # Guarantees
 //
-// What is drawn for a connection depends on the seed, the name of its link, and how
-// many dials of the link came before; on nothing else. Without conditions bytes
-// arrive at the instant at which they are sent. With a latency the arrivals of each
-// direction of each connection have nanoseconds of their own (of 1,500 links with 32
-// connections each), so that no two of them deliver at one instant: goroutines that
-// become runnable at one instant run in any order. Times are rounded up to a tenth of
-// a millisecond for that. What cannot be had: two dials of one link at one instant are
-// counted in any order, and a timer of the program may fire at the very instant of an
-// arrival.
+// Random draws for a connection depend only on the seed, the name of its link, and the
+// number of earlier dials of that link. Under default conditions, bytes arrive at the
+// instant at which they are sent. With a latency, each direction of each connection (of
+// up to 1,500 links with 32 connections each) has its own nanosecond offset for
+// arrivals, so no two of them deliver at the same instant: goroutines that become
+// runnable at one instant run in any order. For that, times are rounded up to a tenth
+// of a millisecond. Two cases stay undetermined: the order of two simultaneous dials of
+// one link, and a timer of the program that fires at the instant of an arrival.
 //
 // # Concurrency
 //
-// All methods may be called concurrently. A connection has no goroutine. It has a timer
-// while a reader waits for bytes that are in flight, or for a deadline; when it fires,
-// the runtime starts a goroutine that wakes the reader and ends.
+// All methods are safe for concurrent use. A connection has no goroutine. It has a
+// timer while a reader waits for bytes in flight or for a deadline; when the timer
+// fires, the runtime starts a goroutine that wakes the reader and ends.
 package network

@@ -10,61 +10,60 @@ import (
 	"time"
 )
 
-// Conditions are how a link is. The zero value is a perfect one.
+// Conditions are the properties of a link. The zero value is a perfect link.
 type Conditions struct {
-	// Latency is how long a byte is under way in each direction, and Jitter how much
-	// longer it may take, as drawn. Bytes never overtake each other.
+	// Latency is how long a byte takes in each direction, and Jitter the maximum of a
+	// random addition. Bytes never overtake each other.
 	Latency, Jitter time.Duration
 
-	// Loss is the probability with which a segment is lost. It and what follows it
-	// arrive when it has been sent again, 200 ms later; if it is lost again, 400 ms
-	// after that, and so on.
+	// Loss is the probability that a segment is lost. The segment and everything after
+	// it arrive after a retransmission, 200 ms later; if that is lost too, after
+	// another 400 ms, and so on.
 	Loss float64
 
-	// Bandwidth is how many bytes pass in a second in each direction; without bound if
-	// zero.
+	// Bandwidth is the number of bytes per second in each direction; unlimited if zero.
 	Bandwidth int
 
-	// Segment is how many bytes arrive together where there is a Bandwidth or Loss; 1460
-	// if zero. With 1, bytes trickle in one by one.
+	// Segment is how many bytes arrive together if there is a Bandwidth or Loss. The
+	// default is 1460. With 1, bytes arrive one by one.
 	Segment int
 
-	// Partition holds everything that is in flight or being sent until it is lifted.
-	// Dials wait. Nobody is told.
+	// Partition holds all bytes that are in flight or sent until it is lifted. Dials
+	// wait. Neither end gets an error.
 	Partition bool
 
-	// Refuse refuses dials.
+	// Refuse makes dials fail.
 	Refuse bool
 
-	// DialDelay is how much longer a dial may take than its latency, as drawn: a younger
-	// one may be faster.
+	// DialDelay is the maximum random delay of a dial beyond its latency: a later dial
+	// may finish first.
 	DialDelay time.Duration
 }
 
-// clean reports whether bytes arrive when they are sent.
+// clean reports whether bytes arrive at the instant at which they are sent.
 func (c *Conditions) clean() bool {
 	return c.Latency == 0 && c.Jitter == 0 && c.Loss == 0 && c.Bandwidth == 0 && !c.Partition
 }
 
-// Direction is one of the two of a connection.
+// Direction is one of the two directions of a connection.
 type Direction int
 
 const (
-	Server Direction = iota // from the one who dialled to the server
-	Client                  // back to the one who dialled
+	Server Direction = iota // from the dialer to the server
+	Client                  // back to the dialer
 )
 
-// Harm is what is done to a connection.
+// Harm is a way to break a connection.
 type Harm int
 
 const (
-	Reset  Harm = iota // both ends find it reset
-	Vanish             // it is half open: bytes vanish, and nobody is told
+	Reset  Harm = iota // both ends find the connection reset
+	Vanish             // half open: bytes are lost, and neither end gets an error
 	Flip               // one byte is changed
 )
 
-// Break does harm to a connection once After more bytes have passed in a direction.
-// Flip changes the lowest bits of the next byte by the bits of Mask; all of them if zero.
+// Break harms a connection once After more bytes have passed in a direction. Flip
+// inverts the bits of Mask in the next byte; all bits if Mask is zero.
 type Break struct {
 	Toward Direction
 	After  int64
@@ -72,7 +71,7 @@ type Break struct {
 	Mask   byte
 }
 
-// Link is a way between one client and a server. Network.Link makes one.
+// Link is a path between one client and a server. Create it with [Network.Link].
 type Link struct {
 	seed  uint64
 	name  string
@@ -80,9 +79,9 @@ type Link struct {
 
 	mu      sync.Mutex // taken before that of a connection
 	is      Conditions
-	changed chan struct{} // closed, and replaced, by Set
+	changed chan struct{} // closed and replaced by Set
 	dials   int
-	open    []*pair // by age
+	open    []*pair // oldest first
 	next    []Break
 }
 
@@ -102,33 +101,33 @@ func (l *Link) Set(c Conditions) {
 	l.changed = make(chan struct{})
 }
 
-// Conditions returns those that Set has set.
+// Conditions returns the current conditions.
 func (l *Link) Conditions() Conditions {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.is
 }
 
-// Cut resets the open connections, now, and returns how many there were: both ends can
-// read what has arrived, and then find the connection reset.
+// Cut resets the open connections immediately and returns their number: both ends can
+// read the bytes that have arrived, and then find the connection reset.
 func (l *Link) Cut() int { return l.each((*pair).reset) }
 
-// Vanish makes the open connections half open for good, as a load balancer does that
-// forgets them, and returns how many there were. What is in flight is lost. Deadlines
-// work, and Close; the other end does not hear of it.
+// Vanish makes the open connections permanently half open, like a load balancer that
+// forgets them, and returns their number. Bytes in flight are lost. Deadlines and Close
+// still work, but the other end does not notice a Close.
 func (l *Link) Vanish() int { return l.each((*pair).vanish) }
 
-// Break does harm to the open connections and returns how many there were.
+// Break harms the open connections and returns their number.
 func (l *Link) Break(b Break) int { return l.each(func(p *pair) { p.plan(b) }) }
 
-// BreakNext does harm to the connection that is dialled next. Several harms add up.
+// BreakNext harms the next connection dialed. Several calls add up.
 func (l *Link) BreakNext(b Break) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next = append(l.next, b)
 }
 
-// Open counts the connections that are not closed at both ends.
+// Open returns the number of connections that are not closed at both ends.
 func (l *Link) Open() int { return l.each(func(*pair) {}) }
 
 func (l *Link) each(do func(*pair)) int {
@@ -150,8 +149,9 @@ func (l *Link) forget(p *pair) {
 	}
 }
 
-// Dialer returns a function that connects over the link, whatever the address. Accept
-// is given the server's end of each connection; it belongs to it unless it fails.
+// Dialer returns a function that connects over the link, whatever the address. It
+// passes the server's end of each connection to accept, which takes ownership of it
+// unless it fails.
 func (l *Link) Dialer(accept func(context.Context, net.Conn) error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		client, server, err := l.connect(ctx)
@@ -166,7 +166,7 @@ func (l *Link) Dialer(accept func(context.Context, net.Conn) error) func(ctx con
 	}
 }
 
-// connect waits as long as a dial takes and makes a connection.
+// connect waits for the duration of a dial and creates a connection.
 func (l *Link) connect(ctx context.Context) (client, server net.Conn, err error) {
 	l.mu.Lock()
 	n := l.dials
@@ -204,7 +204,7 @@ func (l *Link) connect(ctx context.Context) (client, server net.Conn, err error)
 	}
 }
 
-// shake waits as long as the handshake of the n-th dial takes.
+// shake waits for the duration of the n-th dial's handshake.
 func (l *Link) shake(ctx context.Context, is Conditions, n int) error {
 	wait := 2 * is.Latency
 	if is.DialDelay > 0 {
@@ -221,7 +221,7 @@ func (l *Link) shake(ctx context.Context, is Conditions, n int) error {
 	}
 }
 
-// address is the name of a link, or of one of its connections.
+// address is the name of a link or of one of its connections.
 type address string
 
 func (address) Network() string  { return "simulated" }

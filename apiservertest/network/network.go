@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Network is a number of links. Make one with New.
+// Network is a set of links. Create it with [New].
 type Network struct {
 	seed uint64
 
@@ -17,11 +17,11 @@ type Network struct {
 	links int
 }
 
-// New makes a network. All that looks random in it follows from seed.
+// New returns a network whose random draws follow from seed.
 func New(seed uint64) *Network { return &Network{seed: seed} }
 
-// Link makes another link, with clean conditions. Links are told apart by their
-// names, which should differ, and their arrivals by the order in which they were made.
+// Link returns a new link with perfect conditions. Its name determines its random
+// draws, so names should differ. Its number determines the offsets of its arrivals.
 func (n *Network) Link(name string) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -29,31 +29,31 @@ func (n *Network) Link(name string) *Link {
 	return newLink(n.seed, name, n.links-1)
 }
 
-// random gives the numbers of one of the things of a link.
+// random returns the random numbers for one aspect of a link.
 func random(seed uint64, link, thing string, n int) *rand.Rand {
 	hash := fnv.New64a()
 	for _, part := range []string{link, thing, strconv.Itoa(n)} {
-		_, _ = io.WriteString(hash, part+"\x00") // it cannot fail
+		_, _ = io.WriteString(hash, part+"\x00") // never fails
 	}
 	return rand.New(rand.NewPCG(seed, hash.Sum64()))
 }
 
 const (
-	// grid is what arrivals are rounded up to, and slots how many instants there are
-	// between two of its lines.
+	// grid is the unit to which arrivals are rounded up, and slots the number of
+	// offsets within it.
 	grid  = 100 * time.Microsecond
 	slots = int64(grid)
 
-	// perLink is how many connections of a link have instants of their own.
+	// perLink is how many connections of a link have their own offsets.
 	perLink = 32
 )
 
-// slotOf is the instant of a direction of a connection in the grid, in nanoseconds.
+// slotOf returns the offset of a direction of a connection, in nanoseconds.
 func slotOf(link, conn int, d Direction) time.Duration {
 	return time.Duration((int64(link)*perLink*2 + int64(conn%perLink)*2 + int64(d)) % slots)
 }
 
-// align returns the first instant of a slot that is not before t.
+// align returns the first instant with the offset slot that is not before t.
 func align(t time.Time, slot time.Duration) time.Time {
 	past := (time.Duration(t.UnixNano()) - slot) % grid
 	if past <= 0 {

@@ -13,17 +13,17 @@ import (
 
 // pair is one connection: its two ends, and a stream in each direction.
 type pair struct {
-	link *Link // nil for Pipe
-	n    int   // how many dials of the link came before
+	link *Link // nil if made by Pipe
+	n    int   // number of earlier dials of the link
 
-	mu      sync.Mutex // guards what follows, streams and ends included
+	mu      sync.Mutex // guards the fields below, including streams and ends
 	is      Conditions
 	streams [2]stream // by Direction
-	ends    [2]end    // the one who dialled, and the server
+	ends    [2]end    // the dialer's end and the server's
 	lost    bool      // half open: nothing arrives any more
 }
 
-// Pipe makes a connection with perfect conditions that belongs to no link.
+// Pipe creates a connection with perfect conditions that belongs to no link.
 func Pipe() (client, server net.Conn) {
 	p := newPair(nil, 0, nil)
 	return &p.ends[0], &p.ends[1]
@@ -44,7 +44,7 @@ func newPair(l *Link, n int, breaks []Break) *pair {
 	return p
 }
 
-// The methods that follow need the mutex, except for set.
+// The caller of the methods below holds the mutex, except for set.
 
 func (p *pair) set(c Conditions) {
 	p.mu.Lock()
@@ -61,7 +61,7 @@ func (p *pair) set(c Conditions) {
 	}
 }
 
-// wake lets everyone who waits look again.
+// wake wakes all waiting goroutines.
 func (p *pair) wake() {
 	p.streams[Server].changed.Broadcast()
 	p.streams[Client].changed.Broadcast()
@@ -69,7 +69,7 @@ func (p *pair) wake() {
 
 func (p *pair) reset() {
 	if p.lost {
-		return // nobody is told of a reset either
+		return // a lost connection does not carry a reset
 	}
 	p.streams[Server].cut()
 	p.streams[Client].cut()
@@ -130,7 +130,7 @@ func (e *end) Write(b []byte) (n int, err error) {
 			return n, e.failed("write", os.ErrDeadlineExceeded)
 		case e.in.over != nil && e.in.over != io.EOF:
 			return n, e.failed("write", e.in.over)
-		case e.in.over != nil: // the other end has closed, and this end has heard of it
+		case e.in.over != nil: // the other end has closed, and the close has arrived
 			return n, e.failed("write", syscall.EPIPE)
 		case e.out.stopped:
 			return n, e.failed("write", syscall.ECONNRESET)
@@ -146,7 +146,7 @@ func (e *end) Write(b []byte) (n int, err error) {
 	}
 }
 
-// failed wraps an error as net does.
+// failed wraps an error like package net.
 func (e *end) failed(op string, err error) error {
 	if err == nil {
 		return nil
@@ -154,8 +154,8 @@ func (e *end) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: "simulated", Source: e.LocalAddr(), Addr: e.RemoteAddr(), Err: err}
 }
 
-// Close closes this end. The other one can read what is under way, and then finds the
-// end.
+// Close closes this end. The other end can read the bytes in flight and then finds the
+// end of the stream.
 func (e *end) Close() error {
 	p := e.pair
 	p.mu.Lock()
@@ -210,16 +210,17 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// deadline is until when reads or writes may wait.
+// deadline is the deadline of reads or writes.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
 }
 
-// passed costs nothing where there is no deadline.
+// passed costs nothing if there is no deadline.
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// set changes the deadline and wakes those who wait on s, so that they see it.
+// set changes the deadline and wakes the goroutines waiting on s, since it affects
+// them.
 func (d *deadline) set(at time.Time, s *stream) {
 	d.at = at
 	if d.timer != nil {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// window is how many bytes may be under way or unread in a direction.
+	// window is how many bytes may be in flight or unread in a direction.
 	window = 64 << 10
 
-	// segment is how many bytes a TCP segment carries on Ethernet.
+	// segment is the size of a TCP segment on Ethernet.
 	segment = 1460
 
-	// resend is how long TCP waits at first before it sends a segment again.
+	// resend is TCP's first retransmission timeout.
 	resend = 200 * time.Millisecond
 
-	// resends is how often a segment is lost at most.
+	// resends is the maximum number of losses of one segment.
 	resends = 6
 )
 
@@ -28,47 +28,47 @@ const (
 //	| read | arrived | in flight |
 //	       start     flights[0].from
 //
-// Where nothing is in flight everything has arrived. It is guarded by the pair's mutex.
+// If nothing is in flight, everything has arrived. The pair's mutex guards it.
 type stream struct {
 	pair    *pair
 	toward  Direction
-	changed sync.Cond // something to read, room to write, a deadline, or the end
+	changed sync.Cond // signals data to read, room to write, a deadline, or the end
 
 	buffer  []byte
-	start   int   // of what has not been read, in buffer
-	sent    int64 // bytes written so far, those that vanished included
+	start   int   // offset of the unread bytes in buffer
+	sent    int64 // bytes written so far, including lost ones
 	flights []flight
-	vacant  int // bytes of the window that are taken by what vanished
+	vacant  int // bytes of the window taken by lost bytes
 
-	breaks  []Break // in the order of After, which counts from the first byte
-	stopped bool    // nothing more may be written
-	ended   bool    // the end is on its way or has arrived
-	over    error   // how the stream ended; nil until that has arrived
+	breaks  []Break // ordered by After, which counts from the first byte
+	stopped bool    // no more writes are accepted
+	ended   bool    // the end is in flight or has arrived
+	over    error   // how the stream ended; nil until the end has arrived
 
 	rand      *rand.Rand
-	busy      time.Time // until when the line is
+	busy      time.Time // when the line becomes free
 	timer     *time.Timer
 	timed     time.Time // when timer fires
 	readBy    deadline
 	writeBy   deadline
-	discarded bool // nobody will read
+	discarded bool // no reader is left
 }
 
-// flight is bytes that are under way. The first step of them arrives at the time at,
-// and another one every gap, unless those before them arrive later.
+// flight is a range of bytes in flight. The first step of them arrives at the time at,
+// and another step after every gap, unless earlier bytes arrive later.
 type flight struct {
-	from, to int64 // offsets in all that was sent
+	from, to int64 // offsets in all bytes sent
 	at       time.Time
 	step     int64
 	gap      time.Duration
-	end      error // the end of the stream, which comes after the bytes
+	end      error // the end of the stream, which follows the bytes
 	held     bool  // by a partition
 }
 
-// unread counts the bytes in the buffer that have not been read.
+// unread returns the number of unread bytes in the buffer.
 func (s *stream) unread() int { return len(s.buffer) - s.start }
 
-// take moves what has arrived to b. It returns 0 and no error where that is nothing.
+// take moves arrived bytes to b. It returns 0 and no error if there are none.
 func (s *stream) take(b []byte) (int, error) {
 	n := s.land()
 	if n == 0 || len(b) == 0 {
@@ -84,7 +84,7 @@ func (s *stream) take(b []byte) (int, error) {
 	return n, nil
 }
 
-// land takes in what has arrived and returns how many bytes there are to read.
+// land moves arrived bytes out of flight and returns the number of readable bytes.
 func (s *stream) land() int {
 	if len(s.flights) == 0 {
 		return s.unread()
@@ -115,7 +115,7 @@ func (s *stream) land() int {
 	return s.unread() - int(s.onTheWay())
 }
 
-// await sees to it that those who wait are woken when more arrives.
+// await sets the timer that wakes waiting goroutines when more bytes arrive.
 func (s *stream) await() {
 	if len(s.flights) == 0 {
 		return
@@ -132,25 +132,25 @@ func (s *stream) await() {
 	}
 }
 
-// finish says how the stream has ended, which concerns both ends.
+// finish records how the stream ended, which concerns both ends.
 func (s *stream) finish(how error) {
 	s.over = how
 	s.pair.wake()
 }
 
-// onTheWay counts the bytes that have not arrived.
+// onTheWay returns the number of bytes in flight.
 func (s *stream) onTheWay() int64 {
 	return s.flights[len(s.flights)-1].to - s.flights[0].from
 }
 
-// wake lets those who wait look again.
+// wake wakes all waiting goroutines.
 func (s *stream) wake() {
 	s.pair.mu.Lock()
 	defer s.pair.mu.Unlock()
 	s.pair.wake()
 }
 
-// put sends as much of b as the window has room for.
+// put sends as much of b as fits into the window.
 func (s *stream) put(b []byte) int {
 	room := window - s.unread() - s.vacant
 	if room <= 0 {
@@ -174,7 +174,7 @@ func (s *stream) put(b []byte) int {
 	return len(b)
 }
 
-// append puts b at the end of the buffer, unless nobody will ever read it.
+// append appends b to the buffer, unless it will never be read.
 func (s *stream) append(b []byte) {
 	s.sent += int64(len(b))
 	switch {
@@ -194,7 +194,7 @@ func (s *stream) append(b []byte) {
 	s.buffer = append(s.buffer, b...)
 }
 
-// harm does what a Break says, which lies in what was sent since from.
+// harm applies a Break that lies in the bytes sent since from.
 func (s *stream) harm(b Break, from int64) {
 	if s.discarded || s.pair.lost {
 		return
@@ -218,14 +218,14 @@ func (s *stream) harm(b Break, from int64) {
 	}
 }
 
-// keep sends what comes before an offset, of what was sent since from, and takes back
-// what comes after.
+// keep sends the bytes before an offset, of those sent since from, and takes back the
+// rest.
 func (s *stream) keep(at int, offset, from int64) {
 	s.buffer, s.sent = s.buffer[:at], offset
 	s.fly(from)
 }
 
-// fly decides when what was sent since from arrives.
+// fly determines when the bytes sent since from arrive.
 func (s *stream) fly(from int64) {
 	if s.discarded || s.pair.lost || s.sent == from {
 		return
@@ -244,10 +244,10 @@ func (s *stream) fly(from int64) {
 	} else {
 		s.launch(from, s.sent, now, 0)
 	}
-	s.changed.Broadcast() // a waiting reader sets its timer
+	s.changed.Broadcast() // so a waiting reader sets its timer
 }
 
-// launch sends bytes on their way.
+// launch puts bytes in flight.
 func (s *stream) launch(from, to int64, now time.Time, late time.Duration) {
 	is := &s.pair.is
 	f := flight{from: from, to: to, held: is.Partition}
@@ -266,8 +266,8 @@ func (s *stream) launch(from, to int64, now time.Time, late time.Duration) {
 	s.flights = append(s.flights, f)
 }
 
-// arrival is when something arrives that is sent at a time, unless what was sent
-// before it arrives later.
+// arrival returns when something sent at a given time arrives, unless earlier bytes
+// arrive later.
 func (s *stream) arrival(sent time.Time) time.Time {
 	is := &s.pair.is
 	at := sent.Add(is.Latency)
@@ -280,7 +280,7 @@ func (s *stream) arrival(sent time.Time) time.Time {
 	return align(at, slotOf(s.pair.link.index, s.pair.n, s.toward))
 }
 
-// retransmission is how much later than others a segment arrives.
+// retransmission returns the extra delay of a segment due to losses.
 func (s *stream) retransmission() (late time.Duration) {
 	for n := 0; n < resends && s.draw().Float64() < s.pair.is.Loss; n++ {
 		late += resend << n
@@ -296,8 +296,8 @@ func (s *stream) draw() *rand.Rand {
 	return s.rand
 }
 
-// step is how many bytes arrive together. Faster than one step a grid line it is not,
-// so that steps grow where the bandwidth is large.
+// step returns how many bytes arrive together. There is at most one step per grid unit,
+// so steps grow with the bandwidth.
 func (s *stream) step() int {
 	is := &s.pair.is
 	step := is.Segment
@@ -307,13 +307,12 @@ func (s *stream) step() int {
 	return max(step, int(int64(is.Bandwidth)*int64(grid)/int64(time.Second)))
 }
 
-// rounded makes a gap a multiple of the grid, so that all of a stream arrives in its
-// slot.
+// rounded rounds a gap to the grid, so all bytes of a stream arrive at its offset.
 func (s *stream) rounded(gap time.Duration) time.Duration {
 	return max(grid, gap.Round(grid))
 }
 
-// end sends the end of the stream on its way.
+// end puts the end of the stream in flight.
 func (s *stream) end(how error) {
 	if s.ended || s.pair.lost {
 		return
@@ -331,7 +330,7 @@ func (s *stream) end(how error) {
 	s.changed.Broadcast()
 }
 
-// cut ends the stream with what has arrived: a reset at this instant.
+// cut resets the stream immediately, keeping the bytes that have arrived.
 func (s *stream) cut() {
 	if n := s.land(); s.over == nil {
 		s.buffer, s.flights = s.buffer[:s.start+n], nil
@@ -340,14 +339,14 @@ func (s *stream) cut() {
 	}
 }
 
-// drop loses what is in flight; it still fills the window.
+// drop loses the bytes in flight; they still occupy the window.
 func (s *stream) drop() {
 	n := s.land()
 	s.vacant += s.unread() - n
 	s.buffer, s.flights = s.buffer[:s.start+n], nil
 }
 
-// discard forgets what nobody will read any more.
+// discard drops bytes that will never be read.
 func (s *stream) discard() {
 	s.discarded = true
 	s.buffer, s.start, s.flights = nil, 0, nil
@@ -356,7 +355,7 @@ func (s *stream) discard() {
 	}
 }
 
-// hold keeps what is in flight.
+// hold holds the bytes in flight.
 func (s *stream) hold() {
 	s.land()
 	for i := range s.flights {
@@ -364,7 +363,7 @@ func (s *stream) hold() {
 	}
 }
 
-// release lets what was held arrive.
+// release lets held bytes arrive.
 func (s *stream) release() {
 	at := s.arrival(time.Now())
 	for i := range s.flights {

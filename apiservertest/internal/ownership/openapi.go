@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fromOpenAPI makes a schema of the openAPIV3Schema of a custom resource, in JSON
-// or YAML. As on the server, what that says of apiVersion, kind and metadata does
-// not count.
+// fromOpenAPI converts the openAPIV3Schema of a custom resource, in JSON or YAML. As on
+// the real server, its entries for apiVersion, kind and metadata are ignored.
 func (t *Types) fromOpenAPI(document []byte) (typed.ParseableType, error) {
 	const root = "object"
 	var s spec.Schema

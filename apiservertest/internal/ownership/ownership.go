@@ -15,36 +15,36 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Options of a Manager.
+// Options are the options of a [Manager].
 type Options struct {
-	// Kind of the objects, and New, which makes an empty one; an unstructured one
-	// has its kind set.
+	// Kind is the kind of the objects. New returns an empty object; if it is
+	// unstructured, its kind is set.
 	Kind schema.GroupVersionKind
 	New  func() object.Object
 
-	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. Empty: the
-	// Go type says it all.
+	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. If it is
+	// empty, only the Go type counts.
 	Schema []byte
 
-	// Default fills in what an applied object leaves out. Nil fills in nothing.
+	// Default, if set, fills in missing fields of an applied object.
 	Default func(object.Object)
 
-	// Subresource that the writes go to; empty for the object itself.
+	// Subresource is the subresource that is written; empty means the object itself.
 	Subresource string
 
-	// Reset are the fields that a write cannot change, such as
-	// fieldpath.MakePathOrDie("status"). Whatever it says of them, it owns none.
+	// Reset lists the fields that a write cannot change, such as
+	// fieldpath.MakePathOrDie("status"). The writer does not become their owner.
 	Reset []fieldpath.Path
 }
 
-// Manager keeps metadata.managedFields of the objects of one resource, or of one
-// of its subresources, and applies. Make one with New.
+// Manager maintains metadata.managedFields of the objects of one resource or
+// subresource, and merges applied objects. Create it with [New].
 type Manager struct {
 	kind   kind
 	fields *managedfields.FieldManager
 }
 
-// New makes a manager. It fails where Options.Schema cannot be read.
+// New returns a Manager. It fails if Options.Schema cannot be parsed.
 func New(types *Types, o Options) (*Manager, error) {
 	k := kind{gvk: o.Kind, new: o.New, fill: o.Default}
 	if len(o.Schema) == 0 {
@@ -65,9 +65,9 @@ func New(types *Types, o Options) (*Manager, error) {
 	return &Manager{kind: k, fields: fields}, nil
 }
 
-// Update gives obj the managed fields that it has after manager has replaced live
-// with it; live is nil for a creation. Of both the kind is set. An object that is
-// not of its schema is an error, and keeps the managed fields of live.
+// Update sets the managed fields of obj for a write by manager that replaces live with
+// obj; live is nil for a creation. It sets the kind of both. If obj does not fit its
+// schema, Update fails and obj keeps the managed fields of live.
 func (m *Manager) Update(live, obj object.Object, manager string) (object.Object, error) {
 	if live == nil {
 		live = m.kind.new()
@@ -82,8 +82,8 @@ func (m *Manager) Update(live, obj object.Object, manager string) (object.Object
 	return m.finish(result), nil
 }
 
-// Apply merges what manager applies into live, which is nil for a creation, and
-// gives the result with its managed fields. live and patch are used up.
+// Apply merges manager's patch into live, which is nil for a creation, and returns the
+// result with its managed fields. The caller must not use live and patch afterwards.
 func (m *Manager) Apply(live object.Object, patch *unstructured.Unstructured, manager string, force bool) (object.Object, error) {
 	if live == nil {
 		live = m.kind.new()
@@ -96,8 +96,8 @@ func (m *Manager) Apply(live object.Object, patch *unstructured.Unstructured, ma
 	return m.finish(result), nil
 }
 
-// finish cuts the times of the managers down to the seconds that their JSON form
-// has, so that an object that a client sends back is the same.
+// finish truncates the times of managed fields to seconds, like their JSON form, so an
+// object that a client sends back is equal.
 func (m *Manager) finish(result runtime.Object) object.Object {
 	obj := result.(object.Object)
 	entries := obj.GetManagedFields()
@@ -110,9 +110,9 @@ func (m *Manager) finish(result runtime.Object) object.Object {
 	return obj
 }
 
-// kind is what the library wants to know about one kind of objects: how to make,
-// to default and to convert one, and its schema. There is one version only, so
-// that to convert is to give an object its Go type.
+// kind tells the library how to create, default and convert objects of one kind, and
+// their schema. There is only one version, so conversion only gives an object its Go
+// type.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	new    func() object.Object
@@ -122,21 +122,21 @@ type kind struct {
 
 func (k kind) setKind(obj runtime.Object) { obj.GetObjectKind().SetGroupVersionKind(k.gvk) }
 
-// New makes an empty object.
+// New returns an empty object.
 func (k kind) New(schema.GroupVersionKind) (runtime.Object, error) {
 	obj := k.new()
 	k.setKind(obj)
 	return obj, nil
 }
 
-// Default fills in what is missing.
+// Default fills in missing fields.
 func (k kind) Default(obj runtime.Object) {
 	if k.fill != nil {
 		k.fill(obj.(object.Object))
 	}
 }
 
-// ConvertToVersion gives an unstructured object its Go type.
+// ConvertToVersion converts an unstructured object to its Go type.
 func (k kind) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner) (runtime.Object, error) {
 	if gv, ok := version.(schema.GroupVersion); ok && gv != k.gvk.GroupVersion() {
 		return nil, runtime.NewNotRegisteredErrForKind("apiserver", gv.WithKind(k.gvk.Kind))
@@ -153,17 +153,17 @@ func (k kind) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner
 	return out, nil
 }
 
-// Convert is not asked for by the library.
+// Convert is never called by the library.
 func (k kind) Convert(in, out, context any) error {
 	return fmt.Errorf("convert %T to %T: there is one version only", in, out)
 }
 
-// ConvertFieldLabel is not asked for by the library.
+// ConvertFieldLabel is never called by the library.
 func (k kind) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-// ObjectToTyped gives an object its schema.
+// ObjectToTyped adds the schema to an object.
 func (k kind) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return k.schema.FromUnstructured(u.Object, opts...)
@@ -171,7 +171,7 @@ func (k kind) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions)
 	return k.schema.FromStructured(obj, opts...)
 }
 
-// TypedToObject takes the schema away.
+// TypedToObject returns the object without its schema.
 func (k kind) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	content, ok := v.AsValue().Unstructured().(map[string]any)
 	if !ok {

@@ -15,15 +15,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Types makes schemas for merging from Go types. Make one with NewTypes.
+// Types builds merge schemas from Go types. Create it with [NewTypes].
 //
 // A struct becomes a map with the fields of its JSON form, a list is replaced as a
-// whole unless a rule says otherwise, and what marshals itself may be anything. Of
-// an object without a Go type only the metadata have a schema; the rest is merged
-// by what it looks like: maps by key, lists as a whole. That is what a real server
-// does for a custom resource whose schema says nothing about merging.
+// whole unless a rule says otherwise, and a type with its own JSON encoding may be
+// anything. An object without a Go type only has a schema for its metadata; the rest is
+// merged by its form: maps by key, lists as a whole. A real server does the same for a
+// custom resource whose schema has no merge rules.
 type Types struct {
-	rules func() rules // read when the first type is made
+	rules func() rules // called when the first type is built
 
 	mu   sync.Mutex
 	made map[reflect.Type]typed.ParseableType
@@ -34,7 +34,7 @@ func NewTypes() *Types {
 	return &Types{rules: sync.OnceValue(readRules), made: map[reflect.Type]typed.ParseableType{}}
 }
 
-// shapeless stands for objects without a Go type.
+// shapeless is the Go type used for objects without one.
 type shapeless struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -43,7 +43,7 @@ type shapeless struct {
 	Rest              map[string]any `json:",inline"`
 }
 
-// of gives the schema of an object's Go type.
+// of returns the schema of an object's Go type.
 func (t *Types) of(obj object.Object) typed.ParseableType {
 	goType := reflect.TypeOf(obj).Elem()
 	if _, ok := obj.(*unstructured.Unstructured); ok {
@@ -59,8 +59,8 @@ func (t *Types) of(obj object.Object) typed.ParseableType {
 	return made
 }
 
-// These are the types of what has no schema. The library knows the first by its
-// name, to tell field sets that were made without a schema.
+// Type names for values without a schema. The library treats the first specially, to
+// recognize field sets that were made without a schema.
 const (
 	deduced = "__untyped_deduced_"
 	atomic  = "__untyped_atomic_"
@@ -85,18 +85,18 @@ func anything(maps schema.ElementRelationship, inMaps string) schema.Atom {
 
 func to(name string) schema.TypeRef { return schema.TypeRef{NamedType: &name} }
 
-// builder gathers the types that one root uses.
+// builder collects the types used by one root type.
 type builder struct {
 	rules rules
 	types []schema.TypeDef
-	names map[reflect.Type]string // of the structs that are in types, or are being made
+	names map[reflect.Type]string // of the structs in types, including unfinished ones
 }
 
 func (b *builder) add(name string, a schema.Atom) {
 	b.types = append(b.types, schema.TypeDef{Name: name, Atom: a})
 }
 
-// ref gives what stands for a Go type in the schema.
+// ref returns the schema reference for a Go type.
 func (b *builder) ref(t reflect.Type) schema.TypeRef {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -122,18 +122,19 @@ func (b *builder) ref(t reflect.Type) schema.TypeRef {
 
 func inline(a schema.Atom) schema.TypeRef { return schema.TypeRef{Inlined: a} }
 
-// marshals reports whether the type writes its own JSON, as quantities and times do.
+// marshals reports whether the type implements its own JSON encoding, like quantities
+// and times.
 func marshals(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
 
-// structRef refers to a struct and adds it where it is new. The name goes first:
-// types may contain themselves.
+// structRef returns a reference to a struct, adding the struct if it is new. It
+// registers the name first, since types may be recursive.
 func (b *builder) structRef(t reflect.Type) schema.TypeRef {
 	if name, ok := b.names[t]; ok {
 		return to(name)
 	}
-	name := fmt.Sprintf("%v#%d", t, len(b.names)) // two types of one function's tests may share a name
+	name := fmt.Sprintf("%v#%d", t, len(b.names)) // types defined in functions may share a name
 	b.names[t] = name
 	m := &schema.Map{ElementRelationship: schema.Separable}
 	if b.rules.of(t)[""].Atomic {
@@ -144,7 +145,7 @@ func (b *builder) structRef(t reflect.Type) schema.TypeRef {
 	return to(name)
 }
 
-// fields adds the fields that the JSON form of a struct has.
+// fields adds the fields of a struct's JSON form.
 func (b *builder) fields(m *schema.Map, t reflect.Type) {
 	byRule := b.rules.of(t)
 	for f := range t.Fields() {
@@ -172,7 +173,7 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ruled is ref with a rule for this field.
+// ruled is ref with the rule of a field.
 func (b *builder) ruled(t reflect.Type, r rule) schema.TypeRef {
 	ref := b.ref(t)
 	relationship := schema.Associative

@@ -1,11 +1,10 @@
-// Command rulegen makes rules.json: how lists and maps of the built-in types merge,
-// from the OpenAPI documents in the source of Kubernetes.
+// Command rulegen generates rules.json: how lists and maps of the built-in types merge,
+// according to the OpenAPI documents in the source of Kubernetes.
 //
 //	go run ./rulegen v1.37.0 > rules.json
 //
-// Of the types only the stable versions are read. A list without a rule is
-// replaced as a whole, a map without one is merged by key: that is the default of
-// the format, and not written.
+// It reads only the stable versions of the types. It leaves out the default of the
+// format: a list is replaced as a whole, a map is merged by key.
 package main
 
 import (
@@ -21,7 +20,7 @@ import (
 	"strings"
 )
 
-// property is what this command reads of a type or a field.
+// property is the part of a type or a field that this command reads.
 type property struct {
 	Ref        string              `json:"$ref"`
 	AllOf      []property          `json:"allOf"`
@@ -56,7 +55,7 @@ func main() {
 	}
 }
 
-// write writes the rules with one type a line.
+// write writes the rules, one type per line.
 func write(out io.Writer, rules map[string]map[string]rule) error {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
@@ -70,8 +69,8 @@ func write(out io.Writer, rules map[string]map[string]rule) error {
 	return err
 }
 
-// generate reads the documents of a version: rules by type and field, and by
-// type and "" for the type itself.
+// generate reads the documents of a version. The rules are keyed by type and field,
+// with "" for the type itself.
 func generate(version string) (map[string]map[string]rule, error) {
 	types, err := download(version)
 	if err != nil {
@@ -110,7 +109,7 @@ func generate(version string) (map[string]map[string]rule, error) {
 	return rules, nil
 }
 
-// target is the type that a property refers to.
+// target returns the type that a property refers to.
 func (p *property) target() string {
 	ref := p.Ref
 	if ref == "" && len(p.AllOf) == 1 {
@@ -119,8 +118,7 @@ func (p *property) target() string {
 	return strings.TrimPrefix(ref, "#/components/schemas/")
 }
 
-// download fetches the source by the go command and reads the types of all
-// documents.
+// download fetches the source with the go command and reads the types of all documents.
 func download(version string) (map[string]property, error) {
 	out, err := exec.Command("go", "mod", "download", "-json", "k8s.io/kubernetes@"+version).Output()
 	if err != nil {
