@@ -11,45 +11,45 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// magic begins every file. A change of what is in a file changes its number.
+// magic starts every file. Its number changes with the file format.
 const magic = "millrace recording 1\n"
 
-// anyMagic begins those of every version.
+// anyMagic starts files of every version.
 const anyMagic = "millrace recording "
 
 const (
-	// blockSize is how much a block holds, before it is compressed.
+	// blockSize is the size of a block before compression.
 	blockSize = 64 << 10
 
-	// blockHead is the size of what stands before the bytes of a block: their number, how
-	// many they were before, and a checksum.
+	// blockHead is the size of a block's header: the stored length, the raw length, and
+	// a checksum.
 	blockHead = 12
 
-	// maxRatio is how much a block may expand. A file cannot hold more than that many
-	// times its size. What would compress better is written as it is.
+	// maxRatio limits the expansion of a block, and so of a file. A block that
+	// compresses better is stored uncompressed.
 	maxRatio = 64
 )
 
-// castagnoli is the polynomial for which processors have an instruction.
+// castagnoli is the polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// blockWriter writes records in blocks. It belongs to one goroutine.
+// blockWriter writes records in blocks. It must be used by one goroutine.
 type blockWriter struct {
 	to    io.Writer
 	sum   uint32
-	size  int64 // of all that was written, in bytes
+	size  int64 // bytes written so far
 	block []byte
 	room  []byte
 }
 
-// begin writes what comes before the first block.
+// begin writes the magic number.
 func (w *blockWriter) begin() error {
 	n, err := io.WriteString(w.to, magic)
 	w.size += int64(n)
 	return err
 }
 
-// add writes a record, now or with the next flush.
+// add writes a record, immediately or with the next flush.
 func (w *blockWriter) add(r *record) error {
 	if len(w.block)+maxHead+len(r.payload) > blockSize {
 		if err := w.flush(); err != nil {
@@ -60,7 +60,7 @@ func (w *blockWriter) add(r *record) error {
 	return nil
 }
 
-// flush writes what is left as a block.
+// flush writes the pending records as a block.
 func (w *blockWriter) flush() error {
 	if len(w.block) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (w *blockWriter) flush() error {
 	return err
 }
 
-// write writes a block, whose bytes stand in room already.
+// write writes a block whose bytes are already in room.
 func (w *blockWriter) write(stored []byte, raw int) error {
 	head := w.room[:blockHead]
 	binary.LittleEndian.PutUint32(head, uint32(len(stored)))
@@ -91,26 +91,26 @@ func (w *blockWriter) write(stored []byte, raw int) error {
 	return err
 }
 
-// blockReader reads what a blockWriter wrote. It belongs to one goroutine.
+// blockReader reads the output of a blockWriter. It must be used by one goroutine.
 type blockReader struct {
 	from   *bufio.Reader
 	sum    uint32
-	offset int64 // of what is read next
+	offset int64 // of the next block
 	stored []byte
 	raw    []byte
 }
 
-// mark is where a block stands.
+// mark is the position of a block.
 type mark struct {
 	offset int64
-	sum    uint32 // of the blocks before
+	sum    uint32 // checksum of all earlier blocks
 }
 
 func newBlockReader(from io.Reader) *blockReader {
 	return &blockReader{from: bufio.NewReaderSize(from, 4<<10)}
 }
 
-// begin reads what comes before the first block.
+// begin reads the magic number.
 func (r *blockReader) begin() error {
 	var begins [len(magic)]byte
 	n, err := io.ReadFull(r.from, begins[:])
@@ -128,11 +128,11 @@ func (r *blockReader) begin() error {
 	return fmt.Errorf("%w: it does not begin as a recording does, such as config.Config.Recorder and informer-debug record write", ErrDamaged)
 }
 
-// at is where the next block stands.
+// at returns the position of the next block.
 func (r *blockReader) at() mark { return mark{r.offset, r.sum} }
 
-// next returns the content of the next block, which is good until the next call. The
-// error is io.EOF at the end of the file.
+// next returns the content of the next block, which is valid until the next call. At
+// the end of the file, the error is io.EOF.
 func (r *blockReader) next() ([]byte, error) {
 	var head [blockHead]byte
 	switch n, err := io.ReadFull(r.from, head[:]); {
@@ -175,5 +175,5 @@ func (r *blockReader) next() ([]byte, error) {
 	return content, nil
 }
 
-// atEnd reports whether a read failed because nothing more is there.
+// atEnd reports whether a read failed at the end of the input.
 func atEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// maxKept is how many blocks are kept once they were read.
+// maxKept is how many blocks are cached.
 const maxKept = 16
 
-// blocks are those of a file that can be read. Requests that are under way together have
-// their records in the same ones, so that the last few are kept. It is safe for concurrent use
-// once it is whole.
+// blocks reads the intact blocks of a file. Concurrent requests have their records in
+// the same blocks, so the last few are cached. Once at is complete, it is safe for
+// concurrent use.
 type blocks struct {
 	in   io.ReaderAt
 	size int64
@@ -20,7 +20,7 @@ type blocks struct {
 
 	mu     sync.Mutex
 	reader *blockReader
-	kept   [maxKept]keptBlock // by what is left of their numbers, divided by maxKept
+	kept   [maxKept]keptBlock // indexed by block number modulo maxKept
 }
 
 type keptBlock struct {
@@ -28,8 +28,8 @@ type keptBlock struct {
 	content []byte // nil if there is none
 }
 
-// read returns the content of a block, which must not be changed. The error is io.EOF if there
-// is no block of that number.
+// read returns the content of a block, which the caller must not change. If there is no
+// such block, the error is io.EOF.
 func (b *blocks) read(number uint32) ([]byte, error) {
 	if int64(number) >= int64(len(b.at)) {
 		return nil, io.EOF
@@ -58,7 +58,7 @@ func (b *blocks) read(number uint32) ([]byte, error) {
 	return kept.content, nil
 }
 
-// forget drops what is kept.
+// forget empties the cache.
 func (b *blocks) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// ending is how an answer, or the wait for one, ended. The zero value is the end of a body
-// in good order.
+// ending is how a response, or the wait for one, ended. The zero value is the normal
+// end of a body.
 type ending struct {
-	Left    bool     `json:",omitempty"` // the client wanted no more of it
-	Error   string   `json:",omitempty"` // of the transport
-	Is      []string `json:",omitempty"` // which known errors it is
+	Left    bool     `json:",omitempty"` // the client stopped reading
+	Error   string   `json:",omitempty"` // text of the transport's error
+	Is      []string `json:",omitempty"` // known errors that it matches
 	Network bool     `json:",omitempty"` // it is a net.Error
-	Timeout bool     `json:",omitempty"` // of a net.Error
-	Dialled string   `json:",omitempty"` // the address, where the connection failed
-	Lookup  string   `json:",omitempty"` // the name, where its lookup failed
-	Step    step     `json:",omitempty"` // how far the request had come
+	Timeout bool     `json:",omitempty"` // net.Error.Timeout
+	Dialled string   `json:",omitempty"` // address, if the connection failed
+	Lookup  string   `json:",omitempty"` // name, if its lookup failed
+	Step    step     `json:",omitempty"` // last step of the request
 }
 
-// known are the errors that a client tells apart.
+// known returns the errors that clients distinguish.
 func known() map[string]error {
 	return map[string]error{
 		"eof":             io.EOF,
@@ -64,10 +64,10 @@ func endingOf(err error, at step) ending {
 	return e
 }
 
-// maxText is how much of an error is kept.
+// maxText bounds the recorded text of an error.
 const maxText = 4 << 10
 
-// err is the error as it was. It is nil where there was none.
+// err returns the recorded error, or nil if there was none.
 func (e *ending) err() error {
 	if e.Error == "" {
 		return nil
@@ -79,12 +79,11 @@ func (e *ending) err() error {
 	return again
 }
 
-// replayed is an error of a recording: it says what it said, and is what it was.
+// replayed is a recorded error: it has the same text and matches the same known errors.
 type replayed struct{ *ending }
 
 func (e *replayed) Error() string { return e.ending.Error }
 
-// Is implements the interface of errors.Is.
 func (e *replayed) Is(target error) bool {
 	for name, err := range known() {
 		if err == target {
@@ -94,8 +93,7 @@ func (e *replayed) Is(target error) bool {
 	return false
 }
 
-// As implements the interface of errors.As, for what a client wants to know of a
-// connection that could not be opened.
+// As supports the errors from which clients learn about failed connections.
 func (e *replayed) As(target any) bool {
 	switch as := target.(type) {
 	case **net.OpError:
@@ -114,22 +112,20 @@ func (e *replayed) As(target any) bool {
 	return false
 }
 
-// replayedNetwork is one that is a net.Error.
+// replayedNetwork is a replayed error that is a net.Error.
 type replayedNetwork struct{ *replayed }
 
-// Timeout implements net.Error.
 func (e *replayedNetwork) Timeout() bool { return e.ending.Timeout }
 
-// Temporary implements net.Error.
 func (e *replayedNetwork) Temporary() bool { return false }
 
-// address is one of a connection.
+// address is the address of a connection.
 type address string
 
 func (address) Network() string  { return "tcp" }
 func (a address) String() string { return string(a) }
 
-// step is how far a request has come.
+// step is a stage of a request.
 type step string
 
 const (
@@ -141,7 +137,7 @@ const (
 	stepSent       step = "sent"
 )
 
-// trace notes the steps of a request.
+// trace reports the steps of a request to note.
 func trace(note func(step)) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn:           func(string) { note(stepConnection) },
@@ -157,7 +153,7 @@ func trace(note func(step)) *httptrace.ClientTrace {
 	}
 }
 
-// retrace tells who traces a request that it has come to a step.
+// retrace reports a step to the client's trace.
 func (s step) retrace(t *httptrace.ClientTrace) {
 	if t == nil {
 		return

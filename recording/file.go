@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// File is a recording that can be read. It keeps the requests in memory, and of the bodies
-// the 1 MiB that was read last. It is safe for concurrent use.
+// File is a recording opened for reading. It keeps the list of requests in memory, and
+// the 1 MiB of bodies that was read last. It is safe for concurrent use.
 type File struct {
 	Path     string
-	Size     int64 // of what could be read, in bytes
+	Size     int64 // size of the readable part, in bytes
 	Began    time.Time
-	Duration time.Duration // from there to the last that was recorded
-	Secrets  bool          // what they hold was recorded too
+	Duration time.Duration // from Began to the last record
+	Secrets  bool          // the contents of Secrets were recorded too
 	LeftOut  LeftOut
 	Requests []*Request // in the order in which they were sent
 
-	// Damage says where the file cannot be read any further, after a crash for example.
-	// What comes before is whole and can be used. It is nil where the recording was closed.
+	// Damage is why the file could not be read to its end, for example after a crash.
+	// Everything before is intact and usable. It is nil if the recording was closed.
 	Damage error
 
 	blocks blocks
@@ -31,11 +31,12 @@ type File struct {
 	from *os.File // nil after Close
 }
 
-// maxRequests bounds how many requests a file may have.
+// maxRequests bounds the number of requests in a file.
 const maxRequests = 1 << 18
 
-// Open reads which requests a recording has. It fails with an *Error if it cannot be used
-// at all, and otherwise says in Damage what is wrong. Close the file.
+// Open opens a recording and reads its list of requests. It fails with an [*Error] if
+// the file is unusable; if only a part is readable, Damage says why. The caller must
+// close the file.
 func Open(path string) (*File, error) {
 	from, err := openFile(path)
 	if err != nil {
@@ -53,7 +54,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// newFile reads what is in a recording.
+// newFile reads the list of requests.
 func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
 	f := &File{Path: path, blocks: blocks{in: in}}
 	from := newBlockReader(io.NewSectionReader(in, 0, size))
@@ -88,7 +89,7 @@ func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// Close closes the file. Replays of it end with an error where they still need it.
+// Close closes the file. Replays that still need it end with an error.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// closed returns an error that wraps ErrClosed once the file is closed, and nil before.
+// closed returns an error that wraps ErrClosed if the file is closed, else nil.
 func (f *File) closed() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +112,7 @@ func (f *File) closed() error {
 	return nil
 }
 
-// Server is the address of the server that was asked first, empty if none was.
+// Server returns the address of the server of the first request, or "".
 func (f *File) Server() string {
 	if len(f.Requests) == 0 {
 		return ""
@@ -119,14 +120,14 @@ func (f *File) Server() string {
 	return f.Requests[0].Server
 }
 
-// indexer notes the requests of a file, block by block, and which blocks each is in.
+// indexer collects the requests of a file and the blocks in which each has records.
 type indexer struct {
 	file            *File
-	under           map[uint64]*Request // those under way, by number
+	under           map[uint64]*Request // requests in progress, by number
 	headed, stopped bool
 }
 
-// block notes what is in one block.
+// block indexes one block.
 func (x *indexer) block(block []byte) error {
 	for len(block) > 0 {
 		r, rest, err := next(block)
@@ -141,7 +142,7 @@ func (x *indexer) block(block []byte) error {
 	return nil
 }
 
-// record notes one record.
+// record indexes one record.
 func (x *indexer) record(r *record) error {
 	f := x.file
 	switch {
@@ -179,7 +180,7 @@ func (x *indexer) record(r *record) error {
 		if !q.answered || r.kind == kindChunk && q.Withheld {
 			return fmt.Errorf("a part of a body that request %d does not have", r.request)
 		}
-		q.Withheld = r.kind == kindWithheld // of one whose answer tells, it is known from here on
+		q.Withheld = r.kind == kindWithheld // if the response decides it, it is known from here on
 		q.Bytes += bodyOf(r)
 	case kindEnd:
 		q.Whole = true
@@ -226,7 +227,7 @@ func (x *indexer) request(r *record) error {
 	return nil
 }
 
-// found notes that a request is in the block that is being read.
+// found notes that the current block has records of a request.
 func (x *indexer) found(q *Request) {
 	number := uint32(len(x.file.blocks.at))
 	if n := len(q.blocks); n == 0 || q.blocks[n-1] != number {
@@ -234,7 +235,7 @@ func (x *indexer) found(q *Request) {
 	}
 }
 
-// decode reads what a record holds.
+// decode decodes the payload of a record.
 func decode(r *record, into any) error {
 	if err := json.Unmarshal(r.payload, into); err != nil {
 		return fmt.Errorf("a record of kind %q cannot be read: %w", r.kind, err)
@@ -242,8 +243,8 @@ func decode(r *record, into any) error {
 	return nil
 }
 
-// Body returns what was received as the body of a request, as far as it was recorded. It
-// ends with io.EOF however the body ended.
+// Body returns the recorded body of a request. It ends with io.EOF, however the body
+// ended.
 func (f *File) Body(q *Request) io.Reader { return &bodyReader{records: f.reader(q)} }
 
 // bodyReader reads the chunks of a body.
@@ -253,7 +254,6 @@ type bodyReader struct {
 	ended   bool
 }
 
-// Read implements io.Reader.
 func (b *bodyReader) Read(p []byte) (int, error) {
 	for len(b.part) == 0 {
 		if b.ended {
@@ -275,23 +275,23 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// reader returns what reads the records of a request that come after it, in order.
+// reader returns a reader of the records of a request, in order.
 func (f *File) reader(q *Request) *requestReader {
 	return &requestReader{file: f, id: q.id, left: q.blocks}
 }
 
-// requestReader reads what happened to one request.
+// requestReader reads the records of one request.
 type requestReader struct {
 	file   *File
 	id     uint64
-	left   []uint32 // the blocks that are to be read
-	number uint32   // of the one that is being read
-	block  []byte   // what is left of it
+	left   []uint32 // blocks still to be read
+	number uint32   // of the current block
+	block  []byte   // unread rest of the current block
 	begun  bool
 }
 
-// next returns the next record, whose payload must not be changed. The error is io.EOF after
-// the last one.
+// next returns the next record, whose payload must not be changed. After the last one,
+// the error is io.EOF.
 func (r *requestReader) next() (record, error) {
 	for {
 		for len(r.block) > 0 {
@@ -303,7 +303,7 @@ func (r *requestReader) next() (record, error) {
 			switch {
 			case rec.request != r.id:
 			case rec.kind == kindRequest && r.begun:
-				return rec, io.EOF // a number that is used again
+				return rec, io.EOF // the number is reused
 			case rec.kind == kindRequest:
 				r.begun = true
 			case r.begun:
@@ -332,28 +332,29 @@ func (r *requestReader) wrap(err error) error {
 	return &Error{r.file.Path, r.file.blocks.at[r.number].offset, withoutPath(err)}
 }
 
-// Errors of a recording, or of its file.
+// Errors of a recording or its file.
 var (
-	// ErrDamaged: the file is none that this package wrote, or was changed.
+	// ErrDamaged means that the file was changed or was not written by this package.
 	ErrDamaged = errors.New("the file is damaged")
-	// ErrCutOff: the file ends in the middle, as after a crash. What comes before is whole.
+	// ErrCutOff means that the file is truncated, for example by a crash. Everything
+	// before is intact.
 	ErrCutOff = errors.New("the file is cut off")
-	// ErrVersion: another version of this package wrote the file.
+	// ErrVersion means that another version of this package wrote the file.
 	ErrVersion = errors.New("the file is of another version")
-	// ErrBehind: what is written came faster than the disk took it.
+	// ErrBehind means that records arrived faster than the disk could write them.
 	ErrBehind = errors.New("the disk is too slow for what is recorded")
-	// ErrTaken: another recorder has put its file in the place of this one's.
+	// ErrTaken means that another recorder has replaced the file by its own.
 	ErrTaken = errors.New("another recorder writes to the same path: give each its own")
-	// ErrClosed: the file or the replay is closed.
+	// ErrClosed means that the file or the replay is closed.
 	ErrClosed = errors.New("closed")
 )
 
 var errNotCreated = errors.New("the recorder records nothing: make it with Create")
 
-// Error says what could not be done with which file, and where in it.
+// Error names the file of a failed operation, and the offset.
 type Error struct {
 	Path   string
-	Offset int64 // of the bytes that are wrong; -1 where it is not about bytes
+	Offset int64 // of the damage; -1 if it does not apply
 	Err    error
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// playing is the answer to one request as it is played. It is the body of the response.
+// playing is a response while it is replayed. It is also the response body.
 type playing struct {
 	replay  *Replay
 	stream  *stream
@@ -19,15 +19,15 @@ type playing struct {
 	records *requestReader
 	ctx     context.Context
 
-	part []byte // of the chunk that is being read
-	err  error  // how the body has ended
+	part []byte // unread part of the current chunk
+	err  error  // how the body ended
 
-	once   sync.Once // of over
-	shut   sync.Once // of closed
+	once   sync.Once // guards over
+	shut   sync.Once // guards closed
 	closed chan struct{}
 }
 
-// answer waits for the head of the answer.
+// answer waits for the header of the response.
 func (p *playing) answer(req *http.Request) (*http.Response, error) {
 	traced := httptrace.ContextClientTrace(p.ctx)
 	if p.request.answered {
@@ -53,8 +53,8 @@ func (p *playing) answer(req *http.Request) (*http.Response, error) {
 	return response(req, p.request.Answer, p), nil
 }
 
-// ended plays the end of the answer. It returns an error, which is io.EOF if it ended in
-// good order.
+// ended replays the end of the response. It returns an error, which is io.EOF for a
+// normal end.
 func (p *playing) ended(e *ending, at time.Duration) error {
 	if e.Left {
 		if err := p.deaf(at); err != nil {
@@ -72,8 +72,9 @@ func (p *playing) ended(e *ending, at time.Duration) error {
 	return io.EOF
 }
 
-// deaf tells the client at a moment at which it had left a watch that this is deaf, if it then asked
-// where the server is: somebody else knew of it.
+// deaf reports to the client, when the recorded client left a watch in order to probe
+// the server, that its watch delivers nothing: something outside of the recording had
+// told that client so.
 func (p *playing) deaf(at time.Duration) error {
 	recall := jitter.RecallOf(p.ctx)
 	if probed, _ := recall.Probed(); !probed || !p.request.Watch() {
@@ -86,7 +87,7 @@ func (p *playing) deaf(at time.Duration) error {
 	return nil
 }
 
-// rest waits for the client to leave: there is nothing more to be played.
+// rest waits for the client to leave, since there is nothing more to replay.
 func (p *playing) rest() error {
 	p.replay.rest(p.stream, p.request)
 	p.over()
@@ -98,7 +99,7 @@ func (p *playing) rest() error {
 	}
 }
 
-// wait waits for a moment of the recording.
+// wait waits for a time of the recording.
 func (p *playing) wait(at time.Duration) error {
 	for {
 		select {
@@ -109,7 +110,7 @@ func (p *playing) wait(at time.Duration) error {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
-		left := p.left(at) // another answer may be late by now
+		left := p.left(at) // may have changed: another response may be late
 		if left <= 0 {
 			return nil
 		}
@@ -123,14 +124,14 @@ func (p *playing) wait(at time.Duration) error {
 	}
 }
 
-// left is how long it is to a moment of the recording.
+// left returns the time until a time of the recording.
 func (p *playing) left(at time.Duration) time.Duration {
 	p.replay.mu.Lock()
 	defer p.replay.mu.Unlock()
 	return p.replay.until(at)
 }
 
-// Read implements io.Reader. It returns what one read returned when it was recorded.
+// Read implements io.Reader. It returns the same parts as the recorded reads.
 func (p *playing) Read(b []byte) (int, error) {
 	for len(p.part) == 0 && p.err == nil && len(b) > 0 {
 		p.err = p.advance()
@@ -143,7 +144,7 @@ func (p *playing) Read(b []byte) (int, error) {
 	return 0, p.err
 }
 
-// advance goes on to the next record.
+// advance moves to the next record.
 func (p *playing) advance() error {
 	rec, err := p.records.next()
 	switch {
@@ -168,14 +169,13 @@ func (p *playing) advance() error {
 	return nil
 }
 
-// Close implements io.Closer.
 func (p *playing) Close() error {
 	p.shut.Do(func() { close(p.closed) })
 	p.over()
 	return nil
 }
 
-// over notes that nothing more of the answer will be played.
+// over records that the rest of the response will not be replayed.
 func (p *playing) over() {
 	p.once.Do(func() {
 		p.replay.mu.Lock()

@@ -15,7 +15,7 @@ func makeWay(path string) error {
 	return clearPart(path + partSuffix)
 }
 
-// keepPrevious moves a recording out of the way.
+// keepPrevious renames an existing recording.
 func keepPrevious(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		return errors.New("a symbolic link is there, which would be replaced: give the path that it leads to")
@@ -35,10 +35,10 @@ func keepPrevious(path string) error {
 	return withoutPath(os.Rename(path, previous))
 }
 
-// partSuffix ends the name of a file that is to take the place of a recording.
+// partSuffix is the suffix of a file that is to replace a recording.
 const partSuffix = ".part"
 
-// clearPart removes what a crash has left of a file that was to take the place of a recording.
+// clearPart removes such a file if a crash has left it behind.
 func clearPart(path string) error {
 	switch there, err := whatIs(path); {
 	case err != nil:
@@ -49,16 +49,17 @@ func clearPart(path string) error {
 	return withoutPath(os.Remove(path))
 }
 
-// worth is what would be lost with a file.
+// worth is the value of an existing file.
 type worth int
 
 const (
-	nothing   worth = iota // there is none
-	worthless              // an empty file, or a recording of nothing
+	nothing   worth = iota // there is no file
+	worthless              // an empty file, or a recording without requests
 	precious
 )
 
-// whatIs says what is at a path. Anything but a recording is an error.
+// whatIs returns the worth of the file at a path. If it is not a recording, whatIs
+// fails.
 func whatIs(path string) (worth, error) {
 	f, err := openFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -71,7 +72,7 @@ func whatIs(path string) (worth, error) {
 	begins := make([]byte, len(anyMagic))
 	n, err := io.ReadFull(f, begins)
 	switch {
-	case err != nil && atEnd(err) && anyMagic[:n] == string(begins[:n]): // as a crash leaves it
+	case err != nil && atEnd(err) && anyMagic[:n] == string(begins[:n]): // left by a crash
 		return worthless, nil
 	case string(begins) != anyMagic:
 		return nothing, errors.New("there is a file that is no recording: choose another name, or remove it")
@@ -79,10 +80,10 @@ func whatIs(path string) (worth, error) {
 	return worthOf(f), nil
 }
 
-// worthOf looks for a request in a recording. One that is still being written may have
-// more than can be seen.
+// worthOf looks for a request in a recording. A recording that is still being written
+// may have more than is visible.
 func worthOf(in io.ReaderAt) worth {
-	const most = 4 << 10 // for what is no request
+	const most = 4 << 10 // covers everything before the first request
 	f, err := newFile("", in, most)
 	if err != nil || f.Damage != nil || len(f.Requests) > 0 {
 		return precious

@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// kind says what a record is about.
+// kind is the type of a record.
 type kind byte
 
 const (
 	kindHeader   kind = 'H' // JSON of header; the first record of a file
-	kindRequest  kind = 'Q' // JSON of Request: it is being sent
-	kindAnswer   kind = 'R' // JSON of Answer: its head has come
-	kindChunk    kind = 'C' // bytes of a body, as one read returned them
-	kindWithheld kind = 'Z' // the number of such bytes, which are not told
-	kindEnd      kind = 'E' // JSON of ending: nothing more comes
+	kindRequest  kind = 'Q' // JSON of Request: it is sent
+	kindAnswer   kind = 'R' // JSON of Answer: the response header has arrived
+	kindChunk    kind = 'C' // bytes of a body, in the parts in which they were read
+	kindWithheld kind = 'Z' // the number of such bytes, without the bytes
+	kindEnd      kind = 'E' // JSON of ending: the request is finished
 	kindStop     kind = 'S' // JSON of stop: the recording was closed
 )
 
-// record is one thing that happened to one request.
+// record is one event of one request.
 type record struct {
 	kind    kind
-	request uint64        // which request, counted from 1; 0 for those about the file
+	request uint64        // number of the request, from 1; 0 for records about the file
 	at      time.Duration // since the recording began
 	payload []byte
 }
 
 const (
-	// maxPayload is the longest payload. A record fits into a block.
+	// maxPayload bounds a payload, so a record fits into a block.
 	maxPayload = 32 << 10
 
-	// maxHead is what the parts of a record before its payload take at most.
+	// maxHead is the maximum size of a record without its payload.
 	maxHead = 1 + 3*binary.MaxVarintLen64
 )
 
-// append writes the record after what is in b.
+// append appends the encoded record to b.
 func (r *record) append(b []byte) []byte {
 	b = append(b, byte(r.kind))
 	b = binary.AppendUvarint(b, r.request)
@@ -46,7 +46,7 @@ func (r *record) append(b []byte) []byte {
 
 var errRecord = errors.New("a record runs over the end of its block")
 
-// next takes the first record off b. Its payload is a part of b.
+// next decodes the first record of b. Its payload shares memory with b.
 func next(b []byte) (r record, rest []byte, err error) {
 	if len(b) == 0 {
 		return r, nil, errRecord

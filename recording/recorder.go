@@ -10,31 +10,32 @@ import (
 	"time"
 )
 
-// Options configure a Recorder. The zero value works.
+// Options configure a [Recorder]. The zero value is usable.
 type Options struct {
-	// MaxSize bounds the file, in bytes. Where it would grow beyond that, the oldest
-	// requests are left out until it has half of it, first those that have ended; another
-	// file, path + ".part", is written meanwhile, which then takes its place. The list of an
-	// informer that never lists again is among the first to go, and what is left of it can
-	// be read and not played; see Relist. A watch that alone has more than three quarters goes
-	// as a whole, and nothing more of it is kept: have room for what comes in an hour. Default 256 MiB; the least is 1 MiB.
+	// MaxSize bounds the file, in bytes. When the file would exceed it, the recorder
+	// drops the oldest requests, finished ones first, until half of MaxSize is left. It
+	// writes the rest to path + ".part", which then replaces the file. An informer that
+	// lists only once loses its list early, and then the rest can be read but not
+	// replayed; see Relist. A watch with more than three quarters of MaxSize is dropped
+	// entirely and not recorded further: leave room for an hour of events. The default
+	// is 256 MiB, the minimum 1 MiB.
 	MaxSize int64
 
-	// Relist has the next watch of an informer answered with 410 Gone, and not sent, before its
-	// last list has to be left out, so that it lists again, and the recording can be played
-	// from there. It costs each informer a list for each quarter of MaxSize, every 15 minutes at
-	// most. By default a recorder changes nothing of what passes.
+	// Relist makes informers list again before their last list is dropped, so the
+	// recording stays replayable: the recorder answers the next watch with 410 Gone
+	// instead of sending it. It costs each informer one list per quarter of MaxSize, at
+	// most every 15 minutes. By default a recorder does not change any traffic.
 	Relist bool
 
-	// IncludeSecrets records what Secrets hold. By default the recording has of them only
-	// which requests there were, when something came, and how much. An answer is one of
-	// Secrets if "secret" is part of the name of the resource, of the kind or Go type that
-	// the client asks for, or of the first kind in the answer.
+	// IncludeSecrets records the contents of Secrets. By default the recording only has
+	// the requests for them, and the times and sizes of the responses. A response
+	// counts as one for Secrets if "secret" is part of the name of the resource, of the
+	// requested kind or Go type, or of the first kind in the response.
 	IncludeSecrets bool
 
-	// Logger hears of it, once each, if the recording ends by itself, and if something has to
-	// be left out for MaxSize. Close waits for it, so it must not close the recorder. Nil is
-	// silent.
+	// Logger gets one warning each when the recording ends prematurely and when
+	// requests are first dropped for MaxSize. Close waits for the logger, so it must
+	// not close the recorder. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -42,10 +43,10 @@ const (
 	defaultMaxSize = 256 << 20
 	leastMaxSize   = 1 << 20
 
-	// maxWaiting bounds what waits for the disk, in bytes.
+	// maxWaiting bounds the data waiting to be written, in bytes.
 	maxWaiting = 32 << 20
 
-	// flushAfter is how long something may wait until a block is full.
+	// flushAfter is how long a record may wait for its block to fill up.
 	flushAfter = time.Second
 )
 
@@ -62,52 +63,52 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Recorder writes what clients receive into a file. Make it with Create, give it to
-// config.Config, and close it. It is safe for concurrent use, and has one goroutine.
+// Recorder records to a file what clients receive. Create it with [Create], set it as
+// config.Config.Recorder, and close it. It is safe for concurrent use and has one
+// goroutine.
 type Recorder struct {
 	path  string
 	opts  Options
 	began time.Time
-	over  atomic.Bool // nothing more is taken
+	over  atomic.Bool // the recorder accepts nothing more
 	wake  chan struct{}
 	ended chan struct{}
-	ring  *ring // belongs to the goroutine
+	ring  *ring // owned by the goroutine
 
-	reading sync.Mutex // held while a tail reads, and while the file is replaced or closed; before mu
+	reading sync.Mutex // held while a tail reads, and while the file is replaced or closed; acquired before mu
 
-	mu      sync.Mutex    // guards the rest
-	last    uint64        // request
-	at      time.Duration // of the last event
-	of      uint64        // request, which that was about
+	mu      sync.Mutex    // guards the fields below
+	last    uint64        // number of the last request
+	at      time.Duration // time of the last event
+	of      uint64        // request of the last event
 	waiting []event
-	bytes   int // of waiting
+	bytes   int // size of waiting
 	closing bool
-	courses map[client]course // of those whose lists are far back
-	shrunk  int               // how often the file has become smaller
+	courses map[client]course // of clients whose lists will be dropped soon
+	shrunk  int               // how often the file was shrunk
 	status  Status
 }
 
-// Status is a Recorder seen from outside.
+// Status is the status of a [Recorder].
 type Status struct {
 	Path     string
-	Requests int     // lists and watches
-	Bytes    int64   // of their bodies, as they came
-	Size     int64   // of the file
-	LeftOut  LeftOut // what of that the file has not
-	Secrets  bool    // what they hold is recorded, too
-	Err      error   // why the recording ended before it was closed, nil if it did not
+	Requests int     // lists and watches received
+	Bytes    int64   // bytes of bodies received
+	Size     int64   // size of the file
+	LeftOut  LeftOut // requests that are not in the file
+	Secrets  bool    // whether the contents of Secrets are recorded
+	Err      error   // why the recording ended prematurely, or nil
 }
 
-// event is a record on its way to the file.
+// event is a record waiting to be written.
 type event struct {
 	record
-	blank Blank // of chunks; may be nil
+	blank Blank // for chunks; may be nil
 }
 
-// Create begins a recording at a path. A recording that is there already is kept, as
-// path + ".previous", in the place of one that was there before, unless it has no requests.
-// A file that is no recording is an error, of both names; an empty one is replaced. It
-// fails with an *Error.
+// Create starts a recording at path. An existing recording with requests is renamed to
+// path + ".previous", replacing an earlier one. An empty file is replaced; if either
+// file is something other than a recording, Create fails with an [*Error].
 func Create(path string, opts Options) (*Recorder, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -130,7 +131,7 @@ func Create(path string, opts Options) (*Recorder, error) {
 	return r, nil
 }
 
-// openFile opens a regular file: to open a pipe would wait for whoever writes into it.
+// openFile opens a regular file. Opening a pipe would block until it has a writer.
 func openFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -143,7 +144,8 @@ func openFile(path string) (*os.File, error) {
 	return f, withoutPath(err)
 }
 
-// withoutPath drops the path that package os puts into its errors: an Error has it.
+// withoutPath removes the path from errors of package os, since an Error already has
+// it.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Op, p.Err)
@@ -154,8 +156,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Close ends the recording and returns once all of it is in the file. The error is that of
-// Status. Requests under way go on.
+// Close ends the recording and returns when all of it is in the file. It returns
+// Status.Err. Requests in progress continue.
 func (r *Recorder) Close() error {
 	if r.ended == nil {
 		return &Error{r.path, -1, errNotCreated}
@@ -169,7 +171,8 @@ func (r *Recorder) Close() error {
 	return r.Status().Err
 }
 
-// Done returns a channel that is closed when the recording has ended, by itself or by Close.
+// Done returns a channel that is closed when the recording has ended, prematurely or by
+// Close.
 func (r *Recorder) Done() <-chan struct{} {
 	if r.ended == nil {
 		never := make(chan struct{})
@@ -179,17 +182,18 @@ func (r *Recorder) Done() <-chan struct{} {
 	return r.ended
 }
 
-// Status returns what was recorded so far.
+// Status returns the current status.
 func (r *Recorder) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// listens reports whether anything is taken. One that Create has not made takes nothing.
+// listens reports whether the recorder accepts events. One that was not made by Create
+// does not.
 func (r *Recorder) listens() bool { return r.ended != nil && !r.over.Load() }
 
-// begin takes a request that is about to be sent, and returns its number.
+// begin records a request that is about to be sent and returns its number.
 func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	text := encode(q)
 	r.mu.Lock()
@@ -199,14 +203,14 @@ func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	}
 	r.last++
 	r.status.Requests++
-	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // by itself
+	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // the client lists on its own
 		r.courses[c] = course{relisted: r.courses[c].relisted}
 	}
 	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
 	return r.last, true
 }
 
-// take takes what happened to a request.
+// take records an event of a request.
 func (r *Recorder) take(e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,9 +219,9 @@ func (r *Recorder) take(e event) {
 	}
 }
 
-// put queues an event; mu is held. Nothing here waits for the disk. No two events of
-// different requests are of the same moment, where a clock is coarse for example: a replay
-// that gives each at its own keeps their order.
+// put queues an event; the caller holds mu. It never waits for the disk. Events of
+// different requests get different times, even with a coarse clock, so a replay keeps
+// their order.
 func (r *Recorder) put(e event) {
 	const overhead = 128
 	e.at = max(time.Since(r.began), r.at)
@@ -233,7 +237,7 @@ func (r *Recorder) put(e event) {
 	r.rouse()
 }
 
-// rouse tells the goroutine that something waits.
+// rouse wakes the goroutine.
 func (r *Recorder) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -241,7 +245,7 @@ func (r *Recorder) rouse() {
 	}
 }
 
-// taken hands over what waits. It reports whether nothing more will come.
+// taken returns the queued events, and whether they are the last.
 func (r *Recorder) taken() (events []event, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// relistEvery is how often a client is asked at most to list again, so that a file that is too
-// small for a list does not make it list without end.
+// relistEvery is the minimum time between two forced lists of a client, so a file that
+// is too small for a list does not make the client list forever.
 const relistEvery = 15 * time.Minute
 
-// maxCourses bounds how many clients are asked to list again.
+// maxCourses bounds how many clients are tracked.
 const maxCourses = 10_000
 
-// course is what a recorder knows of one client.
+// course is the recorder's state of one client.
 type course struct {
-	lost     bool      // its last list is left out, or soon will be
-	relisted time.Time // when it was asked to list again; zero for never
+	lost     bool      // its last list is dropped, or will be soon
+	relisted time.Time // when it was last forced to list; zero if never
 }
 
-// place is how many bytes were written before what comes next.
+// place returns the total number of bytes written so far.
 func (w *ring) place() int64 { return w.shed + w.blocks.size }
 
-// asked notes a request that goes into the file.
+// asked notes where the last list of each client begins.
 func (w *ring) asked(payload []byte) {
 	if !w.recorder.opts.Relist {
 		return
@@ -36,10 +36,10 @@ func (w *ring) asked(payload []byte) {
 	}
 }
 
-// lookBack finds the clients whose last list is so far back that it will be left out when the file
-// is full the next time. By then they should have listed again.
+// lookBack finds the clients whose last list will be dropped when the file is full the
+// next time. They should list again before that.
 func (w *ring) lookBack() {
-	const now, then = 16, 4 // parts of MaxSize: how often it looks, and how far back a list may be
+	const now, then = 16, 4 // parts of MaxSize: how often to look, and how far back a list may be
 	most := w.recorder.opts.MaxSize
 	if !w.recorder.opts.Relist || w.place()-w.looked < most/now {
 		return
@@ -55,7 +55,7 @@ func (w *ring) lookBack() {
 	w.recorder.lost(lost)
 }
 
-// lost notes clients that should list again.
+// lost marks clients that should list again.
 func (r *Recorder) lost(clients []client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,14 +69,14 @@ func (r *Recorder) lost(clients []client) {
 	}
 }
 
-// expires reports whether a watch is to be told that it comes too late, so that its client
-// lists again.
+// expires reports whether a watch should be answered with 410 Gone, so its client lists
+// again.
 func (r *Recorder) expires(q *Request) bool {
 	if !r.opts.Relist || q.initial() || q.Withheld {
 		return false
 	}
 	if rv := q.parameter("resourceVersion"); rv == "" || rv == "0" {
-		return false // it follows no list
+		return false // it does not follow a list
 	}
 	c := client{q.about, q.Informer}
 	r.mu.Lock()
@@ -89,10 +89,9 @@ func (r *Recorder) expires(q *Request) bool {
 	return true
 }
 
-// tooOld answers a watch as a server does that does not know the version any more.
+// tooOld answers a watch like a server that no longer has the version.
 type tooOld struct{}
 
-// RoundTrip implements http.RoundTripper.
 func (tooOld) RoundTrip(req *http.Request) (*http.Response, error) {
 	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the recorder wants a list before it has to leave the last one out (recording.Options.Relist)","reason":"Expired","code":410}` + "\n"
 	resp := response(req, Answer{Status: http.StatusGone, ContentType: "application/json"}, io.NopCloser(bytes.NewReader([]byte(status))))

@@ -18,70 +18,72 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ReplayOptions configure a Replay. The zero value works.
+// ReplayOptions configure a [Replay]. The zero value is usable.
 type ReplayOptions struct {
-	// Speed is how many times as fast as recorded it plays; math.Inf(1), and all above 100,000,
-	// is without any waiting. Default 1.
+	// Speed is the speed relative to the recording. math.Inf(1), or anything above
+	// 100,000, plays without waiting. The default is 1.
 	Speed float64
 
-	// From is the moment of the recording to begin at: what came earlier comes at once.
-	// Default is when the first request was sent.
+	// From is the time of the recording at which to start: everything earlier is played
+	// at once. The default is the time of the first request.
 	From time.Duration
 
-	// Only says which requests there are to be played; the others count as not recorded.
-	// Nil is all.
+	// Only selects the requests to replay; all others count as unrecorded. Nil selects
+	// all.
 	Only func(*Request) bool
 
-	// Others answers what is no list or watch of a collection, such as writes. Nil refuses
-	// it.
+	// Others handles requests that are not lists or watches of a collection, such as
+	// writes. If it is nil, they fail.
 	Others http.RoundTripper
 }
 
-// patience is how much later than recorded a client may ask for what follows. It is longer
-// than a watch that nobody answers.
+// patience is how much later than recorded a client may send its next request. It is
+// longer than the client waits on a silent watch.
 const patience = 20 * time.Minute
 
-// maxSpeed is so that a Duration can tell what a replay of some hours has come to.
+// maxSpeed keeps the times of a replay of some hours within a Duration.
 const maxSpeed = 100_000
 
-// Replay answers lists and watches as they were answered when they were recorded. It
-// stands in the place of the network:
+// Replay answers lists and watches with their recorded responses. It replaces the
+// network:
 //
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
-// Requests are matched by what they are about (server, path, selectors, metadata alone) and by
-// what they ask for, in the order of the recording. A server that was not recorded counts as the
-// one that was.
+// Requests are matched by subject (server, path, selectors, metadata only) and by
+// parameters, in the order of the recording. An unrecorded server matches the recorded
+// one.
 //
-// Each informer is given what one informer was given, also where several are about the same. One
-// more than were recorded is given what the first was, where what came before it began comes at
-// once. Of any other client, such as a plain list or an informer of another library, it is unknown
-// which one it is: it is given what such clients were given, and then what any informer was.
+// Each informer gets the responses of one recorded informer, even if several had the
+// same subject. An additional informer gets those of the first, with everything before
+// its start played at once. Other clients, such as a plain list or an informer of
+// another library, cannot be identified: they get the responses of such clients and
+// then those of any informer.
 //
-// A request that comes early waits for its moment. Where one comes late, all that follows comes
-// later by as much: there is one clock for all answers, and the times between their parts are
-// those of the recording. An informer of this library is told when it came back then, after a
-// failure for example, and comes back at that moment if its options allow it. It is told too where
-// it had been told that its watch was deaf, but not by what. When all was played that an informer
-// was given, it hears nothing more.
+// A request that comes early waits for its time. If one comes late, everything after it
+// is delayed by as much: all responses share one clock, and the times between their
+// parts are as recorded. The replay tells an informer of this library when its recorded
+// counterpart came back, for example after a failure, and the informer comes back at
+// that time if its options allow. It also tells the informer when its counterpart was
+// told that its watch delivers nothing, although the recording does not say by what.
+// When everything is played, an informer receives nothing more.
 //
-// It is safe for concurrent use, and has no goroutines.
+// A Replay is safe for concurrent use and has no goroutines.
 type Replay struct {
 	file *File
 	opts ReplayOptions
 
-	recorded []*stream // in the order of their first requests
+	recorded []*stream // ordered by their first requests
 
-	mu      sync.Mutex           // guards the rest, and what the streams hold
+	mu      sync.Mutex           // guards the fields below, and the state of the streams
 	began   time.Time            // zero before the first request
-	of      map[client][]*stream // that a client is given, the ones to prefer first
-	asked   []*stream            // those that some client is given
-	late    time.Duration        // how much later than recorded it plays, in the recording's time
-	strange string               // what was asked for last of which there is nothing
-	changed chan struct{}        // closed when something was played
+	of      map[client][]*stream // the streams for each client, the preferred ones first
+	asked   []*stream            // streams for at least one client
+	late    time.Duration        // the current delay, in the recording's time
+	strange string               // last request without a match
+	changed chan struct{}        // closed and replaced on progress
 }
 
-// Replay returns a replay from the beginning. Each needs a client of its own.
+// Replay returns a replay from the beginning. Each replay can serve only one client.
 func (f *File) Replay(opts ReplayOptions) *Replay {
 	if !(opts.Speed > 0) {
 		opts.Speed = 1
@@ -111,19 +113,19 @@ func (f *File) Replay(opts ReplayOptions) *Replay {
 	return r
 }
 
-// Server is the address of the server that was recorded. Of a recording without requests
-// it is one that does not exist.
+// Server returns the address of the recorded server or, for an empty recording, an
+// invalid one.
 func (r *Replay) Server() string { return cmp.Or(r.file.Server(), "http://recording.invalid") }
 
-// UnrecordedError is the error of a request that a recording has no answer to.
+// UnrecordedError means that a recording has no response for a request.
 type UnrecordedError struct {
-	Path  string   // of the file
-	Asked string   // what for
-	Why   string   // there is no answer
-	Has   []string // what the file has instead
+	Path  string   // path of the file
+	Asked string   // description of the request
+	Why   string   // why there is no response
+	Has   []string // subjects that the file has
 }
 
-// Error says what was asked for, and what the file has.
+// Error names the request and the contents of the file.
 func (e *UnrecordedError) Error() string {
 	text := fmt.Sprintf("recording %s: %s: %s", e.Path, e.Asked, e.Why)
 	if len(e.Has) > 0 {
@@ -132,7 +134,6 @@ func (e *UnrecordedError) Error() string {
 	return text
 }
 
-// RoundTrip implements http.RoundTripper.
 func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked, ok := read(req)
 	if !ok {
@@ -142,7 +143,7 @@ func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q == nil { // the recording has ended: nothing more is known
+	if q == nil { // the recording has ended: what follows is unknown
 		<-req.Context().Done()
 		return nil, context.Cause(req.Context())
 	}
@@ -157,18 +158,18 @@ func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// other has what is no list or watch answered.
+// other handles requests that are not lists or watches.
 func (r *Replay) other(req *http.Request) (*http.Response, error) {
 	if r.opts.Others != nil {
 		return r.opts.Others.RoundTrip(req)
 	}
 	if req.Body != nil {
-		_ = req.Body.Close() // as a RoundTripper has to
+		_ = req.Body.Close() // as required of a RoundTripper
 	}
 	return nil, &UnrecordedError{Path: r.file.Path, Asked: req.Method + " " + req.URL.Path, Why: "recordings have lists and watches of collections alone"}
 }
 
-// noStream refuses a streaming list where a list was recorded, so that the client lists.
+// noStream rejects a streaming list if a plain list was recorded, so the client lists.
 func noStream(req *http.Request) *http.Response {
 	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"the recording has a list"}`
 	return response(req, Answer{Status: http.StatusBadRequest, ContentType: "application/json"}, io.NopCloser(strings.NewReader(body)))
@@ -188,8 +189,8 @@ func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 	}
 }
 
-// match returns the request of the recording that is played for the one that was asked,
-// nil if the recording has ended for it. The client is told when it came next.
+// match returns the recorded request for the asked one, or nil if the recording has
+// ended for it. It tells the client when its counterpart came next.
 func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request, error) {
 	closed := r.file.closed()
 	r.mu.Lock()
@@ -218,7 +219,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 			s.ended = true
 		}
 		r.note()
-		if who.informer == 0 && !asked.Watch() { // nobody waits for what never comes
+		if who.informer == 0 && !asked.Watch() { // it does not wait, since there will be no response
 			return nil, nil, r.unrecorded(asked, played, nil)
 		}
 		return nil, nil, nil
@@ -232,7 +233,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	}
 	q := s.requests[at]
 	if asked.Watch() && !q.Watch() {
-		return s, q, nil // which is refused, and used by the list that follows
+		return s, q, nil // it is rejected, and the following list uses it
 	}
 	s.use(at)
 	s.playing++
@@ -244,11 +245,11 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	return s, q, nil
 }
 
-// played is why there is no answer to what was recorded less often than it is asked for.
+// played is why there is no response to a request made more often than recorded.
 const played = "all that was recorded of it has been played"
 
-// tell tells a client when it came for what follows, whether that was a probe, and for how long it
-// meant to stay; mu is held.
+// tell tells the client when its counterpart sent its next request, whether that was a
+// probe, and how long it meant to wait; the caller holds mu.
 func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	goesOn := at+1 < len(s.requests)
 	recall.TellProbed(goesOn && s.requests[at+1].probe(), goesOn)
@@ -263,7 +264,7 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	recall.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
 }
 
-// missed says why the recording may not have what is asked for.
+// missed returns why the recording may lack a request.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
 		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize: an informer can be played from the first of its lists that is left", n)
@@ -275,10 +276,10 @@ func (r *Replay) unrecorded(asked *Request, why string, has []string) error {
 	return &UnrecordedError{r.file.Path, asked.String(), why, has}
 }
 
-// maxNamed is how much of what a recording has is named in an error.
+// maxNamed bounds how many subjects an error names.
 const maxNamed = 20
 
-// has is what the recording is about; mu is held.
+// has returns the subjects of the recording; the caller holds mu.
 func (r *Replay) has() []string {
 	var all []string
 	for _, s := range r.recorded {
@@ -307,7 +308,7 @@ func (r *Replay) has() []string {
 	return all
 }
 
-// now is the moment of the recording that would be played now; mu is held.
+// now returns the current time in the recording; the caller holds mu.
 func (r *Replay) now() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
@@ -315,7 +316,7 @@ func (r *Replay) now() time.Duration {
 	return r.opts.From + scaled(time.Since(r.began), r.opts.Speed)
 }
 
-// until is how long to wait for a moment of the recording; mu is held.
+// until returns how long to wait for a time of the recording; the caller holds mu.
 func (r *Replay) until(at time.Duration) time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
@@ -323,33 +324,33 @@ func (r *Replay) until(at time.Duration) time.Duration {
 	return scaled(at+r.late-r.now(), 1/r.opts.Speed)
 }
 
-// scaled is d times by, within what a Duration can be.
+// scaled returns d multiplied by by, limited to what a Duration can hold.
 func scaled(d time.Duration, by float64) time.Duration {
-	const most = math.MaxInt64 / 4 // so that sums are, too
+	const most = math.MaxInt64 / 4 // so sums do not overflow either
 	if d == 0 {
 		return 0
 	}
 	return time.Duration(min(max(float64(d)*by, -most), most))
 }
 
-// rest notes that a client waits for more of an answer than there is.
+// rest notes that a client waits at the end of the recorded part of a response.
 func (r *Replay) rest(s *stream, q *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.ended = s.ended || q == s.requests[len(s.requests)-1]
 }
 
-// note tells those who wait that something was played; mu is held.
+// note wakes goroutines that wait for progress; the caller holds mu.
 func (r *Replay) note() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// Wait returns when all was played of what clients have asked for, and the moment has come at
-// which the recording was closed. Where it was not closed, or is played without any waiting,
-// it returns when they have come for more. The error says what was not played: clients do not
-// ask for it, or ctx is done. Where no request is to be played there is nothing to wait for, which
-// is an error.
+// Wait returns when everything that the clients have requested was played and the time
+// has come at which the recording was closed. If the recording was not closed, or is
+// played without waiting, it returns when the clients have asked for more. The error
+// says what was not played, because clients do not request it or ctx is done. If there
+// is nothing to play, Wait fails.
 func (r *Replay) Wait(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err
@@ -386,7 +387,7 @@ func (r *Replay) Wait(ctx context.Context) error {
 	}
 }
 
-// nothing is why there is nothing to play, nil if there is something.
+// nothing returns an error if there is nothing to play.
 func (r *Replay) nothing() error {
 	switch all := r.file.LeftOut.Requests; {
 	case len(r.recorded) > 0:
@@ -399,8 +400,8 @@ func (r *Replay) nothing() error {
 	return fmt.Errorf("recording %s: there is nothing to play: no list and no watch was sent while it was recorded", r.file.Path)
 }
 
-// missing says what is still to be played of what was asked for. Where nothing is, busy
-// tells that clients may still be at work on the last of it; mu is held.
+// missing returns an error that says what is still to be played. If it is nil, busy
+// reports whether clients may still be processing the end; the caller holds mu.
 func (r *Replay) missing() (missing error, busy bool) {
 	begun := false
 	for _, s := range r.asked {
@@ -426,11 +427,10 @@ func (r *Replay) missing() (missing error, busy bool) {
 	return nil, busy
 }
 
-// grace is how long a client has at any speed, for what a machine with other work does not do in
-// less.
+// grace is the minimum time that a client gets at any speed, for slow machines.
 const grace = 10 * time.Second
 
-// left is how long it may take to the end; mu is held.
+// left returns how long the rest of the replay may take; the caller holds mu.
 func (r *Replay) left() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) || r.began.IsZero() {
 		return patience

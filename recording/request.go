@@ -11,56 +11,58 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Request is a list or a watch as it was asked for, and what came of it.
+// Request is a recorded list or watch.
 type Request struct {
-	Server string // scheme, host, and what its paths begin with before "/api"
-	Path   string // from "/api" on
+	Server string // scheme, host, and the part of the path before "/api"
+	Path   string // starting with "/api"
 	Query  string // the parameters of lists and watches, and no others
 	Accept string
 
-	// Informer tells the requests of one informer from those of another that asks for the
-	// same. It is 0 where it is unknown who asks.
+	// Informer distinguishes requests of informers with the same subject. It is 0 if
+	// the client is unknown.
 	Informer uint64 `json:",omitempty"`
 
-	// Withheld: it is of Secrets, and the recording has the sizes of what came alone.
+	// Withheld means that the request is for Secrets, and that only the sizes of its
+	// response are recorded.
 	Withheld bool `json:",omitempty"`
 
-	// At is when it was sent, Answered when the head of the answer came, and Ended when the
-	// last of it came, since the recording began. Answered is zero where no answer came.
+	// At is when the request was sent, Answered when the response header arrived, and
+	// Ended when the last part arrived, since the beginning of the recording. Answered
+	// is zero if there was no response.
 	At, Answered, Ended time.Duration `json:"-"`
 
 	Answer Answer `json:"-"`
-	Bytes  int64  `json:"-"` // of the body
-	Whole  bool   `json:"-"` // how it ended is known
+	Bytes  int64  `json:"-"` // size of the body
+	Whole  bool   `json:"-"` // the end was recorded
 
 	id       uint64
 	about    about
-	blocks   []uint32 // that have records of it, in order
+	blocks   []uint32 // blocks with its records, in order
 	answered bool
 }
 
-// Answer is the head of an answer.
+// Answer is the header of a response.
 type Answer struct {
 	Status      int
 	ContentType string `json:",omitempty"`
 	RetryAfter  string `json:",omitempty"`
 
-	// Encoding is the Content-Encoding, such as "gzip", where nobody has undone it. The body
-	// is not recorded then: a credential in it could not be found.
+	// Encoding is the Content-Encoding, such as "gzip", unless it was unpacked. Such a
+	// body is not recorded, since credentials in it could not be found.
 	Encoding string `json:",omitempty"`
 }
 
-// header is what a file says of itself.
+// header is the first record of a file.
 type header struct {
 	Began   time.Time
-	Secrets bool    `json:",omitempty"` // they were recorded too
+	Secrets bool    `json:",omitempty"` // the contents of Secrets were recorded
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// LeftOut counts what a recording did not keep.
+// LeftOut counts requests that are not in the recording.
 type LeftOut struct {
-	Requests int   // the oldest ones, for MaxSize, and those whose query alone has 32 KiB
-	Bytes    int64 // of their bodies
+	Requests int   // the oldest ones, because of MaxSize, and those whose query has 32 KiB or more
+	Bytes    int64 // size of their bodies
 }
 
 // stop is the last record of a recording that was closed.
@@ -68,27 +70,27 @@ type stop struct {
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// about is what a request is about. Informers may be about the same; the order of the
-// requests of one is its own.
+// about is the subject of a request. Several informers may have the same subject; each
+// has its own order of requests.
 type about struct {
 	Server, Path, Labels, Fields string
-	Metadata                     bool // of the objects alone
+	Metadata                     bool // only metadata
 }
 
-// asked are the parameters of a list or a watch that are written down. Whatever else
-// stands in a query may be a credential.
+// asked returns the names of the recorded parameters. Any other parameter may be a
+// credential.
 func asked() []string {
 	return []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",
 		"resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch"}
 }
 
-// read returns what a request asks for. It is not ok if that is no list or watch of a
-// collection.
+// read returns the description of a request. ok is false if it is not a list or watch
+// of a collection.
 func read(req *http.Request) (q Request, ok bool) {
 	if req.Method != http.MethodGet || req.URL == nil {
 		return q, false
 	}
-	path, before := req.URL.Path, "" // as the server understands it, however it is written
+	path, before := req.URL.Path, "" // unescaped, as the server sees it
 	for at := 0; at < len(path) && !ok; at++ {
 		if path[at] == '/' {
 			_, _, ok = collection(path[at:])
@@ -109,7 +111,8 @@ func read(req *http.Request) (q Request, ok bool) {
 	return q, q.fill()
 }
 
-// fill derives what is not written. It reports whether the request is a list or a watch.
+// fill computes the derived fields. It returns false if the request is not a list or a
+// watch.
 func (q *Request) fill() bool {
 	query, err := url.ParseQuery(q.Query)
 	if _, _, ok := collection(q.Path); err != nil || !ok {
@@ -119,11 +122,11 @@ func (q *Request) fill() bool {
 	return true
 }
 
-// version is how versions of the API are named.
+// version matches API versions.
 var version = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
-// collection returns which resource a path lists and watches, and in which namespace. It
-// is not ok if the path is of something else, such as of one object or of its log.
+// collection returns the resource and namespace of the path of a list or watch. ok is
+// false for other paths, such as those of an object or its log.
 func collection(path string) (gvr object.GVR, namespace string, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch {
@@ -141,41 +144,42 @@ func collection(path string) (gvr object.GVR, namespace string, ok bool) {
 	return gvr, namespace, len(parts) == 1 && gvr.Resource != "" && version.MatchString(gvr.Version)
 }
 
-// Resource is what is listed or watched.
+// Resource returns the listed or watched resource.
 func (q *Request) Resource() object.GVR {
 	gvr, _, _ := collection(q.Path)
 	return gvr
 }
 
-// Namespace is where, empty for everywhere.
+// Namespace returns the namespace of the request, or "" for all.
 func (q *Request) Namespace() string {
 	_, namespace, _ := collection(q.Path)
 	return namespace
 }
 
-// Selectors are the label selector and the field selector of the objects.
+// Selectors returns the label selector and the field selector.
 func (q *Request) Selectors() (labels, fields string) { return q.about.Labels, q.about.Fields }
 
-// MetadataOnly reports whether the metadata of the objects was asked for, and not the rest.
+// MetadataOnly reports whether only metadata was requested.
 func (q *Request) MetadataOnly() bool { return q.about.Metadata }
 
-// Watch reports whether it is a watch, a streaming list included.
+// Watch reports whether the request is a watch, including streaming lists.
 func (q *Request) Watch() bool { return q.parameter("watch") == "true" || q.parameter("watch") == "1" }
 
-// initial reports whether it is for the whole state and not for changes since.
+// initial reports whether the request is for the whole state rather than for changes.
 func (q *Request) initial() bool { return !q.Watch() || q.parameter("sendInitialEvents") == "true" }
 
-// probe reports whether it is for where the server is: a consistent list of one object.
+// probe reports whether the request asks only for the server's current version: a
+// consistent list with limit 1.
 func (q *Request) probe() bool {
 	return !q.Watch() && q.parameter("limit") == "1" && q.parameter("resourceVersion") == "" && q.parameter("continue") == ""
 }
 
 func (q *Request) parameter(name string) string {
-	query, _ := url.ParseQuery(q.Query) // which fill has read
+	query, _ := url.ParseQuery(q.Query) // was parsed by fill before
 	return query.Get(name)
 }
 
-// String is what it asks for, for messages: "watch pods in namespace shop from rv 17".
+// String describes the request in messages: "watch pods in namespace shop from rv 17".
 func (q *Request) String() string {
 	var b strings.Builder
 	b.WriteString(map[bool]string{false: "list ", true: "watch "}[q.Watch()])
@@ -203,14 +207,14 @@ func (q *Request) String() string {
 	return b.String()
 }
 
-// shape is what must be the same for one request to be the other.
+// shape returns the parameters that must match between a recorded request and another.
 func (q *Request) shape() string {
 	query, _ := url.ParseQuery(q.Query)
 	query.Del("timeoutSeconds")
 	return query.Encode()
 }
 
-// encode writes what a record holds. It does not fail for the types of this package.
+// encode encodes the payload of a record. It cannot fail for the types of this package.
 func encode(value any) []byte {
 	text, _ := json.Marshal(value)
 	return text

@@ -16,34 +16,34 @@ import (
 
 // ring is the file of a recorder. It belongs to the recorder's goroutine.
 //
-// Records are appended until the file has its greatest size. Then
-//  1. requests are chosen, whole, until the rest has half of that; see oldest,
-//  2. a second file is written with what the rest has, and
-//  3. it takes the place of the first.
+// Records are appended until the file reaches its maximum size. Then
+//  1. whole requests are dropped until half of it is left; see oldest,
+//  2. the rest is written to a second file, and
+//  3. the second file replaces the first.
 //
-// A request that was left out while it was under way stays left out.
+// A request dropped while in progress is not recorded further.
 type ring struct {
 	recorder *Recorder
 	file     *os.File
-	closed   bool // the file is
-	full     bool // something had to be left out
+	closed   bool // the file is closed
+	full     bool // requests were dropped
 	blocks   blockWriter
 	sizes    map[uint64]size  // of the requests in the file
-	listed   map[client]int64 // where the last list of each begins: see place
-	shed     int64            // bytes that were in the file once
-	looked   int64            // the place at which listed was looked through
+	listed   map[client]int64 // place of the last list of each client
+	shed     int64            // bytes that are no longer in the file
+	looked   int64            // place of the last lookBack
 	held     map[uint64][]event
 	leftOut  LeftOut
 }
 
-// size is how much a request takes.
+// size is the space that a request takes.
 type size struct {
 	records int64 // before they are compressed
 	body    int64
 	ended   bool
 }
 
-// begin writes what comes before the first request.
+// begin writes the start of the file.
 func (w *ring) begin() error {
 	w.blocks = blockWriter{to: w.file}
 	w.sizes, w.held, w.listed = map[uint64]size{}, map[uint64][]event{}, map[client]int64{}
@@ -61,7 +61,7 @@ func (w *ring) header() *record {
 	return &record{kind: kindHeader, payload: encode(header{Began: r.began.UTC(), Secrets: r.opts.IncludeSecrets, LeftOut: w.leftOut})}
 }
 
-// run owns the goroutine of the recorder. A Blank is the user's, and may panic.
+// run is the recorder's goroutine. A Blank is code of the user and may panic.
 func (w *ring) run() {
 	var err error
 	guard := failure.Guard{In: "the Blank of a RoundTripper"}
@@ -72,7 +72,7 @@ func (w *ring) run() {
 	guard.Returned()
 }
 
-// loop writes until the recorder is closed, or something fails.
+// loop writes until the recorder is closed or an error occurs.
 func (w *ring) loop() error {
 	r := w.recorder
 	var due <-chan time.Time
@@ -100,7 +100,7 @@ func (w *ring) loop() error {
 	}
 }
 
-// write writes events, and the end after the last ones.
+// write writes events and, after the last ones, the end.
 func (w *ring) write(events []event, last bool) error {
 	for i := range events {
 		for _, e := range w.blanked(&events[i]) {
@@ -128,7 +128,7 @@ func (w *ring) write(events []event, last bool) error {
 	return w.blocks.flush()
 }
 
-// add writes what happened to one request.
+// add writes an event of a request.
 func (w *ring) add(e event) error {
 	bytes := bodyOf(&e.record)
 	w.recorder.count(bytes)
@@ -155,7 +155,7 @@ func (w *ring) add(e event) error {
 	return nil
 }
 
-// count adds to the bytes that were received.
+// count adds to the number of bytes received.
 func (r *Recorder) count(bytes int64) {
 	if bytes > 0 {
 		r.mu.Lock()
@@ -164,7 +164,7 @@ func (r *Recorder) count(bytes int64) {
 	}
 }
 
-// bodyOf is how many bytes of a body a record stands for.
+// bodyOf returns the number of body bytes that a record represents.
 func bodyOf(r *record) int64 {
 	switch r.kind {
 	case kindChunk:
@@ -176,7 +176,7 @@ func bodyOf(r *record) int64 {
 	return 0
 }
 
-// report shows how it stands.
+// report updates the status.
 func (w *ring) report() {
 	r := w.recorder
 	r.mu.Lock()
@@ -184,12 +184,12 @@ func (w *ring) report() {
 	r.status.Size, r.status.LeftOut = w.blocks.size, w.leftOut
 }
 
-// end closes the file, and says what ended the recording if it ended by itself.
+// end closes the file. If the recording ended prematurely, it logs why.
 func (w *ring) end(err error) {
 	r := w.recorder
 	r.over.Store(true)
 	if err != nil {
-		// They cannot make it worse: a reader stops where it is not whole.
+		// Ignore their errors: a reader stops at the first incomplete block anyway.
 		_ = w.file.Truncate(w.blocks.size)
 		_ = w.close()
 	} else {
@@ -202,7 +202,7 @@ func (w *ring) end(err error) {
 	w.warn("the recording has ended", "err", err)
 }
 
-// warn tells the logger, which is the user's: nobody else hears what becomes of it.
+// warn logs a warning. It ignores panics of the user's logger.
 func (w *ring) warn(text string, args ...any) {
 	_ = failure.Apart("Logger", func() error {
 		w.recorder.opts.Logger.Warn(text, args...)
@@ -210,7 +210,7 @@ func (w *ring) warn(text string, args ...any) {
 	})
 }
 
-// end returns why the recording has ended, unless it was closed.
+// end records why the recording ended prematurely, and returns the reason.
 func (r *Recorder) end(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *Recorder) end(err error) error {
 	return r.status.Err
 }
 
-// shrink leaves out the oldest requests.
+// shrink drops the oldest requests.
 func (w *ring) shrink() error {
 	if err := w.blocks.flush(); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (w *ring) shrink() error {
 		return errors.Join(fmt.Errorf("write a smaller file: %w", err), to.Close(), os.Remove(temp))
 	}
 	err = w.replace(kept.size, func() (*os.File, error) {
-		// Some systems rename no file that is open.
+		// Some systems cannot rename an open file.
 		if err := errors.Join(to.Close(), w.file.Close()); err != nil {
 			return nil, err
 		}
@@ -268,11 +268,11 @@ func (w *ring) shrink() error {
 	return nil
 }
 
-// oldest takes the requests out of sizes that are to go, and returns them. Of the newest ones
-// that have ended it leaves what has half of the greatest size. Those under way stay, up to
-// three quarters of it: of one that goes, nothing is kept until the client asks again. That is
-// the largest, since a watch that brings more than there is room for would take all others with
-// it.
+// oldest removes the requests to drop from sizes and returns them. It keeps the newest
+// finished requests, up to half of the maximum size. It keeps requests in progress up
+// to three quarters of it, since dropping one means recording nothing of it until the
+// client sends it again. It drops the largest of them first, since a watch that is too
+// large would displace all others.
 func (w *ring) oldest() map[uint64]bool {
 	var all, underWay int64
 	for _, size := range w.sizes {
@@ -281,7 +281,7 @@ func (w *ring) oldest() map[uint64]bool {
 			underWay += size.records
 		}
 	}
-	// What is kept compresses about as well as the rest.
+	// Assume that the rest compresses as well as the whole.
 	whole := int64(float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1)))
 	gone := map[uint64]bool{}
 	leave := func(id uint64) {
@@ -314,7 +314,7 @@ func (w *ring) oldest() map[uint64]bool {
 			leave(id)
 		}
 	}
-	for _, id := range ids { // all of them under way
+	for _, id := range ids { // all of them are in progress
 		if len(w.sizes) <= maxRequests*3/4 {
 			break
 		}
@@ -325,17 +325,17 @@ func (w *ring) oldest() map[uint64]bool {
 	return gone
 }
 
-// afterAll is a moment after the last event.
+// afterAll returns a time after the last event.
 func (r *Recorder) afterAll() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(time.Since(r.began), r.at+1)
 }
 
-// same makes sure that the path is still that of the file.
+// same checks that the path still leads to the file.
 func (w *ring) same() error { return sameFile(w.file, w.recorder.path) }
 
-// sameFile makes sure that a path is still that of a file which is being written.
+// sameFile checks that a path still leads to the open file.
 func sameFile(file *os.File, path string) error {
 	mine, err := file.Stat()
 	if err != nil {
@@ -351,7 +351,7 @@ func sameFile(file *os.File, path string) error {
 	return err
 }
 
-// copy writes all records but those of requests that are gone.
+// copy writes all records except those of dropped requests.
 func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
 	if _, err := w.file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -387,13 +387,13 @@ func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
 	return to.flush()
 }
 
-// Blank writes over the credentials in a part of a body, in place, and returns how many
-// bytes at its end may be the beginning of one, which it left as they are. At the last part,
-// after which nothing comes, it writes over those too if they tell one.
+// Blank overwrites credentials in a part of a body, in place. It returns how many bytes
+// at the end may be the beginning of a credential; it leaves those unchanged. If last
+// is true, the body ends here, and Blank also overwrites a recognizable beginning.
 type Blank func(body []byte, last bool) (open int)
 
-// blanked returns what may be written now that e has come. A credential may be divided
-// among several reads, so what may be the beginning of one is held until more has come.
+// blanked returns the events that can be written after e. A credential may be split
+// over several reads, so a possible beginning is held back until more arrives.
 func (w *ring) blanked(e *event) []event {
 	if e.kind != kindChunk || e.blank == nil {
 		return append(w.release(e.request), *e)
@@ -410,7 +410,7 @@ func (w *ring) blanked(e *event) []event {
 	return all[:ready]
 }
 
-// release returns what is held of a body after which nothing comes.
+// release returns the held events of a body that has ended.
 func (w *ring) release(request uint64) []event {
 	held := w.held[request]
 	delete(w.held, request)
@@ -420,7 +420,7 @@ func (w *ring) release(request uint64) []event {
 	return held
 }
 
-// blankAll writes over the credentials in chunks that follow each other.
+// blankAll overwrites the credentials in consecutive chunks.
 func blankAll(chunks []event, last bool) (open int) {
 	var body []byte
 	for _, c := range chunks {

@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Save writes a recording that comes from elsewhere, such as one that debug.Client.Recording
-// returns, into a file at path, as Create does, until it ends. It believes nothing: what is no
-// recording is an error, and only what can be read is written. All that came before an error
-// is in the file, which can be used; there is none if nothing came.
+// Save copies a recording, such as one from debug.Client.Recording, to a file at path
+// until it ends. It treats an existing file like [Create]. It validates the input: it
+// fails if that is not a recording, and writes only readable blocks. If it fails later,
+// the file contains everything received before the error and is usable; if nothing was
+// received, there is no file.
 //
-// Of opts, MaxSize bounds the file: more than that is an error that wraps ErrTooLarge.
+// opts.MaxSize bounds the file: if the recording is larger, the error wraps
+// [ErrTooLarge].
 func Save(path string, from io.Reader, opts Options) (Status, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -38,7 +40,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	}
 	s.to = blockWriter{to: to}
 	if err = s.copy(first); in.err != nil {
-		err = in.err // and the last block is what it left
+		err = in.err // the error of the last block is a consequence
 	}
 	if err = errors.Join(err, withoutPath(s.end()), sameFile(to, path), withoutPath(to.Close())); err != nil {
 		return s.status(), &Error{path, -1, err}
@@ -46,7 +48,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	return s.status(), nil
 }
 
-// connection remembers why nothing more comes, unless it is that all has come.
+// connection remembers why reading failed, unless it was the end.
 type connection struct {
 	io.Reader
 	err error
@@ -60,10 +62,10 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ErrTooLarge: what is to be saved has more than MaxSize.
+// ErrTooLarge means that a recording to be saved is larger than MaxSize.
 var ErrTooLarge = errors.New("the recording is larger than MaxSize")
 
-// saving is a recording on its way into a file.
+// saving is the state of one Save.
 type saving struct {
 	from  *blockReader
 	to    blockWriter
@@ -71,7 +73,7 @@ type saving struct {
 	most  int64
 }
 
-// first reads the first block, which has the header.
+// first reads the first block, which contains the header.
 func (s *saving) first() ([]byte, error) {
 	if err := s.from.begin(); err != nil {
 		return nil, err
@@ -86,8 +88,8 @@ func (s *saving) first() ([]byte, error) {
 	return block, s.index.block(block)
 }
 
-// copy writes the block, and those that follow, as long as they can be read. The last one of a
-// recording that goes on may be there in part.
+// copy writes the block and all following ones that are readable. The last block of an
+// unfinished recording may be incomplete.
 func (s *saving) copy(block []byte) error {
 	if err := s.to.begin(); err != nil {
 		return withoutPath(err)
@@ -100,7 +102,7 @@ func (s *saving) copy(block []byte) error {
 			var r record
 			var err error
 			if r, block, err = next(block); err != nil {
-				return err // which index has not seen
+				return err // index has checked it
 			}
 			if r.kind == kindStop {
 				return nil

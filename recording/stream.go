@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// client is one that asks, about one thing.
+// client is a client of one subject.
 type client struct {
 	about    about
 	informer uint64
 }
 
-// stream is what one client was given, about one thing.
+// stream is the sequence of requests of one recorded client for one subject.
 type stream struct {
 	client
-	taken    bool          // by a client
-	from     time.Duration // the moment of the recording from which on it is played in time
+	taken    bool          // assigned to a client
+	from     time.Duration // time of the recording from which it is played in real time
 	requests []*Request
 	used     []bool
-	of       map[string][]int // those that ask for the same, in order; used ones may be gone from it
-	lists    []int            // of a first state, in order
-	furthest int              // of the used ones; -1 before the first
-	playing  int              // requests whose answers have more to be read
-	ended    bool             // the client has come for more than there is
+	of       map[string][]int // unused requests of each shape, in order; may include used ones
+	lists    []int            // lists of the whole state, in order
+	furthest int              // highest used index; -1 if none
+	playing  int              // requests whose responses are being read
+	ended    bool             // the client asked for more than was recorded
 }
 
-// newStream is one without requests.
+// newStream returns an empty stream.
 func newStream(c client, from time.Duration) *stream {
 	return &stream{client: c, from: from, of: map[string][]int{}, furthest: -1}
 }
 
-// add adds the next request.
+// add appends a request.
 func (s *stream) add(q *Request) {
 	at, shape := len(s.requests), q.shape()
 	s.requests, s.used = append(s.requests, q), append(s.used, false)
@@ -41,15 +41,15 @@ func (s *stream) add(q *Request) {
 	}
 }
 
-// use notes that a request is played.
+// use marks a request as played.
 func (s *stream) use(at int) {
 	s.used[at] = true
 	s.furthest = max(s.furthest, at)
 }
 
-// find returns the first request that is not used and asks for the same. For a first state
-// another way of asking for it will do: the recorded client may have had the list from
-// somewhere else, or the beginning may have been left out.
+// find returns the first unused request of the same shape. For an initial state, a
+// different shape is accepted: the recorded client may have had its list from
+// elsewhere, or the recording may lack the beginning.
 func (s *stream) find(asked *Request) int {
 	shape := asked.shape()
 	same, had := s.of[shape]
@@ -71,14 +71,15 @@ func (s *stream) find(asked *Request) int {
 	return -1
 }
 
-// had reports whether there was a request that asks for the same.
+// had reports whether there was a request of the same shape.
 func (s *stream) had(asked *Request) bool {
 	_, had := s.of[asked.shape()]
 	return had
 }
 
-// find returns the first of streams that has a request which asks for the same, and which one. Where
-// none has, it is one that has others left, and -1; and nil if all was played of those that have begun.
+// find returns the first stream with a matching request, and its index. If none has
+// one, it returns a stream with unused requests and -1, or nil if all started streams
+// were played.
 func find(streams []*stream, asked *Request) (*stream, int) {
 	for _, s := range streams {
 		if at := s.find(asked); at >= 0 {
@@ -98,8 +99,8 @@ func find(streams []*stream, asked *Request) (*stream, int) {
 	return left, -1
 }
 
-// streams returns what a client is given, nothing if the recording has nothing about that; mu is
-// held.
+// streams returns the streams for a client, nil if the subject was not recorded. The
+// caller holds mu.
 func (r *Replay) streams(c client) []*stream {
 	if all, known := r.of[c]; known {
 		return all
@@ -112,7 +113,7 @@ func (r *Replay) streams(c client) []*stream {
 		case s.about != of.about:
 		case s.informer != 0:
 			informers = append(informers, s)
-		default: // it is one at most
+		default: // there is at most one
 			all = append(all, s)
 		}
 	}
@@ -135,8 +136,8 @@ func (r *Replay) streams(c client) []*stream {
 	return all
 }
 
-// free returns the first of the recorded informers that no client has taken. If all are, it is the
-// first of them again, from its beginning; mu is held.
+// free returns the first recorded informer without a client. If there is none, it
+// returns a copy of the first, from its beginning. The caller holds mu.
 func (r *Replay) free(c client, informers []*stream) *stream {
 	for _, s := range informers {
 		if !s.taken {
@@ -150,7 +151,7 @@ func (r *Replay) free(c client, informers []*stream) *stream {
 	return again
 }
 
-// merged returns a stream of all that the recorded informers were given, in order.
+// merged returns a stream of the requests of all recorded informers, in order.
 func merged(c client, informers []*stream) *stream {
 	var all []*Request
 	for _, s := range informers {
@@ -164,8 +165,8 @@ func merged(c client, informers []*stream) *stream {
 	return s
 }
 
-// serverOf is the server of the recording that is asked: that of the same address or, where that
-// was not recorded, the first that was asked for the same.
+// serverOf returns the recorded server for a request: the one with its address or, if
+// that was not recorded, the first one with the same subject.
 func (r *Replay) serverOf(asked about) (server string) {
 	for _, s := range r.recorded {
 		other := s.about

@@ -6,30 +6,30 @@ import (
 	"os"
 )
 
-// ErrShortened: the file that is read has left out its oldest requests, so that what follows
-// stands elsewhere.
+// ErrShortened means that the recorder has dropped its oldest requests from the file,
+// so the tail's offset is no longer valid.
 var ErrShortened = errors.New("the recording has left out its oldest requests")
 
-// Tail reads the file of a recorder while it is being written. Make it with Recorder.Tail. It
-// is for one goroutine, has none of its own, and holds nothing. Neither who is recorded nor
-// the recording waits for who reads slowly.
+// Tail reads the file of a recorder while it is written. Create it with
+// [Recorder.Tail]. It must be used by one goroutine, has none of its own, and holds no
+// resources. A slow reader delays neither the recorded client nor the recording.
 type Tail struct {
 	recorder *Recorder
-	shrunk   int // how often the file had become smaller when the tail began
+	shrunk   int // value of Recorder.shrunk when the tail began
 	offset   int64
 }
 
-// Tail returns a tail that begins where the file does.
+// Tail returns a tail that starts at the beginning of the file.
 func (r *Recorder) Tail() *Tail {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &Tail{recorder: r, shrunk: r.shrunk}
 }
 
-// Next reads what comes next into p, and returns how much that is: nothing as long as there
-// is no more. The end may be within a block. It fails with io.EOF when the recording has ended,
-// whether all was read or not, and with an *Error that wraps ErrShortened, or says why the file
-// cannot be read.
+// Next reads more of the file into p and returns the number of bytes, 0 if there is
+// nothing new. They may end within a block. Next fails with io.EOF when the recording
+// has ended, even if the tail has not read all of it, and with an [*Error] if the file
+// cannot be read; the error wraps [ErrShortened] if requests were dropped.
 func (t *Tail) Next(p []byte) (int, error) {
 	r := t.recorder
 	if r.ended == nil {
@@ -54,7 +54,8 @@ func (t *Tail) Next(p []byte) (int, error) {
 	return n, nil
 }
 
-// replace puts the file that take returns, of that size, in the place of the one that tails read.
+// replace replaces the file that tails read by the one that take returns, whose size is
+// given.
 func (w *ring) replace(size int64, take func() (*os.File, error)) error {
 	r := w.recorder
 	r.reading.Lock()

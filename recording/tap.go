@@ -14,29 +14,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// RoundTripper returns next with the recorder listening. It changes nothing of what passes,
-// but for Options.Relist, and records lists and watches of collections alone. It should see requests before the
-// credentials are added; blank returns, of a request as it was sent, what takes them out of
-// its answer. Nil means that there are none.
+// RoundTripper wraps next to record lists and watches of collections. Except for
+// Options.Relist, it does not change the traffic. It should see requests before
+// credentials are added. blank returns a function that removes the credentials of a
+// sent request from its response; nil means that there are no credentials.
 func (r *Recorder) RoundTripper(next http.RoundTripper, blank func(sent *http.Request) Blank) http.RoundTripper {
 	return &tap{recorder: r, next: next, blank: blank}
 }
 
-// tap is the place where a recorder listens.
+// tap is the recording http.RoundTripper.
 type tap struct {
 	recorder *Recorder
 	next     http.RoundTripper
 	blank    func(sent *http.Request) Blank
 }
 
-// CloseIdleConnections is called by http.Client's method of the same name.
+// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections
+// looks for.
 func (t *tap) CloseIdleConnections() {
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		next.CloseIdleConnections()
 	}
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.recorder.listens() {
 		return t.next.RoundTrip(req)
@@ -62,7 +62,8 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.send(req, h)
 }
 
-// led returns what is heard of the request that a redirect has led to, nil if none has.
+// led returns the body of the redirect that led to req, or nil if req is not
+// redirected.
 func led(req *http.Request) *heard {
 	if req.Response == nil {
 		return nil
@@ -74,7 +75,7 @@ func led(req *http.Request) *heard {
 	return &heard{recorder: from.recorder, id: from.id, withheld: from.withheld, told: from.told, req: req, redirects: from.redirects}
 }
 
-// send sends a request, and has the answer heard.
+// send sends a request and records the response.
 func (t *tap) send(req *http.Request, heard *heard) (*http.Response, error) {
 	var at atomic.Pointer[step]
 	none := stepConnection
@@ -102,8 +103,8 @@ func (t *tap) send(req *http.Request, heard *heard) (*http.Response, error) {
 	return resp, nil
 }
 
-// answered records the head of an answer. It fails where the Blank, which is the user's,
-// panics: nothing more may be recorded of the answer then.
+// answered records the response header. It fails if the user's Blank panics; then the
+// response must not be recorded.
 func (t *tap) answered(h *heard, resp *http.Response) (err error) {
 	defer failure.Recover("the Blank of a RoundTripper", &err)
 	if t.blank != nil {
@@ -117,24 +118,24 @@ func (t *tap) answered(h *heard, resp *http.Response) (err error) {
 	return nil
 }
 
-// heard is a body that is recorded as it is read.
+// heard is a response body that is recorded as it is read.
 type heard struct {
 	io.ReadCloser
 	recorder *Recorder
 	id       uint64
 	withheld bool
 	told     bool   // it is known whether to withhold the body
-	head     []byte // of the body, until then
-	encoded  bool   // so that nothing can be found in it
-	redirect bool   // http.Client goes on to where it leads: see follow
+	head     []byte // start of the body, until told
+	encoded  bool   // still encoded, so it cannot be searched
+	redirect bool   // http.Client will follow it: see follow
 	req      *http.Request
 	blank    Blank
-	once     sync.Once // of the end
+	once     sync.Once // guards the end
 
-	redirects int // that led here
+	redirects int // number of redirects that led here
 }
 
-// redirects reports whether an answer sends the client elsewhere.
+// redirects reports whether a response is a redirect.
 func redirects(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -143,17 +144,17 @@ func redirects(resp *http.Response) bool {
 	return false
 }
 
-// follow leaves a redirect out: what is recorded is the answer that it led to. Where to is
-// not written, since it may be a credential. http.Client follows ten.
+// follow leaves out a redirect: only the final response is recorded. The target is not
+// recorded, since it may contain a credential. http.Client follows ten redirects.
 func (h *heard) follow() {
 	const most = 10
 	if h.redirects++; h.redirects == most {
 		h.finish(endingOf(errors.New("stopped after 10 redirects"), stepSent))
 	}
-	h.once.Do(func() {}) // its body is nobody's answer
+	h.once.Do(func() {}) // the redirect's own body is not recorded
 }
 
-// answered records the head of the answer.
+// answered records the response header.
 func (h *heard) answered(resp *http.Response) {
 	head := func(name string) string { return h.clean(resp.Header.Get(name)) }
 	a := Answer{Status: resp.StatusCode, ContentType: head("Content-Type"), RetryAfter: head("Retry-After")}
@@ -163,7 +164,7 @@ func (h *heard) answered(resp *http.Response) {
 	h.recorder.take(event{record: record{kind: kindAnswer, request: h.id, payload: encode(a)}})
 }
 
-// clean is the value of a header without credentials.
+// clean removes credentials from the value of a header.
 func (h *heard) clean(value string) string {
 	text := []byte(value[:min(len(value), maxText)])
 	if h.blank != nil {
@@ -172,7 +173,6 @@ func (h *heard) clean(value string) string {
 	return string(text)
 }
 
-// Read implements io.Reader.
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if n > 0 && n <= len(p) && !h.encoded && !h.redirect && !h.recorder.over.Load() {
@@ -184,11 +184,11 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mostHead is how much of a body is held until its first kind has come.
+// mostHead bounds the part of a body held until its first kind is found.
 const mostHead = 64 << 10
 
-// part takes a part of the body, and holds it until the first kind has come. A body that is
-// long and names none may be anything, and is withheld.
+// part records a part of the body. It holds the parts back until the first kind is
+// found. A long body without a kind may contain anything and is withheld.
 func (h *heard) part(part []byte) {
 	if h.told {
 		h.chunk(part)
@@ -208,7 +208,7 @@ func (h *heard) part(part []byte) {
 	h.settle()
 }
 
-// settle records what was held.
+// settle records the parts held back.
 func (h *heard) settle() {
 	head := h.head
 	if h.told, h.head = true, nil; len(head) > 0 {
@@ -229,13 +229,12 @@ func (h *heard) chunk(part []byte) {
 	}
 }
 
-// Close implements io.Closer.
 func (h *heard) Close() error {
 	h.finish(ending{Left: true, Step: stepSent})
 	return h.ReadCloser.Close()
 }
 
-// end records that nothing more comes.
+// end records the end of the response.
 func (h *heard) end(err error, at step) {
 	switch {
 	case h.req.Context().Err() != nil:
