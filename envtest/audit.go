@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// AuditLevel is how much of a request is logged: see
+// AuditLevel is how much of each request is logged, see
 // https://kubernetes.io/docs/tasks/debug/debug-cluster/audit.
 type AuditLevel string
 
-// The levels of the audit log.
+// Levels of the audit log.
 const (
-	AuditMetadata        AuditLevel = "Metadata"        // who asked for what, and the answer's code
+	AuditMetadata        AuditLevel = "Metadata"        // the user, the request and the response code
 	AuditRequest         AuditLevel = "Request"         // also the object in the request
-	AuditRequestResponse AuditLevel = "RequestResponse" // also the object in the answer
+	AuditRequestResponse AuditLevel = "RequestResponse" // also the object in the response
 )
 
-// AuditEvent is a request as the API server has logged it.
+// AuditEvent is a request as the API server logged it.
 type AuditEvent struct {
-	Stage      string // ResponseStarted for a watch that goes on, ResponseComplete, or Panic
+	Stage      string // ResponseStarted for an open watch, ResponseComplete, or Panic
 	Verb       string
 	RequestURI string
 	UserAgent  string
@@ -43,11 +43,11 @@ type AuditEvent struct {
 	}
 	RequestReceivedTimestamp time.Time
 	StageTimestamp           time.Time
-	RequestObject            json.RawMessage // from AuditRequest on
+	RequestObject            json.RawMessage // with AuditRequest and above
 	ResponseObject           json.RawMessage // with AuditRequestResponse
 }
 
-// auditTo has the server write an audit log.
+// auditTo configures the server's audit log.
 func (s *Server) auditTo(level AuditLevel) error {
 	if level == "" {
 		return nil
@@ -58,14 +58,15 @@ func (s *Server) auditTo(level AuditLevel) error {
 		return fmt.Errorf("envtest: %w", err)
 	}
 	s.AuditLog = filepath.Join(s.dir, "audit.log")
-	// Before those of Options.Flags. In megabytes, so one file it is; zero means 100 in some versions.
+	// Insert these before Options.Flags. The size is in megabytes, so there is only one
+	// file; zero means 100 in some versions.
 	s.args = slices.Insert(s.args, slices.Index(s.args, "--")+1,
 		"--audit-policy-file="+policy, "--audit-log-path="+s.AuditLog, "--audit-log-maxsize=1000000")
 	return nil
 }
 
-// endLine takes away from the audit log what a server that was killed has written half of a
-// line, so that the next one does not go on in the middle of it.
+// endLine removes an incomplete last line, left by a killed server, from the audit log,
+// so the next event starts on a new line.
 func (s *Server) endLine() error {
 	if s.AuditLog == "" {
 		return nil
@@ -95,10 +96,11 @@ func (s *Server) endLine() error {
 	return f.Truncate(0)
 }
 
-// AuditEvents returns what is in the audit log, the oldest first. An event is in it
-// before its request is answered whole. One that the server is still writing is left out, and
-// so is one that it was writing when it was killed. The log is one file, however large, unless
-// Options.Flags has --audit-log-maxsize: then what is in files of before is left out.
+// AuditEvents returns the events in the audit log, oldest first. An event is logged
+// before its response is complete. Events that the server is still writing, or was
+// writing when it was killed, are left out. The log is a single file of any size,
+// unless Options.Flags has --audit-log-maxsize: then events in earlier files are left
+// out.
 func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	if s.AuditLog == "" {
 		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")
@@ -113,7 +115,7 @@ func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	var events []AuditEvent
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // the server is writing it
+			break // the server is still writing it
 		}
 		var e AuditEvent
 		if err := json.Unmarshal(line, &e); err != nil {

@@ -17,27 +17,27 @@ import (
 	"time"
 )
 
-// versionVariable is the environment variable that chooses the minor version of
-// Kubernetes, such as "1.37". Unset or empty: the default.
+// versionVariable is the environment variable with the minor version of Kubernetes to
+// run, such as "1.37". If it is empty, the default version runs.
 const versionVariable = "MILLRACE_KUBERNETES"
 
-// staleAfter is how long a program of other sources is kept after its last use.
+// staleAfter is how long a program built from other sources is kept after its last use.
 const staleAfter = 7 * 24 * time.Hour
 
-// program is the source of the API server's program, as a module: the files of folder
-// test/kube of the repository, in the form of package golang.org/x/tools/txtar. A test
-// sees to it that it is the same; go test -run Embedded -update writes it.
+// program is the source of the API server's program as a module: the files of the
+// repository's folder test/kube in txtar format. A test checks that they are equal; go
+// test -run Embedded -update updates it.
 //
 //go:embed kube.txtar
 var program string
 
-// Build returns the path of the API server's program and builds it if there is
-// none of these sources and this Go environment. Progress goes to os.Stderr.
-// The calls of all processes of a user build one after the other.
+// Build returns the path of the API server's program. It builds the program unless it
+// was built before from the same sources with the same Go environment. Progress goes to
+// os.Stderr. Concurrent builds by processes of one user run one after the other.
 //
-// It needs the go command; GOFLAGS, GOTOOLCHAIN and GOPROXY are respected.
-// MILLRACE_KUBERNETES chooses the minor version of Kubernetes, of those that the
-// package documentation names.
+// Build needs the go command and respects GOFLAGS, GOTOOLCHAIN and GOPROXY.
+// MILLRACE_KUBERNETES selects one of the minor versions of Kubernetes listed in the
+// package documentation.
 func Build(ctx context.Context) (string, error) {
 	path, err := build(ctx, parse(program))
 	if err != nil {
@@ -46,10 +46,10 @@ func Build(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// source is a module: its files by their names.
+// source is a module: file names and contents.
 type source map[string]string
 
-// parse reads an archive.
+// parse parses an archive.
 func parse(archive string) source {
 	files := source{}
 	for _, part := range strings.Split("\n"+archive, "\n-- ")[1:] {
@@ -88,7 +88,7 @@ func build(ctx context.Context, src source) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if used(path) { // built by the process that had the lock
+	if used(path) { // built by the process that held the lock
 		return path, nil
 	}
 	if err := src.compile(ctx, path); err != nil {
@@ -98,8 +98,8 @@ func build(ctx context.Context, src source) (string, error) {
 	return path, nil
 }
 
-// used reports whether the program exists, and marks it as in use. One that belongs to
-// somebody else, or cannot be written, is as good.
+// used reports whether the program exists, and marks it as in use. A program that
+// another user owns, or that is read-only, is fine too.
 func used(program string) bool {
 	now := time.Now()
 	_ = os.Chtimes(program, now, now)
@@ -107,8 +107,8 @@ func used(program string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// of is the source for a minor version: go.mod and go.sum are that version's, and the
-// others are gone. Empty: that of go.mod.
+// of returns the source for a minor version, with that version's go.mod and go.sum and
+// without those of others. Empty means the version in go.mod.
 func (src source) of(version string) (source, error) {
 	mod, sum := "go.mod", "go.sum"
 	if v := strings.TrimPrefix(version, "v"); version != "" && v != src.minor() {
@@ -132,7 +132,7 @@ func (src source) of(version string) (source, error) {
 	return chosen, nil
 }
 
-// minors are the versions that there are, that of go.mod included.
+// minors returns all available versions, including that of go.mod.
 func (src source) minors() []string {
 	all := []string{src.minor()}
 	for name := range src {
@@ -144,8 +144,8 @@ func (src source) minors() []string {
 	return all
 }
 
-// fingerprint is a hash of all that decides what the build makes: the files of
-// the module, with the versions in its go.mod, and the Go environment.
+// fingerprint hashes everything that determines the result of the build: the files of
+// the module, including the versions in its go.mod, and the Go environment.
 func (src source) fingerprint(ctx context.Context) (string, error) {
 	h := sha256.New()
 	env := goCommand(ctx, "", "env", "GOVERSION", "GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "CGO_ENABLED")
@@ -163,7 +163,7 @@ func (src source) fingerprint(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
 }
 
-// write puts the files into a directory.
+// write writes the files to a directory.
 func (src source) write(dir string) error {
 	for name, text := range src {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -173,7 +173,7 @@ func (src source) write(dir string) error {
 	return nil
 }
 
-// withStderr adds what a command said to its exit status.
+// withStderr adds a command's standard error to its exit status.
 func withStderr(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
@@ -181,8 +181,8 @@ func withStderr(err error) error {
 	return err
 }
 
-// compile builds into a temporary file and renames it, so that the program
-// either is whole or is not there.
+// compile builds to a temporary file and renames it, so the program is never
+// incomplete.
 func (src source) compile(ctx context.Context, path string) error {
 	dir, err := os.MkdirTemp("", "millrace-kube-src-")
 	if err != nil {
@@ -194,7 +194,7 @@ func (src source) compile(ctx context.Context, path string) error {
 	}
 	fmt.Fprintln(os.Stderr, "envtest: building kube-apiserver; the first time takes minutes, and go test has a time limit of ten: see -timeout")
 	begin := time.Now()
-	tmp := path + ".tmp" // one at a time: the lock is held
+	tmp := path + ".tmp" // no other process uses it: we hold the lock
 	cmd := goCommand(ctx, dir, "build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", tmp, ".")
 	var said strings.Builder
 	cmd.Stdout = os.Stderr
@@ -212,8 +212,8 @@ func (src source) compile(ctx context.Context, path string) error {
 	return nil
 }
 
-// teeWriter shows the go command's messages as they come, "downloading" above
-// all, and keeps them for the error.
+// teeWriter shows the go command's messages immediately, above all "downloading", and
+// keeps them for the error.
 type teeWriter struct{ kept *strings.Builder }
 
 func (w *teeWriter) Write(p []byte) (int, error) {
@@ -221,23 +221,23 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 	return os.Stderr.Write(p)
 }
 
-// interruptDelay is how long the go command may take to end when it is interrupted. The
-// compilers that it has started go on, and hold its output open.
+// interruptDelay is how long the go command may take to end after an interrupt. The
+// compilers it started keep running and hold its output open.
 const interruptDelay = 3 * time.Second
 
-// goCommand runs the go command in the module of the program, outside of any
-// workspace: its library versions cannot live with others in one.
+// goCommand runs the go command in the program's module, outside of any workspace,
+// since a workspace would change its library versions.
 func goCommand(ctx context.Context, src string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = src
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it removes what it leaves elsewhere
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so it removes its temporary files
 	cmd.WaitDelay = interruptDelay
 	return cmd
 }
 
-// removeStale removes the programs of other sources that nobody has used for a
-// while. It is housekeeping: what cannot be removed stays.
+// removeStale removes programs of other sources that have not been used for a while. It
+// ignores errors.
 func removeStale(cache string) {
 	old, err := filepath.Glob(filepath.Join(cache, "kube-*"))
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Credentials are how a user proves to be who they are: a client certificate.
+// Credentials authenticate a user by a client certificate.
 type Credentials struct {
 	Cert, Key         []byte // PEM
-	CertFile, KeyFile string // files with them
-	Kubeconfig        string // file, with all of it inline
+	CertFile, KeyFile string // files with Cert and Key
+	Kubeconfig        string // file with everything inline
 }
 
-// issue makes a key and a certificate for it, signed by the server's CA.
+// issue creates a key and a certificate for it, signed by the server's CA.
 func (s *Server) issue(template *x509.Certificate) (*Credentials, error) {
 	if s.CA == nil {
 		return nil, errors.New("the server has no CA: is it etcd alone?")
@@ -38,7 +38,7 @@ func (s *Server) issue(template *x509.Certificate) (*Credentials, error) {
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, err
 	}
-	template.NotBefore = time.Now().Add(-time.Hour) // for clocks that do not agree
+	template.NotBefore = time.Now().Add(-time.Hour) // tolerate clock differences
 	template.NotAfter = time.Now().Add(365 * 24 * time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) authority() (*authority, error) {
 	return a, err
 }
 
-// write puts credentials into the files of a directory.
+// write writes credentials to files in a directory.
 func (s *Server) write(c *Credentials, dir, user string) error {
 	c.CertFile, c.KeyFile, c.Kubeconfig = filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key"), filepath.Join(dir, "kubeconfig")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

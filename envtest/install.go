@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is one that is to be installed, as JSON has it.
+// object is an object to install, in JSON form.
 type object map[string]any
 
 func (o object) text(fields ...string) string {
@@ -38,9 +38,9 @@ func (o object) isDefinition() bool {
 	return o.text("kind") == "CustomResourceDefinition"
 }
 
-// InstallFiles installs the objects in files of YAML or JSON, each with any number of
-// documents, and in all such files below directories. An object may be in several files if
-// it is the same in all of them. See Install.
+// InstallFiles installs the objects in YAML or JSON files, each with any number of
+// documents, and in all such files below directories. An object may be in several files
+// if its content is the same. See [Server.Install].
 func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	var all []object
 	places := map[string]placed{}
@@ -66,7 +66,7 @@ func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	return s.install(ctx, all)
 }
 
-// placed is an object and where it was found: the file, and which object of that.
+// placed is an object with its origin: the file and the number of the object in it.
 type placed struct {
 	object
 	place string
@@ -78,17 +78,17 @@ func (o object) id() string {
 	return strings.Join([]string{group, o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}, "\x00")
 }
 
-// Install installs objects of any kind that the server has: values of Go types that
-// encode as objects do, such as those of package k8s.io/apiextensions-apiserver or
-// unstructured ones. An object that is there already becomes as it is here.
+// Install installs objects of any kind that the server knows: unstructured objects, or
+// Go values that encode to JSON like objects, such as those of package
+// k8s.io/apiextensions-apiserver. Existing objects are updated.
 //
-// Definitions of custom resources come first, and the others when their resources are
-// served. A webhook, of a configuration or of a definition's conversion, that is at a
-// Service is called where Webhook says: there is nothing in the cluster that could be
-// that Service.
+// Install creates custom resource definitions first, and other objects when their
+// resources are served. A webhook at a Service, in a webhook configuration or in a
+// definition's conversion, is redirected to the address of [Server.Webhook], since the
+// cluster cannot run such a Service.
 //
-// Values without apiVersion and kind are understood for definitions and for
-// configurations of webhooks, of the versions v1.
+// Values without apiVersion and kind are accepted for definitions and webhook
+// configurations of version v1.
 func (s *Server) Install(ctx context.Context, objects ...any) error {
 	var all []object
 	for _, value := range objects {
@@ -101,7 +101,7 @@ func (s *Server) Install(ctx context.Context, objects ...any) error {
 	return s.install(ctx, all)
 }
 
-// install takes the definitions first, and then the rest in its order.
+// install installs the definitions first and then the other objects, in order.
 func (s *Server) install(ctx context.Context, all []object) error {
 	if err := s.answers(ctx); err != nil {
 		return fmt.Errorf("envtest: install objects: %w", err)
@@ -134,7 +134,7 @@ func (s *Server) install(ctx context.Context, all []object) error {
 	return nil
 }
 
-// apply makes an object as it should be, by server-side apply.
+// apply creates or updates an object by server-side apply.
 func (s *Server) apply(ctx context.Context, client *http.Client, o object) error {
 	r, err := s.resource(ctx, client, o.text("apiVersion"), o.text("kind"))
 	if err != nil {
@@ -148,15 +148,15 @@ func (s *Server) apply(ctx context.Context, client *http.Client, o object) error
 	return s.ask(ctx, client, http.MethodPatch, path, "application/apply-patch+yaml", o, nil)
 }
 
-// resource is where objects of a kind are.
+// resource describes the resource of a kind.
 type resource struct {
 	Name       string
 	Kind       string
 	Namespaced bool
-	path       string // of the group and version
+	path       string // of the group version
 }
 
-// resource asks the server.
+// resource looks up a resource.
 func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, kind string) (resource, error) {
 	path := "/apis/" + apiVersion
 	if !strings.Contains(apiVersion, "/") {
@@ -179,7 +179,7 @@ func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, 
 	return resource{}, fmt.Errorf("the server has no kind %s in %s: install its definition too", kind, apiVersion)
 }
 
-// awaitDefinition returns when the custom resource is served in each of its versions.
+// awaitDefinition returns when the custom resource is served in all its versions.
 func (s *Server) awaitDefinition(ctx context.Context, client *http.Client, o object) error {
 	spec, _ := o["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)
@@ -209,7 +209,7 @@ func (s *Server) awaitDefinition(ctx context.Context, client *http.Client, o obj
 	return nil
 }
 
-// refused returns why a definition will not be served, if that is so.
+// refused returns the reason if a definition will not be served.
 func (s *Server) refused(ctx context.Context, client *http.Client, o object) error {
 	var is struct {
 		Status struct {
@@ -228,8 +228,8 @@ func (s *Server) refused(ctx context.Context, client *http.Client, o object) err
 	return nil
 }
 
-// read returns the objects in a file, or in the files below a directory. The path may be
-// a link.
+// read returns the objects in a file, or in the files below a directory. The path may
+// be a symbolic link.
 func read(path string) (all []placed, err error) {
 	if path == "" {
 		return nil, errors.New("the path is empty; the working directory is \".\"")
@@ -264,8 +264,8 @@ func read(path string) (all []placed, err error) {
 	return all, err
 }
 
-// documents returns the objects in a text of YAML. What has no kind, such as a file for
-// kustomize's generators, is an error.
+// documents returns the objects in a YAML text. Documents that are not objects, such as
+// files for kustomize's generators, are an error.
 func documents(text []byte) (all []object, err error) {
 	for n, document := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
 		var o object
@@ -273,10 +273,10 @@ func documents(text []byte) (all []object, err error) {
 			return nil, fmt.Errorf("document %d: %w", n+1, err)
 		}
 		if o == nil {
-			continue // nothing but comments
+			continue // only comments
 		}
 		if api := o.text("apiVersion"); o.text("kind") == "Kustomization" && (api == "" || strings.HasPrefix(api, "kustomize.config.k8s.io/")) {
-			continue // for kustomize, beside what it is about
+			continue // a file for kustomize, next to the objects
 		}
 		for _, o := range o.items() {
 			if o.text("apiVersion") == "" || o.text("kind") == "" || o.text("metadata", "name") == "" {
@@ -288,14 +288,14 @@ func documents(text []byte) (all []object, err error) {
 	return all, nil
 }
 
-// exactly has numbers stay as they are: a float64 cannot hold every int64.
+// exactly preserves numbers: a float64 cannot hold every int64.
 func exactly(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
 }
 
-// items are the objects in a list of kind List, such as kubectl prints, or else the object
-// itself.
+// items returns the objects in a list of kind List, as kubectl prints it, or else the
+// object itself.
 func (o object) items() (all []object) {
 	items, ok := o["items"].([]any)
 	if o.text("kind") != "List" || !ok {
@@ -308,14 +308,14 @@ func (o object) items() (all []object) {
 	return all
 }
 
-// known are the types of Go whose values need not say what they are.
+// known maps the Go types whose values may lack a kind to their apiVersion.
 var known = map[string]string{
 	"CustomResourceDefinition":       "apiextensions.k8s.io/v1",
 	"MutatingWebhookConfiguration":   "admissionregistration.k8s.io/v1",
 	"ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
 }
 
-// asObject encodes a value. A status is the server's matter, so it is left out.
+// asObject encodes a value. It removes the status, which the server controls.
 func asObject(value any) (object, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// optionOf says which option to use in the place of a flag that would undo what the
-// package relies on.
+// optionOf maps flags that would interfere with the package to the option to use
+// instead.
 var optionOf = map[string]string{
 	"secure-port":  "Port",
 	"etcd-servers": "Etcd",
 }
 
-// check finds what cannot be meant, before minutes are spent on a build.
+// check rejects contradictory options before spending minutes on a build.
 func (o Options) check() error {
 	if o.OnlyEtcd && (len(o.Files) > 0 || len(o.Objects) > 0 || o.Audit != "" || o.Like != nil) {
 		return errors.New("etcd alone has no objects, users or audit log: leave Files, Objects, Audit and Like out, or OnlyEtcd")
@@ -51,7 +51,7 @@ func (o Options) checkFlags() error {
 	for _, flag := range o.Flags {
 		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		if name = strings.ReplaceAll(name, "_", "-"); !strings.HasPrefix(flag, "-") {
-			continue // the value of the one before
+			continue // the value of the previous flag
 		}
 		if option := optionOf[name]; option != "" {
 			return fmt.Errorf("Options.Flags has %s: use Options.%s", flag, option)

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a shutdown may take before the process is killed. The
-// program ends itself after ten seconds.
+// stopTimeout is how long a shutdown may take before the process is killed. The program
+// gives up after ten seconds.
 const stopTimeout = 15 * time.Second
 
-// ready is the first line that the program writes; see test/kube. Where it cannot start,
-// that line has nothing but the Error.
+// ready is the first line that the program writes; see test/kube. If the program cannot
+// start, only Error is set.
 type ready struct {
 	Error       string
 	URL         string
@@ -39,23 +39,23 @@ type answer struct {
 	Error    string
 }
 
-// process is one run of the program in its control mode: commands on stdin,
-// JSON lines on stdout. One goroutine starts the process, reads stdout and then reaps
-// it; it ends with the process, and stop and kill wait for it.
+// process is one run of the program in its control mode: commands on stdin, JSON lines
+// on stdout. One goroutine starts the process, reads stdout and reaps the process; stop
+// and kill wait for it.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	log   string
-	began int64         // how long the log was before
-	lines chan []byte   // closed when stdout ends; takes one that nobody waits for, the last words of one that dies
-	quit  chan struct{} // closed when nobody receives lines any more
+	began int64         // length of the log before
+	lines chan []byte   // closed when stdout ends; buffers one line, such as the last words of a dying process
+	quit  chan struct{} // closed when no more lines will be received
 	leave sync.Once     // closes quit
 	done  chan struct{} // closed when the process is reaped
-	err   error         // how it ended; read after done
-	owed  int           // answers that nobody waited for; see receive
+	err   error         // exit error; valid after done
+	owed  int           // number of responses to skip; see receive
 }
 
-// startProcess starts the program with its stderr appended to the log.
+// startProcess starts the program, with its stderr appended to the log.
 func startProcess(program string, args []string, log string) (*process, error) {
 	stderr, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -83,7 +83,7 @@ func startProcess(program string, args []string, log string) (*process, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// To the system the parent is the thread, and it is told of the death of that.
+		// For the system the parent is a thread, and the thread's death is the signal.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -104,22 +104,21 @@ func (p *process) read(stdout io.Reader) {
 	for scan.Scan() {
 		select {
 		case p.lines <- append([]byte(nil), scan.Bytes()...):
-		case <-p.quit: // read on, so that the program is not blocked
+		case <-p.quit: // keep reading, so the program does not block
 		}
 	}
 	close(p.lines)
 	p.err = errors.Join(scan.Err(), p.cmd.Wait())
 }
 
-// send writes one command.
+// send sends a command.
 func (p *process) send(command string) error {
 	_, err := io.WriteString(p.stdin, command+"\n")
 	return err
 }
 
-// receive waits for the line that answers the last command and decodes it. When
-// the context ends first, that line is still to come, and the next call passes
-// over it.
+// receive waits for the response to the last command and decodes it. If the context
+// ends first, the next call skips that response.
 func (p *process) receive(ctx context.Context, into any) error {
 	for p.owed++; p.owed > 0; {
 		select {
@@ -141,7 +140,7 @@ func (p *process) receive(ctx context.Context, into any) error {
 	return nil
 }
 
-// over reports whether the process has ended, and is reaped.
+// over reports whether the process has ended and was reaped.
 func (p *process) over() bool {
 	select {
 	case <-p.done:
@@ -151,7 +150,7 @@ func (p *process) over() bool {
 	}
 }
 
-// orExit0 puts the absence of an error into words.
+// orExit0 returns an error for exit status 0 too.
 func orExit0(err error) error {
 	if err == nil {
 		return errors.New("exit status 0")
@@ -159,8 +158,8 @@ func orExit0(err error) error {
 	return err
 }
 
-// stop asks for a shutdown by closing stdin and waits for the end, if need be by
-// force.
+// stop requests a shutdown by closing stdin and waits for the end. After stopTimeout it
+// kills the process.
 func (p *process) stop() error {
 	p.leave.Do(func() { close(p.quit) })
 	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
@@ -179,27 +178,27 @@ func (p *process) stop() error {
 	return fmt.Errorf("killed, as it had not ended after %v", stopTimeout)
 }
 
-// kill ends the process at once and waits until it is reaped. That it ended
-// badly is the intention; there is nothing to report.
+// kill kills the process and waits until it is reaped. It ignores the exit status,
+// which is expected to be bad.
 func (p *process) kill() {
 	p.leave.Do(func() { close(p.quit) })
 	_ = p.cmd.Process.Kill() // fails only if it has ended already
 	<-p.done
 }
 
-// tailLines and tailBytes bound how much of the log an error quotes, and crashBytes where
-// the beginning of a crash is looked for: there are thousands of stacks behind it.
+// tailLines and tailBytes bound the part of the log in an error. crashBytes bounds the
+// search for the beginning of a crash, which thousands of stacks may follow.
 const (
 	tailLines  = 40
 	tailBytes  = 32 << 10
 	crashBytes = 16 << 20
 )
 
-// crash is how the runtime begins to tell of one.
+// crash matches the beginning of the runtime's crash report.
 var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: )`)
 
-// said is what the process has written to the log, for an error: its end, or how the crash
-// begins that ended it.
+// said returns the part of the process's log for an error: its end, or the beginning of
+// a crash.
 func (p *process) said() string {
 	text, err := readTail(p.log, p.began, crashBytes)
 	if err != nil {
@@ -224,8 +223,8 @@ func logTail(name string) string {
 	return tail(text)
 }
 
-// readTail returns what comes after the first bytes of a file, and the last max of it if that
-// is more.
+// readTail returns the content of a file from offset after on, but at most the last max
+// bytes.
 func readTail(name string, after, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// poll is the pause between two looks at something that the server is about to do.
+// poll is the pause between two checks of the server's state.
 const poll = 20 * time.Millisecond
 
-// patience bounds the waiting for what the server is about to do, unless the context
-// ends first. It takes less than a second on an idle machine.
+// patience limits how long to wait for the server to do something, which takes less
+// than a second on an idle machine.
 const patience = time.Minute
 
-// refusal is an answer of the server that is not the wanted one.
+// refusal is a response with an unexpected status.
 type refusal struct {
 	code    int
 	message string
@@ -29,15 +29,15 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d %s: %s", r.code, http.StatusText(r.code), r.message)
 }
 
-// client talks to the server with all rights, and waits no longer for an answer than
-// patience. Whoever has it closes its connections.
+// client returns an HTTP client that trusts the server, with patience as its timeout.
+// The caller must close its idle connections.
 func (s *Server) client() *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.CA)
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}
 }
 
-// ask sends a request with a body of JSON, or none, and decodes the answer.
+// ask sends a request, with a JSON body unless body is nil, and decodes the response.
 func (s *Server) ask(ctx context.Context, client *http.Client, method, path, contentType string, body, into any) error {
 	var r io.Reader
 	if body != nil {
@@ -78,7 +78,7 @@ func (s *Server) ask(ctx context.Context, client *http.Client, method, path, con
 	return json.Unmarshal(text, into)
 }
 
-// await calls check until it is true or fails. The error says what did not come.
+// await calls check until it returns true or fails. The error contains what.
 func await(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not after %v", patience))
 	defer cancel()

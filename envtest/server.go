@@ -18,49 +18,52 @@ import (
 	"time"
 )
 
-// startTimeout bounds the time from the start of the process to its first
-// answer. It takes two seconds on an idle machine.
+// startTimeout limits the time from the start of the process to its first response. It
+// takes two seconds on an idle machine.
 const startTimeout = 3 * time.Minute
 
-// Options of a server. The zero value is a server in a temporary directory.
+// Options configure a [Server]. The zero value is a server in a temporary directory.
 type Options struct {
-	// Dir keeps the data, keys, kubeconfig and log, and is left behind. A
-	// directory of an earlier server continues that server, if that was of the same
-	// minor version of Kubernetes or of the one before. Empty: a temporary
-	// directory, which Stop removes. Where the process dies before, the next start
-	// removes it that comes an hour later or more.
+	// Dir is the directory for data, keys, kubeconfig and log, which is kept. If it was
+	// used by an earlier server of the same minor version of Kubernetes or the one
+	// before, the new server continues with its data. Empty means a temporary
+	// directory, which Stop removes. If the process dies first, a start at least an
+	// hour later removes it.
 	Dir string
-	// Port on 127.0.0.1. Zero: that of the earlier server in Dir, or else a free
-	// one, which stays the same.
+	// Port is the port on 127.0.0.1. Zero means that of the earlier server in Dir or,
+	// without one, a free port, which then stays the same.
 	Port int
-	// Flags for kube-apiserver, after those that it is given anyway, such as
-	// "--watch-cache=false". What is an option here is none among them.
+	// Flags are additional flags for kube-apiserver, such as "--watch-cache=false". Flags
+	// that correspond to an option here are rejected.
 	Flags []string
-	// Gates turns features of kube-apiserver on and off by their names.
+	// Gates turns features of kube-apiserver on and off by name.
 	Gates map[string]bool
-	// Audit says how much of each request goes to the audit log. Empty: nothing.
+	// Audit is how much of each request goes to the audit log. Empty means that there
+	// is no audit log.
 	Audit AuditLevel
 
-	// Files and Objects are installed once the server is ready, as InstallFiles and
-	// Install do.
+	// Files and Objects are installed when the server is ready, as by InstallFiles and
+	// Install.
 	Files   []string
 	Objects []any
 
-	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. Empty: one
-	// of its own, in the same process. It must answer within 15 seconds of the start.
+	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. It must
+	// answer within 15 seconds of the start. If it is empty, etcd runs in the server's
+	// process.
 	Etcd string
-	// OnlyEtcd runs etcd alone, without kube-apiserver. Of the Server's fields only
-	// URL, http://127.0.0.1:port, and Log are set.
+	// OnlyEtcd runs etcd without kube-apiserver. Then only the Server's fields URL,
+	// http://127.0.0.1:port, and Log are set.
 	OnlyEtcd bool
-	// Like is a server whose keys and tokens this one has, so that clients cannot tell
-	// the two apart: for several API servers on one etcd. A Dir with other keys is an
-	// error. Nil: keys of its own.
+	// Like is a server whose keys and tokens to use, so clients cannot tell the two
+	// apart: use it for several API servers on one etcd. It is an error if Dir has
+	// other keys. Nil means new keys.
 	Like *Server
-	// Quota is at how many bytes etcd is full. Zero: its default of 2 GiB.
+	// Quota is the size, in bytes, at which etcd is full. Zero means its default of 2
+	// GiB.
 	Quota int64
 }
 
-// args are the arguments of the program that the options ask for.
+// args returns the program's arguments for the options.
 func (o Options) args() (args []string) {
 	if o.Etcd != "" {
 		args = append(args, "--etcd="+o.Etcd)
@@ -81,38 +84,38 @@ func (o Options) args() (args []string) {
 // Server is a running kube-apiserver, with etcd unless the options say otherwise.
 type Server struct {
 	URL         string // https://127.0.0.1:port
-	CA          []byte // PEM, signed the server's certificate
+	CA          []byte // PEM; signed the server's certificate
 	CAFile      string // file with CA
-	ClientCert  string // file of a client certificate with all rights
-	ClientKey   string // file of its key
+	ClientCert  string // file with a client certificate that has all rights
+	ClientKey   string // file with its key
 	AdminToken  string // bearer token with all rights
-	NobodyToken string // bearer token without any rights beyond discovery
+	NobodyToken string // bearer token with no rights except discovery
 	Kubeconfig  string // file; contexts admin (current), admin-cert and nobody
 	Log         string // file; grows over restarts
-	AuditLog    string // file, of Options.Audit; empty without
+	AuditLog    string // file; empty without Options.Audit
 
 	what    string // "the API server" or "etcd", for messages
 	program string
 	dir     string
-	release func() // gives the temporary directory free; nil without one
+	release func() // releases the temporary directory; nil without one
 	port    int
-	args    []string // after those for dir and port
+	args    []string // in addition to those for dir and port
 
-	mu        sync.Mutex // guards what follows; nobody waits for the server while holding it
+	mu        sync.Mutex // guards the fields below; never held while waiting for the server
 	proc      *process   // nil when stopped or killed
 	suspended bool
-	removed   bool // the temporary directory
+	removed   bool // the temporary directory was removed
 
-	talk  turn // of who starts the process or commands it, so that its answers come in order
-	users turn // of who adds a user
+	talk  turn // held to start the process or send it a command, so responses arrive in order
+	users turn // held to add a user
 
-	webhooks sync.Mutex // guards webhook, and is held while it is made
-	webhook  *Webhook   // nil until somebody asks
+	webhooks sync.Mutex // guards webhook, also while it is created
+	webhook  *Webhook   // nil until first used
 }
 
-// Start builds the server if need be, starts it, and stops it when the test
-// ends. Any failure ends the test, and so does a build that would outlast the time
-// limit of the test binary. Under -short the test is skipped.
+// Start builds the server if necessary, starts it, and stops it when the test ends. It
+// fails the test on any error, including a build that would exceed the time limit of
+// the test binary. Under -short it skips the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if testing.Short() {
@@ -135,11 +138,11 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// errLimit: go test -timeout, which is ten minutes unless it is given.
+// errLimit refers to go test -timeout, which is ten minutes by default.
 var errLimit = errors.New("the time limit of the test is near: the first time, run go test with -timeout 30m")
 
-// withinLimit returns a context that ends shortly before the time limit of t, if there is
-// one: package testing panics then, and says nothing of what took so long.
+// withinLimit returns a context that ends shortly before the time limit of t, if there
+// is one. At the limit, package testing would panic without saying what took so long.
 func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.CancelFunc) {
 	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
 	if !ok {
@@ -152,8 +155,8 @@ func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.Ca
 	return context.WithDeadlineCause(ctx, limit.Add(-min(10*time.Second, time.Until(limit)/10)), errLimit)
 }
 
-// Launch builds the server if need be, starts it and returns when it is ready.
-// The context bounds the start alone; the caller must call Stop.
+// Launch builds the server if necessary, starts it and returns when it is ready. The
+// context only applies to the start; the caller must call Stop.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("envtest: %w", err)
@@ -188,7 +191,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare puts into the directory what the server is to find there.
+// prepare creates the files that the server needs in its directory.
 func (s *Server) prepare(o Options) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("envtest: %w", err)
@@ -197,7 +200,7 @@ func (s *Server) prepare(o Options) error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return fmt.Errorf("envtest: %w", err)
 	}
-	if o.Etcd == "" { // or else the data are elsewhere
+	if o.Etcd == "" { // otherwise the data are elsewhere
 		now, err := minor()
 		if err == nil {
 			err = checkVersion(s.dir, now)
@@ -218,7 +221,7 @@ func (s *Server) prepare(o Options) error {
 	return s.auditTo(o.Audit)
 }
 
-// keepVersion notes in the directory which version was ready there.
+// keepVersion records the version of a server that was ready in the directory.
 func (s *Server) keepVersion() error {
 	now, err := minor()
 	if err == nil {
@@ -230,10 +233,10 @@ func (s *Server) keepVersion() error {
 	return nil
 }
 
-// copyKeys copies what makes a server the same to its clients. What is there already must be
-// the same.
+// copyKeys copies the files that make a server look the same to clients. Existing files
+// must be equal.
 func copyKeys(from, to string) error {
-	keys := map[string][]byte{} // by the names of the files to be written
+	keys := map[string][]byte{} // by the name of the target file
 	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
 		names, err := filepath.Glob(filepath.Join(from, pattern))
 		if err != nil {
@@ -267,7 +270,7 @@ func copyKeys(from, to string) error {
 	return nil
 }
 
-// furnish installs what the options name.
+// furnish installs the objects in the options.
 func (s *Server) furnish(ctx context.Context, o Options) error {
 	if len(o.Files) == 0 && len(o.Objects) == 0 {
 		return nil
@@ -278,7 +281,7 @@ func (s *Server) furnish(ctx context.Context, o Options) error {
 	return s.Install(ctx, o.Objects...)
 }
 
-// launch starts the process and learns where it is and who may enter.
+// launch starts the process and fills in the fields of Server.
 func (s *Server) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
@@ -305,8 +308,8 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// start runs the program in s.dir on s.port and waits until it is ready, with the turn to
-// talk to it. Kill and Stop end that.
+// start runs the program in s.dir on s.port and waits until it is ready. The caller
+// holds talk. Kill and Stop interrupt it.
 func (s *Server) start(ctx context.Context) (ready, error) {
 	p, err := s.begin()
 	if err != nil {
@@ -344,7 +347,7 @@ func (s *Server) begin() (*process, error) {
 	return p, nil
 }
 
-// ended notes that a process is gone.
+// ended records that a process has ended.
 func (s *Server) ended(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -353,8 +356,8 @@ func (s *Server) ended(p *process) {
 	}
 }
 
-// exists says that the server has lost its directory, if that is so. The lock is held, or
-// nobody else has the server yet.
+// exists returns an error if the server's directory was removed. The caller holds mu,
+// or no one else has the server yet.
 func (s *Server) exists() error {
 	if s.removed {
 		return errors.New("it was stopped, and its temporary directory is gone: Kill keeps that, and Stop keeps Options.Dir")
@@ -362,7 +365,7 @@ func (s *Server) exists() error {
 	return nil
 }
 
-// there is exists for those who do not have the lock.
+// there is exists for callers that do not hold mu.
 func (s *Server) there() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -371,7 +374,7 @@ func (s *Server) there() error {
 
 var errSuspended = errors.New("the server is suspended: Resume it first")
 
-// awake says why the server will not answer, if that is so. The lock is held.
+// awake returns an error if the server will not respond. The caller holds mu.
 func (s *Server) awake() error {
 	if err := s.exists(); err != nil {
 		return err
@@ -388,8 +391,8 @@ func (s *Server) awake() error {
 	return nil
 }
 
-// answers says why the server will not answer, if that is so. It waits for a start and for a
-// command that are under way, but not where the server is suspended.
+// answers returns an error if the server will not respond. It waits for a start or
+// command in progress, unless the server is suspended.
 func (s *Server) answers(ctx context.Context) error {
 	if err := s.toTalk(ctx); err != nil {
 		return err
@@ -399,7 +402,7 @@ func (s *Server) answers(ctx context.Context) error {
 	return err
 }
 
-// toTalk takes the turn to talk to the process.
+// toTalk acquires talk.
 func (s *Server) toTalk(ctx context.Context) error {
 	s.mu.Lock()
 	suspended := s.suspended && s.proc != nil
@@ -413,16 +416,17 @@ func (s *Server) toTalk(ctx context.Context) error {
 	return nil
 }
 
-// running returns the process if it will answer.
+// running returns the process if it will respond.
 func (s *Server) running() (*process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc, s.awake()
 }
 
-// Stop shuts the server down, returns when its process is gone, and removes the
-// temporary directory unless the shutdown failed. One that is suspended goes on for that.
-// Stopping twice, or after Kill, is no error. What waits for the server meanwhile fails.
+// Stop shuts the server down, returns when its process has ended, and removes the
+// temporary directory unless the shutdown failed. A suspended server is resumed first.
+// Calling Stop again, or after Kill, does nothing. Other calls that wait for the server
+// fail.
 func (s *Server) Stop() error {
 	if err := s.stop(); err != nil {
 		return err
@@ -448,7 +452,7 @@ func (s *Server) stop() error {
 	return nil
 }
 
-// awaken lets a process that is suspended go on, and returns it, nil if there is none.
+// awaken resumes a suspended process and returns it, or nil if there is none.
 func (s *Server) awaken() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -459,8 +463,8 @@ func (s *Server) awaken() *process {
 	return s.proc
 }
 
-// removeDir removes the temporary directory, if there is one. The lock is held, or nobody
-// else has the server yet.
+// removeDir removes the temporary directory, if there is one. The caller holds mu, or
+// no one else has the server yet.
 func (s *Server) removeDir() error {
 	if s.release == nil || s.removed {
 		return nil
@@ -473,10 +477,9 @@ func (s *Server) removeDir() error {
 	return nil
 }
 
-// Kill ends the process at once, as a crash would, and returns when it is gone.
-// Connections break, the port refuses. What the server had acknowledged is
-// still there after Restart. What waits for the server meanwhile, a Restart or a Stop
-// included, fails.
+// Kill ends the process immediately, like a crash, and returns when it has ended.
+// Connections break, and the port refuses new ones. Acknowledged writes are still there
+// after Restart. Other calls that wait for the server fail, even Restart and Stop.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc
@@ -487,21 +490,20 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts the server again with the same data, URL, CA and tokens, and
-// returns when it is ready. A server that still runs is shut down first; one that has
-// crashed is started as after Kill.
-// Resource versions older than the restart are expired for watches.
+// Restart starts the server again with the same data, URL, CA and tokens, and returns
+// when it is ready. A running server is shut down first; one that crashed is started as
+// after Kill. For watches, resource versions from before the restart are expired.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
-	s.awaken() // or a command that is under way may never end
+	s.awaken() // otherwise a command in progress may never end
 	if err := s.toTalk(ctx); err != nil {
 		return fmt.Errorf("envtest: restart %s: %w", s.what, err)
 	}
 	defer s.talk.leave()
 	if p, _ := s.running(); p != nil && p.over() {
-		s.ended(p) // it has crashed, and there is nothing to shut down
+		s.ended(p) // it has crashed, so there is nothing to shut down
 	}
 	if err := s.stop(); err != nil {
 		return err
@@ -510,17 +512,18 @@ func (s *Server) Restart(ctx context.Context) error {
 	return err
 }
 
-// Compact makes etcd forget all history before the current resource version,
-// which it returns. See the package documentation for what else it takes to
-// get a 410. It waits for as long as ctx lasts while the server is suspended in the middle
-// of it, and fails when that is stopped or killed.
+// Compact makes etcd drop all history before the current resource version, which it
+// returns. To get a 410, more is needed: see the package documentation. If the server
+// is suspended meanwhile, Compact waits until ctx is done; if it is stopped or killed,
+// Compact fails.
 func (s *Server) Compact(ctx context.Context) (int64, error) {
 	a, err := s.command(ctx, "compact")
 	return a.Revision, err
 }
 
-// Defragment makes etcd give unused space back, and write again if it has refused to
-// since it was full (Options.Quota). Delete and Compact first.
+// Defragment makes etcd release unused space, and accept writes again if it has
+// rejected them because it was full (Options.Quota). Delete objects and call Compact
+// first.
 func (s *Server) Defragment(ctx context.Context) error {
 	_, err := s.command(ctx, "defragment")
 	return err
@@ -537,7 +540,7 @@ func (s *Server) command(ctx context.Context, command string) (answer, error) {
 	}
 	var a answer
 	err = p.send(command)
-	if err == nil || errors.Is(err, syscall.EPIPE) { // the process ends, which is seen when nothing comes
+	if err == nil || errors.Is(err, syscall.EPIPE) { // the process is ending, which receive will notice
 		err = p.receive(ctx, &a)
 	}
 	switch {

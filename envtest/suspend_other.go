@@ -8,14 +8,14 @@ import (
 	"runtime"
 )
 
-// Suspend fails: there are no such signals here.
+// Suspend fails, since this system lacks the signals.
 func (s *Server) Suspend() error { return errNoSignals() }
 
-// Resume fails as Suspend does.
+// Resume fails like Suspend.
 func (s *Server) Resume() error { return errNoSignals() }
 
 func errNoSignals() error {
 	return fmt.Errorf("envtest: suspend a process on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-func (s *Server) wake() {} // none is suspended
+func (s *Server) wake() {} // a process is never suspended

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// Suspend stops the process as it is, by SIGSTOP, until Resume. Its connections stay
-// and are silent. Kill works on a suspended server; Stop and Restart let it go on, so
-// that it can shut down. What asks it something fails at once.
+// Suspend stops the process by SIGSTOP until Resume. Its connections stay open but
+// silent. Kill works on a suspended server; Stop and Restart resume it first, to shut
+// it down. Other calls fail immediately.
 //
-// On Linux it returns when every thread has stopped. Elsewhere the process may go on
-// for a moment: the signal is sent, and nothing tells when it has taken effect.
+// On Linux, Suspend returns when all threads have stopped. On other systems the process
+// may run for another moment, since the signal takes effect asynchronously.
 func (s *Server) Suspend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +27,7 @@ func (s *Server) Suspend() error {
 	return nil
 }
 
-// Resume lets a suspended process go on. On one that runs it does nothing.
+// Resume resumes a suspended process. It does nothing if the process is running.
 func (s *Server) Resume() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,11 +38,11 @@ func (s *Server) Resume() error {
 	return err
 }
 
-// wake is Resume for one that is about to be stopped, with the lock held: one that cannot
-// be woken is killed after a while.
+// wake resumes a process that is about to be stopped. The caller holds mu. If it fails,
+// the process is killed after a timeout.
 func (s *Server) wake() { _ = s.proc.cmd.Process.Signal(syscall.SIGCONT) }
 
-// signal is called with the lock held.
+// signal sends a signal. The caller holds mu.
 func (s *Server) signal(sig syscall.Signal) error {
 	err := errors.New("the server does not run")
 	if s.proc != nil {

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// What the temporary directories of servers are called, and the file in each that the
-// process that has made it holds locked as long as it lives.
+// The prefix of temporary directories, and the file in each that the owning process
+// keeps locked.
 const (
 	tempPrefix = "millrace-envtest-"
 	ownerFile  = "owner"
 )
 
-// abandonedAfter is how old a temporary directory without a living owner must be to be
-// removed: somebody may still want its log.
+// abandonedAfter is the minimum age of a temporary directory without an owner to be
+// removed: its log may still be needed.
 const abandonedAfter = time.Hour
 
-// newTempDir makes the temporary directory of a server. Call release when it is gone.
+// newTempDir creates the temporary directory of a server. Call release when the
+// directory was removed.
 func newTempDir() (dir string, release func(), err error) {
 	removeAbandoned()
 	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
@@ -27,15 +28,14 @@ func newTempDir() (dir string, release func(), err error) {
 	if release, err = tryLock(filepath.Join(dir, ownerFile), os.O_CREATE); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if release == nil { // it is too young for others to look at
+	if release == nil { // cannot happen: it is too young for removeAbandoned
 		return "", nil, errors.Join(errors.New("another process has locked "+dir), os.RemoveAll(dir))
 	}
 	return dir, release, nil
 }
 
-// removeAbandoned removes the temporary directories of processes that have died before
-// they could stop their server, such as by a test's time limit. It is housekeeping: what
-// cannot be removed stays.
+// removeAbandoned removes the temporary directories of processes that died before they
+// stopped their server, for example at a test's time limit. It ignores errors.
 func removeAbandoned() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*"))
 	if err != nil {

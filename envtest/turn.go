@@ -2,13 +2,13 @@ package envtest
 
 import "context"
 
-// turn is a lock, for whoever may give up waiting. Nothing waits for a turn while it holds
+// turn is a lock whose waiters can give up. Never wait for a turn while holding
 // Server.mu.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits for the turn, and fails with the cause of ctx. Whoever has it must leave it.
+// take acquires the turn, or fails with the cause of ctx. The caller must call leave.
 func (t turn) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:

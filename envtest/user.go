@@ -15,28 +15,28 @@ import (
 	"strings"
 )
 
-// User is somebody who may do what the rules say, and what everybody may: discovery.
+// User has the rights in Rules, and those that all users have: discovery.
 type User struct {
 	Name   string
-	Groups []string // "system:masters" may do everything
+	Groups []string // "system:masters" has all rights
 	Rules  []Rule
 }
 
-// Rule allows verbs on resources, in the manner of RBAC: "*" stands for all, "" among
-// APIGroups for the core group.
+// Rule permits verbs on resources, as in RBAC: "*" means all, and "" in APIGroups means
+// the core group.
 type Rule struct {
-	Namespace       string // empty: in all, and what is in none
+	Namespace       string // empty: all namespaces and cluster-scoped resources
 	Verbs           []string
 	APIGroups       []string // empty: the core group
 	Resources       []string // "pods", "pods/status"
 	ResourceNames   []string // empty: all
-	NonResourceURLs []string // "/metrics"; without Namespace and Resources
+	NonResourceURLs []string // "/metrics"; excludes Namespace and Resources
 }
 
-// AddUser makes a user, and returns when the server knows of the rights. A user of that
-// name who is there already has these rights instead, and the certificates of before
-// remain good. A right that is taken away may last for a moment. Nobody can take a
-// certificate back, so whoever is in a group stays in it.
+// AddUser creates a user and returns when the server knows the user's rights. If the
+// user exists, its rights are replaced, and earlier certificates stay valid. A revoked
+// right may last for another moment. Certificates cannot be revoked, so a user stays in
+// the groups of earlier certificates.
 func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
 	c, err := s.addUser(ctx, u)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 			return nil, fmt.Errorf("the rule %+v allows nothing: it needs verbs, and resources or paths", r)
 		}
 	}
-	if err := s.users.take(ctx); err != nil { // the files and rights of a user are one call's
+	if err := s.users.take(ctx); err != nil { // one call at a time, for the files and rights of a user
 		return nil, fmt.Errorf("wait for another call: %w", err)
 	}
 	defer s.users.leave()
@@ -80,7 +80,7 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	return c, nil
 }
 
-// grant gives a user the rights, and returns when the server knows of them.
+// grant gives a user its rights and returns when the server knows them.
 func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 	if err := s.withdraw(ctx, client, u); err != nil {
 		return fmt.Errorf("take away the rights of before: %w", err)
@@ -94,7 +94,7 @@ func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 	}
 	for _, o := range all {
 		if o["rules"] == nil {
-			continue // who has a role
+			continue // a binding
 		}
 		if err := s.awaitRole(ctx, client, u, o.text("metadata", "namespace"), mark); err != nil {
 			return err
@@ -103,12 +103,12 @@ func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 	return nil
 }
 
-// objects are the roles that have the rules, and who has the roles: one for each
-// namespace, and one for all. Each role also allows to get a resource that has the mark in its
-// name, and that nobody has: see awaitRole.
+// objects returns the roles with the rules, and their bindings: one for each namespace,
+// and one for the cluster. Each role also permits getting a nonexistent resource with
+// the mark in its name: see awaitRole.
 func (u User) objects(mark string) (all []object) {
 	const group = "rbac.authorization.k8s.io"
-	rules := map[string][]any{"": {}} // of a user whose rights are taken away there is none left
+	rules := map[string][]any{"": {}} // kept without rules, to revoke earlier rights
 	for _, r := range u.Rules {
 		groups := r.APIGroups
 		if len(groups) == 0 && len(r.Resources) > 0 {
@@ -140,7 +140,7 @@ func (u User) objects(mark string) (all []object) {
 	return all
 }
 
-// withdraw removes the user's roles from the namespaces that no rule names any more.
+// withdraw deletes the user's roles in namespaces that no rule names any more.
 func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) error {
 	const api = "/apis/rbac.authorization.k8s.io/v1"
 	keeps := map[string]bool{}
@@ -170,19 +170,19 @@ func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) erro
 	return nil
 }
 
-// file is the name of the user's directory, whatever is in the user's name and however long
-// that is.
+// file returns the name of the user's directory, for a user name with any characters
+// and of any length.
 func (u User) file() string {
 	name := hex.EncodeToString([]byte(u.Name))
-	if len(name) > 200 { // of 255 that systems allow
+	if len(name) > 200 { // systems allow 255
 		sum := sha256.Sum256([]byte(u.Name))
 		name = hex.EncodeToString(sum[:])
 	}
 	return name
 }
 
-// role is the name of the user's roles. Users' names may have what those of objects may
-// not.
+// role returns the name of the user's roles. User names may contain characters that are
+// not allowed there.
 func (u User) role() string {
 	if strings.ContainsAny(u.Name, "/%") {
 		return fmt.Sprintf("envtest:%x", u.Name)
@@ -193,8 +193,9 @@ func (u User) role() string {
 // markGroup is the API group of the resources that mark roles.
 const markGroup = "envtest"
 
-// awaitRole returns when the server knows of the user's role in a namespace as it is now. The
-// rights that the user has been given do not tell that: the user may have had them before.
+// awaitRole returns when the server uses the current version of the user's role in a
+// namespace. The rights themselves would not show that, since the user may have had
+// them before.
 func (s *Server) awaitRole(ctx context.Context, client *http.Client, u User, namespace, mark string) error {
 	review := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": object{
 		"user": u.Name, "groups": u.Groups,

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// versionFile in a directory has the minor version of Kubernetes, such as "1.36", of the last
-// server that was ready there.
+// versionFile contains the minor version of Kubernetes, such as "1.36", of the last
+// server that was ready in a directory.
 const versionFile = "kubernetes"
 
-// required finds the version of Kubernetes in a go.mod.
+// required matches the version of Kubernetes in a go.mod.
 var required = regexp.MustCompile(`(?m)\bk8s\.io/kubernetes v1\.(\d+)\.`)
 
-// minor is the minor version of Kubernetes that Build builds: the 36 of 1.36.
+// minor returns the minor version of Kubernetes that Build builds: 36 for 1.36.
 func minor() (int, error) {
 	src, err := parse(program).of(os.Getenv(versionVariable))
 	if err != nil {
@@ -32,7 +32,7 @@ func minor() (int, error) {
 	return strconv.Atoi(text)
 }
 
-// minor is the version of Kubernetes in go.mod, such as "1.36"; empty if there is none.
+// minor returns the version of Kubernetes in go.mod, such as "1.36", or "".
 func (src source) minor() string {
 	found := required.FindStringSubmatch(src["go.mod"])
 	if found == nil {
@@ -41,9 +41,10 @@ func (src source) minor() string {
 	return "1." + found[1]
 }
 
-// checkVersion says why a server of a minor version cannot go on in a directory, if that is so.
-// A server may go on where one of the minor version before was, as in an upgrade of a cluster.
-// One of an older version may find what it cannot read, and Kubernetes skips no version.
+// checkVersion returns an error if a server of a minor version cannot use a directory.
+// A server can use the data of the same minor version or the one before, as in an
+// upgrade of a cluster. Older versions may not be able to read the data, and Kubernetes
+// does not support skipping versions.
 func checkVersion(dir string, now int) error {
 	name := filepath.Join(dir, versionFile)
 	text, err := os.ReadFile(name)
@@ -72,16 +73,16 @@ func checkVersion(dir string, now int) error {
 	return fmt.Errorf("the last server in %s was Kubernetes 1.%d, and this is 1.%d: %s: %s", dir, before, now, why, advice)
 }
 
-// keepVersion has checkVersion know of a server that was ready.
+// keepVersion records the version of a server that was ready, for checkVersion.
 func keepVersion(dir string, now int) error {
 	return writeFile(filepath.Join(dir, versionFile), fmt.Appendf(nil, "1.%d\n", now))
 }
 
-// writeFile writes a file that is whole or is as it was.
+// writeFile replaces a file atomically.
 func writeFile(name string, text []byte) error {
 	tmp := name + ".tmp"
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		_ = os.Remove(tmp) // it may not be there
+		_ = os.Remove(tmp) // it may not exist
 		return err
 	}
 	return os.Rename(tmp, name)

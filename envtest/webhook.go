@@ -12,31 +12,32 @@ import (
 	"strings"
 )
 
-// Webhook is where the program under test serves its webhooks.
+// Webhook is the address at which the program under test serves its webhooks.
 type Webhook struct {
 	Host    string // 127.0.0.1
 	Port    int    // was free when it was chosen
-	CertDir string // has tls.crt and tls.key, signed by the server's CA for Host and localhost
+	CertDir string // contains tls.crt and tls.key, signed by the server's CA for Host and localhost
 }
 
-// Address returns Host and Port, as the options of a server take them: with CertDir, all that
-// Options.Webhooks of a manager needs.
+// Address returns Host and Port in the form that servers take. Together with CertDir it
+// is everything that Options.Webhooks of a manager needs.
 func (w *Webhook) Address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
 
-// URL is the address of a path, such as "/validate".
+// URL returns the URL of a path, such as "/validate".
 func (w *Webhook) URL(path string) string {
 	return "https://" + w.Address() + "/" + strings.TrimPrefix(path, "/")
 }
 
-// Webhook returns where to serve webhooks, always the same, as long as the directory of the
-// server is and nobody else has taken the port. What Install and InstallFiles are given is
-// called there.
+// Webhook returns the address at which to serve webhooks. It stays the same while the
+// server's directory exists and no other process takes the port. Install and
+// InstallFiles redirect the webhooks of their objects to it.
 //
-// Where a webhook does not work the API server answers 500, and says which one and why:
-// nobody listens, the certificate is another than that in CertDir, HTTP is spoken in the clear, or
-// nothing came in the webhook's timeoutSeconds. Something else that answers, such as the page of
-// a proxy, is quoted, or "couldn't get version/kind" where its code is 200. Of a webhook with the
-// failurePolicy Ignore all this is in the server's Log alone.
+// If a webhook fails, the API server answers 500 and says which one and why: the
+// connection was refused, the certificate is not that in CertDir, the server speaks
+// plain HTTP, or the webhook exceeded its timeoutSeconds. It quotes a response from
+// something else, such as a proxy's page, or says "couldn't get version/kind" if that
+// has code 200. For webhooks with failurePolicy Ignore, these errors are only in the
+// server's Log.
 func (s *Server) Webhook() (*Webhook, error) {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -55,7 +56,8 @@ func (s *Server) Webhook() (*Webhook, error) {
 	return w, nil
 }
 
-// aboutWebhooks is what the server cannot know, or does not say, when a webhook has failed.
+// aboutWebhooks returns an addition to the message of a failed webhook, with details
+// that the server lacks.
 func (s *Server) aboutWebhooks(message string) string {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -94,8 +96,9 @@ func (s *Server) newWebhook() (*Webhook, error) {
 	return w, err
 }
 
-// keptPort returns the port in a file if there is one and it is free, and else another one,
-// which the file then has: what is installed in a server names it.
+// keptPort returns the port in a file if it is free. Otherwise it chooses another one
+// and writes that to the file, since the objects installed in a server contain the
+// port.
 func keptPort(name string) (int, error) {
 	text, err := os.ReadFile(name)
 	if err == nil {
@@ -111,8 +114,8 @@ func keptPort(name string) (int, error) {
 	return port, os.WriteFile(name, fmt.Appendln(nil, port), 0o600)
 }
 
-// freePort chooses below the range from which systems take the source ports of
-// outgoing connections, so that nobody takes the port before the program listens.
+// freePort chooses a port below the range of source ports of outgoing connections, so
+// the port stays free until the program listens.
 func freePort() (int, error) {
 	var last error
 	for range 100 {
@@ -124,7 +127,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no free port between 20000 and 32000: %w", last)
 }
 
-// free returns why nobody can listen at a port, nil if one can.
+// free returns nil if a port is free, else the error.
 func free(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -133,8 +136,8 @@ func free(port int) error {
 	return l.Close()
 }
 
-// redirect has the webhooks of an object that are at a Service called where Webhook
-// says.
+// redirect changes webhooks of an object that are at a Service to the address of
+// [Server.Webhook].
 func (s *Server) redirect(o object) error {
 	var clients []map[string]any
 	switch o.text("kind") {
@@ -158,12 +161,12 @@ func (s *Server) redirect(o object) error {
 		}
 		path, _ := service["path"].(string)
 		delete(c, "service")
-		c["url"], c["caBundle"] = w.URL(path), s.CA // JSON has bytes in base64, as the API does
+		c["url"], c["caBundle"] = w.URL(path), s.CA // encoding/json encodes bytes in base64, like the API
 	}
 	return nil
 }
 
-// field returns an object in an object, or nil.
+// field returns a nested object, or nil.
 func field(in map[string]any, names ...string) map[string]any {
 	for _, name := range names {
 		in, _ = in[name].(map[string]any)

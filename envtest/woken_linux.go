@@ -2,8 +2,8 @@ package envtest
 
 import "syscall"
 
-// wokenByDeath has the system wake a child that is suspended when the thread that has
-// started it dies: only one that is awake sees that its stdin has been closed, and ends.
+// wokenByDeath makes the system resume a suspended child when the thread that started
+// it dies: only a running process notices that its stdin was closed, and ends.
 func wokenByDeath() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT}
 }

@@ -4,5 +4,5 @@ package envtest
 
 import "syscall"
 
-// wokenByDeath asks for nothing: here nobody wakes a child that is suspended.
+// wokenByDeath returns nil: on this system a suspended child is not resumed.
 func wokenByDeath() *syscall.SysProcAttr { return nil }
