@@ -50,7 +50,7 @@ func TestAlter(t *testing.T) {
 	}
 }
 
-// The frames of a watch are one body: a place in it may lie in any of them.
+// The frames of a watch form one body, and an offset may be in any of them.
 func TestAlterAWatch(t *testing.T) {
 	frames := func(do ...apiservertest.Action) (text string) {
 		inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {

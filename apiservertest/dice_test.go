@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// What is drawn for one client or object does not depend on what others do.
+// Draws for one client or object do not depend on others.
 func TestDrawsDoNotDependOnOthers(t *testing.T) {
 	hits := func(others bool) (got []int) {
 		inBubble(t, apiservertest.Options{Seed: 3}, func(t *testing.T, r *rig) {

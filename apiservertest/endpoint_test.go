@@ -61,7 +61,7 @@ func TestGzipOnlyWhereAsked(t *testing.T) {
 	require.Len(t, l.Items, 400)
 }
 
-// A network of apiservertest/network carries the connections of a Pipe endpoint.
+// A link of package network carries the connections of a Pipe endpoint.
 func TestConnectOverALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})

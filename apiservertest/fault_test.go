@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// faulty runs body with a server that has three pods and one fault.
+// faulty calls body with a server that has three pods and one fault.
 func faulty(t *testing.T, verb string, action apiservertest.Action, body func(t *testing.T, r *rig)) {
 	t.Helper()
 	inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {

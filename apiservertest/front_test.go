@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// withFront runs body with two servers of one cluster, in a bubble.
+// withFront calls body with two servers of one cluster, in a bubble.
 func withFront(t *testing.T, opts apiservertest.Options, of apiservertest.FrontOptions, body func(t *testing.T, r, f *rig)) {
 	t.Helper()
 	inBubble(t, opts, func(t *testing.T, r *rig) {
@@ -34,7 +34,7 @@ func withFront(t *testing.T, opts apiservertest.Options, of apiservertest.FrontO
 
 const podList = "/api/v1/pods"
 
-// eventOf reads one line of a watch.
+// eventOf parses one line of a watch.
 func eventOf(t *testing.T, line []byte) event {
 	t.Helper()
 	var e event
@@ -50,7 +50,7 @@ func all(events <-chan string) (list []string) {
 	return list
 }
 
-// took says how long something takes.
+// took returns the duration of do.
 func took(do func()) time.Duration {
 	start := time.Now()
 	do()
@@ -174,7 +174,7 @@ func TestAFrontIsStuck(t *testing.T) {
 	})
 }
 
-// A front has its own endpoints, faults, counters and life.
+// A front has its own endpoints, faults and counters, and goes up and down on its own.
 func TestAFrontLivesOnItsOwn(t *testing.T) {
 	withFront(t, apiservertest.Options{}, apiservertest.FrontOptions{}, func(t *testing.T, r, f *rig) {
 		f.Faults().Add(apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
@@ -267,8 +267,8 @@ func TestUpgradeReadsOtherDefaults(t *testing.T) {
 	})
 }
 
-// Watches of a server that lags, sticks, restarts and compacts end up with the truth
-// all the same, and never go back.
+// Watches of a server that lags, sticks, restarts and compacts still converge to the
+// actual state and never go back.
 func TestWatchersOfALaggingFrontEndUpWithTheTruth(t *testing.T) {
 	for seed := range uint64(20) {
 		withFront(t, apiservertest.Options{Seed: seed, FirstRV: 1_000_000, History: 10}, apiservertest.FrontOptions{}, func(t *testing.T, r, f *rig) {

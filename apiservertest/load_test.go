@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// podResource finds the description of pods.
+// podResource returns the description of pods.
 func podResource() apiservertest.Resource {
 	for _, r := range apiservertest.Builtin() {
 		if r.GVR == pods {
@@ -76,7 +76,7 @@ func TestLoad(t *testing.T) {
 	require.NotEmpty(t, r.list("/api/v1/nodes").Metadata.ResourceVersion, "other resources come from the store")
 }
 
-// Of a share, a load shows what the selector chooses: in lists, streams and events.
+// A sharded load returns only selected objects and events, in lists and streams.
 func TestLoadOfAShare(t *testing.T) {
 	const of = "&shardSelector=shardRange(object.metadata.namespace,'0x%016x','0x%s')"
 	hash := shard.Hash("b")
@@ -112,8 +112,7 @@ func TestLoadOfAShare(t *testing.T) {
 	require.Len(t, r.list("/api/v1/pods?"+only).names(), 6, "who does not know selectors overlooks them")
 }
 
-// BenchmarkLoad measures how fast a Load can be read by a client that does
-// nothing with the bytes.
+// BenchmarkLoad measures how fast a client that ignores the bytes can read a Load.
 func BenchmarkLoad(b *testing.B) {
 	srv := apiservertest.New(apiservertest.Options{Load: newLoad(b, 1000, 0)})
 	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
@@ -136,7 +135,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// frameSize is roughly the size of one event.
+// frameSize returns the approximate size of one event.
 func frameSize(b *testing.B, accept string) int {
 	p := pod("default", "p000", "changed", "100")
 	if accept == proto {
@@ -157,7 +156,7 @@ func get(t testing.TB, url, accept string) *http.Response {
 	return resp
 }
 
-// TestLoadIsPlayedAndExpires goes through the life of a Load that is held.
+// TestLoadIsPlayedAndExpires goes through the life of a held Load.
 func TestLoadIsPlayedAndExpires(t *testing.T) {
 	load, err := apiservertest.NewLoad(apiservertest.LoadOptions{
 		Resource: podResource(), Objects: 4, Changed: 2, Held: true, Stamp: true,
@@ -199,7 +198,7 @@ func TestLoadIsPlayedAndExpires(t *testing.T) {
 	require.Equal(t, before, load.ListRV())
 }
 
-// What is made while it is sent is what would have been made beforehand.
+// Objects made while they are sent equal those made beforehand.
 func TestLoadThatIsMadeAfresh(t *testing.T) {
 	streamed := func(afresh bool) []string {
 		load, err := apiservertest.NewLoad(apiservertest.LoadOptions{

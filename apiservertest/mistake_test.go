@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A mistake of a test is told to it, and does not keep it from closing the server.
+// Mistakes of a test are reported and do not prevent it from closing the server.
 func TestMistakesOfATestAreSurvived(t *testing.T) {
 	bad := false
 	srv := apiservertest.New(apiservertest.Options{Resources: []apiservertest.Resource{{

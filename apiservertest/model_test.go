@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// follower applies what a watch says to a map from key to version, and keeps
-// the laws of a watch: versions rise, nothing is added twice, and nothing is
-// changed or deleted that is not there.
+// follower applies the events of a watch to a map from key to version, and checks the
+// rules of a watch: versions rise, nothing is added twice, and only existing objects
+// are changed or deleted.
 type follower struct {
 	path  string
 	known map[string]string
@@ -46,9 +46,9 @@ func (f *follower) follow(body io.Reader) {
 	}
 }
 
-// TestWatchersEndUpWithTheTruth lets random writes meet watches of different
-// scopes and selectors, begun at different versions, and compares what each
-// has been told with a list.
+// TestWatchersEndUpWithTheTruth runs random writes against watches with different
+// scopes, selectors and start versions, and compares the resulting state of each with a
+// list.
 func TestWatchersEndUpWithTheTruth(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestWatchersEndUpWithTheTruth(t *testing.T) {
 	}
 }
 
-// randomWrite changes one of a few pods in some way.
+// randomWrite makes a random change to one of a few pods.
 func (r *rig) randomWrite(random *rand.Rand) {
 	r.t.Helper()
 	p := pod([...]string{"n1", "n2"}[random.IntN(2)], fmt.Sprint("p", random.IntN(8)), "app", [...]string{"a", "b", "c"}[random.IntN(3)])
@@ -91,7 +91,7 @@ func (r *rig) randomWrite(random *rand.Rand) {
 		p.Status.Phase = "Running"
 	}
 	if random.IntN(4) == 0 {
-		// It may not be there; that is as good.
+		// It may not exist, which does not matter.
 		_ = r.Delete(pods, keyOf(p.Namespace, p.Name))
 		return
 	}
@@ -99,7 +99,7 @@ func (r *rig) randomWrite(random *rand.Rand) {
 	require.NoError(r.t, err)
 }
 
-// join begins a follower with a list, as a client does.
+// join starts a follower with a list, like a client.
 func (r *rig) join(path string) (*follower, *http.Response) {
 	r.t.Helper()
 	f := &follower{path: path, known: r.versions(path)}

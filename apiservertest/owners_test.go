@@ -15,8 +15,8 @@ import (
 
 const applyYAML = "application/apply-patch+yaml"
 
-// applyMap applies data to the ConfigMap shop/c, and returns what became of it or the
-// message of the refusal.
+// applyMap applies data to the ConfigMap shop/c and returns the resulting data, or the
+// error message.
 func (r *rig) applyMap(manager, data string) (map[string]string, string) {
 	r.t.Helper()
 	_, raw, _ := r.do("PATCH", "/api/v1/namespaces/shop/configmaps/c?fieldManager="+manager,
@@ -37,7 +37,8 @@ func managers(o object.Object) string {
 	return strings.Join(list, ", ")
 }
 
-// What a test puts past HTTP is kept as it is, and has owners once somebody applies.
+// Objects stored without HTTP are stored unchanged, and have owners once a client
+// applies them.
 func TestDirectWritesHaveOwners(t *testing.T) {
 	r := newRig(t, apiservertest.Options{})
 	put := func(data map[string]string) object.Object {

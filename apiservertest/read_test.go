@@ -126,7 +126,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	})
 }
 
-// A history of any length is whole from its floor on, however often it was trimmed.
+// A history of any length is complete from its floor on, however often it was trimmed.
 func TestHistoryIsWholeFromItsFloor(t *testing.T) {
 	for _, history := range []int{1, 700} {
 		inBubble(t, apiservertest.Options{History: history}, func(t *testing.T, r *rig) {

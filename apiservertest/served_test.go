@@ -19,8 +19,8 @@ import (
 
 const widgetWatch = "/apis/example.com/v1/widgets?watch=1&resourceVersion="
 
-// discovered is what both forms of discovery say of example.com: versions, and whether
-// widgets are namespaced.
+// discovered returns the content of both formats of discovery for example.com:
+// versions, and whether widgets are namespaced.
 func (r *rig) discovered() (found []string) {
 	r.t.Helper()
 	var aggregated struct {
@@ -117,7 +117,7 @@ func TestAResourceChangesItsVersion(t *testing.T) {
 	})
 }
 
-// A write that is on its way while its resource goes is refused, not lost.
+// A write in progress while its resource is removed fails and is not lost.
 func TestAWriteMeetsTheEndOfItsResource(t *testing.T) {
 	for verb, path := range map[string]string{"POST": "", "PUT": "/w", "DELETE": "/w"} {
 		inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {
@@ -141,7 +141,8 @@ func TestAWriteMeetsTheEndOfItsResource(t *testing.T) {
 	}
 }
 
-// So is a read that waits for a server that lags: what there was is not the present any more.
+// So does a read that waits for a lagging server: the old state is no longer the
+// current one.
 func TestAReadMeetsTheEndOfItsResource(t *testing.T) {
 	next := widgetResource()
 	next.Version = "v2"
@@ -153,7 +154,7 @@ func TestAReadMeetsTheEndOfItsResource(t *testing.T) {
 			r.create(widget("w", 1))
 			time.AfterFunc(time.Second, func() {
 				_ = end(r)
-				r.create(pod("default", "a")) // which the lists may not claim to know of
+				r.create(pod("default", "a")) // which the lists must not return
 			})
 			answers := map[string]string{}
 			var reads sync.WaitGroup
@@ -194,8 +195,8 @@ func TestRightsGoAndComeWhileAWatchIsOpen(t *testing.T) {
 	})
 }
 
-// A list, a watch and a deletion of the one object that a field selector names have its name, as for
-// Roles with resourceNames.
+// A list, watch or deletion with a field selector for one name is authorized with that
+// name, as for Roles with resourceNames.
 func TestAFieldSelectorOfANameIsAskedAbout(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {
 		r.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Name == "a" })
@@ -217,8 +218,8 @@ func TestAFieldSelectorOfANameIsAskedAbout(t *testing.T) {
 	})
 }
 
-// A server that lags behind begins its cache of a resource that comes back with what
-// etcd holds. It knows nothing of the time before, and must not pretend to.
+// A lagging server starts its cache of a recreated resource with the content of etcd.
+// It has no earlier history and must not pretend to.
 func TestAServerThatLagsBeginsANewResourceWithThePresent(t *testing.T) {
 	withFront(t, apiservertest.Options{}, apiservertest.FrontOptions{Lag: time.Hour}, func(t *testing.T, r, f *rig) {
 		r.create(widget("w", 1))
@@ -241,7 +242,7 @@ func TestAServerThatLagsBeginsANewResourceWithThePresent(t *testing.T) {
 	})
 }
 
-// heldWriter lets one write through when it is told to, and the rest after it.
+// heldWriter lets one write through when told to, and the others after it.
 type heldWriter struct {
 	*httptest.ResponseRecorder
 	open chan struct{}
@@ -252,10 +253,10 @@ func (w heldWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// A watch that cannot be written to for long is told how its resource ended, and not
-// which versions the cluster came to later: those may have changed a resource of the same name.
+// A watch that was blocked for long reports the end of its resource, but no later
+// versions of the cluster: those may belong to a new resource of the same name.
 func TestAWatchEndsWithItsResource(t *testing.T) {
-	for range 20 { // the end, a change and a bookmark are there at once: any may be seen first
+	for range 20 { // the end, a change and a bookmark are ready at once, in any order
 		inBubble(t, apiservertest.Options{}, watchEndsWithItsResource)
 	}
 }
@@ -267,7 +268,7 @@ func watchEndsWithItsResource(t *testing.T, r *rig) {
 	serving.Go(func() {
 		r.ServeHTTP(w, httptest.NewRequest("GET", widgetWatch+"100&allowWatchBookmarks=true", nil))
 	})
-	synctest.Wait() // it writes what it has
+	synctest.Wait() // it writes all pending events
 	require.NoError(t, r.RemoveResource(widgets))
 	require.NoError(t, r.AddResource(widgetResource()))
 	r.create(widget("another", 1))

@@ -23,7 +23,7 @@ var (
 	widgets = object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// rig is a server and a client that can reach it.
+// rig is a server and a client of it.
 type rig struct {
 	*apiservertest.Server
 	t      *testing.T
@@ -49,7 +49,7 @@ func widgetResource() apiservertest.Resource {
 	return apiservertest.Resource{GVR: widgets, Kind: "Widget", Namespaced: true, Status: true, Generation: true}
 }
 
-// do sends a request and reads the whole answer.
+// do sends a request and reads the whole response.
 func (r *rig) do(method, path, body string, header ...string) (int, []byte, http.Header) {
 	r.t.Helper()
 	resp := r.open(method, path, body, header...)
@@ -59,7 +59,7 @@ func (r *rig) do(method, path, body string, header ...string) (int, []byte, http
 	return resp.StatusCode, raw, resp.Header
 }
 
-// open sends a request and leaves the answer's body to the caller.
+// open sends a request and leaves the response body to the caller.
 func (r *rig) open(method, path, body string, header ...string) *http.Response {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, bytes.NewReader([]byte(body)))
@@ -86,7 +86,7 @@ func (r *rig) status(method, path, body string, header ...string) metav1.Status 
 	return status
 }
 
-// list is what the tests look at of a list.
+// list holds the tested parts of a list.
 type list struct {
 	Kind     string
 	Metadata metav1.ListMeta
@@ -113,7 +113,7 @@ func (r *rig) list(path string) list {
 	return l
 }
 
-// event is what the tests look at of a watch event.
+// event holds the tested parts of a watch event.
 type event struct {
 	Type   string
 	Object struct {

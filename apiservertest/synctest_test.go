@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// inBubble runs a server and its client inside one synctest bubble, which
-// fails if a goroutine is left when body has returned.
+// inBubble runs a server and its client in one synctest bubble, which fails if a
+// goroutine remains when body has returned.
 func inBubble(t *testing.T, opts apiservertest.Options, body func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestBubbleWatchOfTheFutureSkips(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {
 		w := r.watch("/api/v1/pods?watch=1&resourceVersion=102&timeoutSeconds=10")
 		r.create(pod("default", "a"))
-		synctest.Wait() // it has seen a, which it was not to hear of
+		synctest.Wait() // it has seen a, of which it must not send an event
 		r.create(pod("default", "b"), pod("default", "c"))
 		require.Equal(t, "ADDED c@103", w.next())
 	})
@@ -74,7 +74,7 @@ func TestBubbleLeavesNothing(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, r.Stats().Open("watch", "pods"))
 
-		// A client that goes away ends its watch.
+		// A client that disconnects ends its watch.
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, "GET", r.url+"/api/v1/pods?watch=1", nil)
 		require.NoError(t, err)

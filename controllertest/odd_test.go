@@ -190,7 +190,7 @@ var odd = map[string]struct {
 			e.Start(reconciling(e, nothing))
 			e.PlayToEnd()
 		})
-	}, []string{"--- FAIL", "odd.recording: nobody has asked for what it has, which is pods; the last that was asked for is list namespaces"}},
+	}, []string{"--- FAIL", "odd.recording: no client has requested its contents: pods; the last request was for: list namespaces"}},
 	"a recording of a century": {func(t *testing.T) {
 		Replay(t, record(t, func(get func(path string)) {
 			get("/api/v1/namespaces")
@@ -210,7 +210,7 @@ var odd = map[string]struct {
 			e.Start(reconciling(e, nothing))
 			e.PlayToEnd()
 		})
-	}, []string{"--- FAIL", "odd.recording: nobody has asked for what follows: list namespaces"}},
+	}, []string{"--- FAIL", "odd.recording: no client has sent the next request: list namespaces"}},
 	"a recording that is damaged": {func(t *testing.T) {
 		file := record(t, func(get func(path string)) {
 			for range 20 {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// speaking sends one answer, as of a version of the protocol.
+// speaking serves one response, with a protocol version.
 func speaking(version string, body func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -21,7 +21,7 @@ func speaking(version string, body func() string) http.HandlerFunc {
 	}
 }
 
-// How long ago something was does not depend on whose clock is right.
+// The age of an event does not depend on which clock is right.
 func TestAProcessWithAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := 5 * time.Minute
@@ -41,8 +41,8 @@ func TestAProcessWithAnotherClock(t *testing.T) {
 			require.EqualError(t, r.Missing(), "pods: list: no route (2 attempts, last 10s ago); BackingOff for 1m0s")
 		}
 
-		// What an answer takes on its way is no difference, so that a time that has not changed
-		// stays the same.
+		// Network delay does not count as a difference, so an unchanged time stays
+		// unchanged.
 		for _, ahead = range []time.Duration{-time.Second, time.Second} {
 			s, err := client.Status(t.Context())
 			require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestAProcessOfAnotherVersion(t *testing.T) {
 	require.EqualError(t, err, `http://there/debug/millrace/v1/status speaks version "v2" of the protocol, and this is v1: use a client of the release of the process (HTTP 200)`)
 }
 
-// A process that is busy says when to ask again.
+// A busy process says when to retry.
 func TestABusyProcessIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy, after := 0, "1"
@@ -68,7 +68,7 @@ func TestABusyProcessIsAskedAgain(t *testing.T) {
 			}
 			w.Header().Set("Millrace-Debug", "v1")
 			w.Header().Set("Retry-After", after)
-			http.Error(w, "Too many look at this process. Ask again.", http.StatusServiceUnavailable)
+			http.Error(w, "Too many requests for this process. Try again.", http.StatusServiceUnavailable)
 		})}})
 		began := time.Now()
 		busy = 3
@@ -79,7 +79,7 @@ func TestABusyProcessIsAskedAgain(t *testing.T) {
 		busy, after = 100, "86400"
 		began = time.Now()
 		_, err = client.Status(t.Context())
-		require.EqualError(t, err, "Too many look at this process. Ask again (HTTP 503)")
+		require.EqualError(t, err, "Too many requests for this process. Try again (HTTP 503)")
 		require.Equal(t, 20*time.Second, time.Since(began))
 
 		busy, after = 1, ""

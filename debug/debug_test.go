@@ -27,17 +27,16 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// direct asks a handler without a network.
+// direct calls a handler without a network.
 type direct struct{ http.Handler }
 
-// RoundTrip implements http.RoundTripper.
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-// attached returns a client of what is shown.
+// attached returns a client of p.
 func attached(p *debug.Process) *debug.Client {
 	return debug.Attach("http://here", &http.Client{Transport: direct{p}})
 }
@@ -50,7 +49,7 @@ func pod(namespace, name, node string) *corev1.Pod {
 	}
 }
 
-// Two clusters have informers of one name: each is asked for by its Which.
+// Two clusters have informers of the same name: each is selected by its Which.
 func TestTheOwnClusterAmongOthers(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("shop", "p", "n"))
@@ -68,11 +67,11 @@ func TestTheOwnClusterAmongOthers(t *testing.T) {
 			require.Equal(e, cluster, o.Cluster)
 		}
 		_, err = client.Object(e.Context(), debug.Which{Informer: "pods"}, object.Key{Namespace: "shop", Name: "p"})
-		require.ErrorContains(e, err, "Several informers are meant")
+		require.ErrorContains(e, err, "Several informers match")
 	})
 }
 
-// What a client is told is what the process's own parts say.
+// A client gets the same data as the process's own parts report.
 func TestAClientSeesTheProcess(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 		t.Run(store.String(), func(t *testing.T) {
@@ -131,7 +130,7 @@ func see(e *controllertest.Env, store sharedinformer.Store, recorder *flight.Rec
 	require.EqualError(e, s.Controllers[0].Failure.Err, "it is bad")
 	require.Equal(e, controller.Running, s.Controllers[0].State)
 	require.Equal(e, "mine", s.Queues[0].Name)
-	require.NotZero(e, s.Memory.HeapBytes) // nothing may have been collected yet
+	require.NotZero(e, s.Memory.HeapBytes) // possibly nothing was collected yet
 	require.Equal(e, own.Objects, s.Memory.CachedCount)
 	require.NotEmpty(e, s.Recorder.Tracks)
 
@@ -198,7 +197,7 @@ func see(e *controllertest.Env, store sharedinformer.Store, recorder *flight.Rec
 	require.Contains(e, fmt.Sprint(running.Owners), "github.com/millrace-dev/millrace/controller.(*session).runWorker 4}")
 }
 
-// Nothing of Secrets comes out, and nothing of other objects unless it is allowed.
+// Secrets are never shown, and other objects only if it is allowed.
 func TestContentsAreWithheld(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const word = "open sesame"
@@ -245,7 +244,7 @@ func TestContentsAreWithheld(t *testing.T) {
 	})
 }
 
-// A question that cannot be answered is answered with what to do.
+// Errors say what to do.
 func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		factory.Informer[*corev1.Pod](e.Factory)
@@ -254,15 +253,15 @@ func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 		factory.InformerWith(e.Factory, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
 		process := debug.New(debug.Options{Informers: debug.Of(e.Factory, (*factory.Factory)(nil), broken{})})
 		for path, want := range map[string]string{
-			"v1/objects":                               "409 Several informers are meant: ",
-			"v1/objects?informer=pods":                 "409 Several informers are meant: pods (*v1.Pod); pods (*v1.PartialObjectMetadata). ",
+			"v1/objects":                               "409 Several informers match: ",
+			"v1/objects?informer=pods":                 "409 Several informers match: pods (*v1.Pod); pods (*v1.PartialObjectMetadata). ",
 			"v1/objects?informer=configmaps":           `200 {"informer":"configmaps in namespace shop"`,
 			"v1/objects?informer=nodes":                "404 No informer is called that. There are: configmaps in namespace shop (*v1.ConfigMap); pods (*v1.Pod)",
 			"v1/objects?informer=secrets&limit=0":      "400 limit=0: want a number from 1 to 1000",
 			"v1/objects?informer=secrets&selector=a b": "400 selector=a b: ",
-			"v1/object?informer=secrets":               "400 Say which object: name",
+			"v1/object?informer=secrets":               "400 Specify the object: name",
 			"v1/object?informer=secrets&name=x":        `404 x is not in the cache of secrets (*v1.Secret), which is complete up to version "".`,
-			"v1/timeline":                              "400 Say of which object",
+			"v1/timeline":                              "400 Specify the object",
 			"v1/queue?name=x":                          "404 This process shows no controllers",
 			"v1/busiest?seconds=-1":                    "400 seconds=-1",
 			"v1/nothing":                               "404 There is no /debug/millrace/v1/nothing. A page is at /debug/millrace/; programs ask for /debug/millrace/v1/status.",
@@ -286,12 +285,12 @@ func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 	})
 }
 
-// broken are informers of somebody else.
+// broken are informers that panic.
 type broken struct{}
 
 func (broken) Status() []sharedinformer.Status { panic("somebody else's") }
 
-// A stream tells what happens, ends with its server, and there are not many.
+// A stream sends events, ends with its server, and the number of streams is bounded.
 func TestEventsAreStreamed(t *testing.T) {
 	recorder := flight.New(flight.DefaultSize)
 	pods := recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})
@@ -348,7 +347,8 @@ func TestEventsAreStreamed(t *testing.T) {
 	}
 }
 
-// However many look and do not read, the pipeline does not wait, and memory is bounded.
+// Any number of clients that do not read neither block the pipeline nor use unbounded
+// memory.
 func TestHostileViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})

@@ -159,7 +159,7 @@ type Timeline struct {
 func (p *Process) timeline(q query) (*Timeline, error) {
 	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	if key.Name == "" {
-		return nil, refuse(http.StatusBadRequest, "Say of which object: name, and namespace if it has one.")
+		return nil, refuse(http.StatusBadRequest, "Specify the object: name, and namespace if it has one.")
 	}
 	recorder := p.opts.Recorder.Or()
 	entries := recorder.Timeline(q.get("informer"), key)

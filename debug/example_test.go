@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// A program shows its inside, and another looks into it.
+// A program exposes its state, and another one inspects it.
 func Example() {
 	client, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:8001"}, scheme.New())
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 var _ debug.Membership = (*membership.Group)(nil)
 
-// company is a group of which everything is what the test says.
+// company is a group with a configurable status.
 type company struct {
 	shard.Share
 	status  membership.Status
@@ -34,7 +34,7 @@ func (c *company) Slot(n int) membership.Holding {
 	return h
 }
 
-// A process tells who is in its group, who has what, and what moves.
+// A process shows the members of its group, who owns what, and what is moving.
 func TestAGroup(t *testing.T) {
 	now := time.Now()
 	c := &company{Share: shard.Ordinal(0, 1), status: membership.Status{
@@ -72,7 +72,7 @@ func TestAGroup(t *testing.T) {
 	require.Contains(t, s.Groups[0].Refusal, "the status of a group panicked")
 }
 
-// Why names the replica that has an object, also one that this process does not have.
+// Why names the replica that owns an object, even one that this process does not have.
 func TestWhyNamesTheOwner(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		now := time.Now()
@@ -95,8 +95,8 @@ func TestWhyNamesTheOwner(t *testing.T) {
 			{"another's", membership.Holding{Owner: "m2", To: "m2", Since: now}, debug.Elsewhere, `^shop/p is owned by the member m2 and not by m1 \(this replica\), slot \d of the group carts, since 1s ago or longer\.$`},
 			{"from us", membership.Holding{Owner: "m1", To: "m2", Since: now, Waiting: now.Add(-2 * time.Second), Hands: 1}, debug.HandedOver, `^shop/p is being handed over from m1 \(this replica\) to m2 for 3s \(slot \d of the group carts\), waiting for m1, where one piece of work has yet to end\.$`},
 			{"to us", membership.Holding{Owner: "m2", To: "m1", Since: now, Waiting: now}, debug.HandedOver, `from m2 to m1 \(this replica\) for 1s \(slot \d of the group carts\), waiting for m2, which has to end what it has in hand\.$`},
-			{"nobody's", membership.Holding{To: "m2", Since: now}, debug.Unowned, `^shop/p has no owner: nobody has slot \d of the group carts, which m2 is to take, for 1s\.$`},
-			{"nobody's, for good", membership.Holding{Since: now}, debug.Unowned, `no member is to have it, for 1s\.$`},
+			{"nobody's", membership.Holding{To: "m2", Since: now}, debug.Unowned, `^shop/p has no owner: no member has slot \d of the group carts, which m2 is to take, for 1s\.$`},
+			{"nobody's, for good", membership.Holding{Since: now}, debug.Unowned, `is not assigned to any member, for 1s\.$`},
 		} {
 			c.holding = one.holding
 			why, err := process.Why(e.Context(), "pods", "", object.Key{Namespace: "shop", Name: "p"})
@@ -105,7 +105,7 @@ func TestWhyNamesTheOwner(t *testing.T) {
 			require.Regexp(e, one.text, why.Reasons[0].Text)
 			require.Empty(e, why.Unowned)
 
-			// Of what is not here the hash is needed.
+			// The hash is needed for objects that are not here.
 			missing := object.Key{Namespace: "shop", Name: "missing"}
 			why, err = process.Why(e.Context(), "pods", "", missing)
 			require.NoError(e, err)
@@ -118,7 +118,7 @@ func TestWhyNamesTheOwner(t *testing.T) {
 		c.status.Seen, c.status.Refusal = time.Time{}, errors.New("no right to leases")
 		why, err := process.Why(e.Context(), "pods", "", object.Key{Namespace: "shop", Name: "p"})
 		require.NoError(e, err)
-		require.Equal(e, "Who has shop/p is not known: no right to leases.", why.Reasons[0].Text)
+		require.Equal(e, "The owner of shop/p is not known: no right to leases.", why.Reasons[0].Text)
 		_, err = process.Why(e.Context(), "pods", "none", object.Key{Namespace: "shop", Name: "p"})
 		refused, ok := errors.AsType[*debug.RefusedError](err)
 		require.True(e, ok && refused.Code == http.StatusNotFound)

@@ -30,7 +30,7 @@ type evil struct{}
 
 func (evil) Error() string { panic("no text") }
 
-// What others get wrong is told to who asks, and leaves nothing taken.
+// A failing hook is reported to the client and leaks nothing.
 func TestHooksThatFail(t *testing.T) {
 	queue := workqueue.New(workqueue.Options[int]{Name: "mine"})
 	queue.Add(1)
@@ -56,7 +56,7 @@ func TestHooksThatFail(t *testing.T) {
 	}
 }
 
-// A hook that does not return holds up who asks for it, and tells the others.
+// A hanging hook blocks only its own request; others get an error.
 func TestAHookThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -69,7 +69,7 @@ func TestAHookThatBlocks(t *testing.T) {
 		began := time.Now()
 		w := ask(process, "goroutines")
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
-		require.Contains(t, w.Body.String(), "does not return")
+		require.Contains(t, w.Body.String(), "a function hangs")
 		require.LessOrEqual(t, time.Since(began), 10*time.Second)
 		close(hold)
 		blocked.Wait()
@@ -77,7 +77,7 @@ func TestAHookThatBlocks(t *testing.T) {
 	})
 }
 
-// A query that cannot be read does not ask for everything.
+// A malformed query does not select everything.
 func TestAQueryThatCannotBeRead(t *testing.T) {
 	process := debug.New(debug.Options{})
 	for _, path := range []string{"objects?namespace=%zz", "events?name=%zz", "objects?namespace=shop;name=x"} {
@@ -104,7 +104,7 @@ func (s *stuck) Write([]byte) (int, error) {
 	return 0, context.DeadlineExceeded
 }
 
-// However many do not read their answers, few are held, and none for long.
+// Any number of clients that do not read hold few responses, and only briefly.
 func TestClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		process := debug.New(debug.Options{})

@@ -26,13 +26,13 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// viewed are informers that a test has put together.
+// viewed are informers built by a test.
 type viewed []sharedinformer.View
 
 func (v viewed) Status() []sharedinformer.Status { return nil }
 func (v viewed) Views() []sharedinformer.View    { return v }
 
-// renamed is an informer whose name says nothing, and whose objects are others.
+// renamed is an informer with a neutral name and other objects.
 type renamed struct {
 	sharedinformer.View
 	open func(object.Head) object.Object
@@ -50,7 +50,7 @@ func (r renamed) Object(h object.Head) (object.Object, error) { return r.open(h)
 
 type wrapped struct{ corev1.Secret }
 
-// A Secret is one, whatever its informer is called and whatever type holds it.
+// A Secret is recognized regardless of the informer's name and the Go type.
 func TestASecretUnderAnotherName(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("shop", "p", "open sesame"))
@@ -77,7 +77,7 @@ func TestASecretUnderAnotherName(t *testing.T) {
 	})
 }
 
-// vault is a Go type for Secrets whose name and objects do not say so.
+// vault is a Go type for Secrets whose name and objects do not reveal that.
 type vault struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Data              map[string][]byte `json:"data"`
@@ -89,7 +89,7 @@ func (v *vault) DeepCopyObject() runtime.Object {
 	return &vault{*v.ObjectMeta.DeepCopy(), maps.Clone(v.Data)}
 }
 
-// The informer asks its source for the kind, whatever is around that.
+// The informer asks its source for the kind, through all wrappers.
 func TestASecretOfATypeWithoutAKind(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, Data: map[string][]byte{"word": []byte("open sesame")}})
@@ -122,7 +122,7 @@ func TestASecretOfATypeWithoutAKind(t *testing.T) {
 	})
 }
 
-// A page of large heads is short, and pages go on behind any name.
+// A page of large heads is short, and any name can be continued from.
 func TestPagesOfLargeHeads(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const all = 10
@@ -151,7 +151,7 @@ func TestPagesOfLargeHeads(t *testing.T) {
 	})
 }
 
-// What is no process is said to be none.
+// A response that is not from a process is reported as such.
 func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -169,7 +169,7 @@ func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
 	require.Equal(t, 1, events)
 }
 
-// An answer with nothing in it names its cause, too.
+// So is an empty response, with its cause.
 func TestNothingInThePlaceOfAnAnswer(t *testing.T) {
 	for _, code := range []int{http.StatusOK, http.StatusNoContent, http.StatusNotFound, http.StatusServiceUnavailable} {
 		client := debug.Attach("http://there", &http.Client{Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -180,7 +180,7 @@ func TestNothingInThePlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// What names keys is the user's function.
+// Keys are formatted by a function of the user.
 func TestLongNamesAreShortened(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
 	queue := workqueue.New(workqueue.Options[int]{Name: "mine"})

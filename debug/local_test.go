@@ -27,7 +27,7 @@ func TestAProcessAsksItself(t *testing.T) {
 		require.True(t, ok, err)
 		require.Equal(t, 404, refused.Code)
 
-		// A stream ends with its context, and with its reader.
+		// A stream ends with its context and with its reader.
 		for _, byContext := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())
 			track := recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})
@@ -49,7 +49,7 @@ func TestAProcessAsksItself(t *testing.T) {
 			}
 			require.Equal(t, 1, seen)
 			cancel()
-			synctest.Wait() // a goroutine that is left fails the bubble
+			synctest.Wait() // a leaked goroutine fails the bubble
 		}
 	})
 }

@@ -123,9 +123,9 @@ func (p *Process) choose(q query) (one, error) {
 		if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
 			advice = "Some are called the same: share one, or give each a name with sharedinformer.Options.Name."
 		}
-		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. %s", enumerated(names, "; "), advice)
+		return one{}, refuse(http.StatusConflict, "Several informers match: %s. %s", enumerated(names, "; "), advice)
 	case found[0].view == nil:
-		return one{}, refuse(http.StatusNotFound, "Of %s no more can be seen than its status: it is no informer of Millrace.", describe(found[0]))
+		return one{}, refuse(http.StatusNotFound, "Only the status of %s is available: it is not a Millrace informer.", describe(found[0]))
 	}
 	return found[0], nil
 }
@@ -223,7 +223,7 @@ func behind(token string) (*object.Key, error) {
 	key.Namespace, err1 = url.PathUnescape(namespace)
 	key.Name, err2 = url.PathUnescape(name)
 	if err1 != nil || err2 != nil || !ok {
-		return nil, refuse(http.StatusBadRequest, "continue=%s: want that of the page before", clipped(token))
+		return nil, refuse(http.StatusBadRequest, "continue=%s: want the value of the previous page", clipped(token))
 	}
 	return &key, nil
 }
@@ -277,7 +277,7 @@ func (p *Process) object(q query) (*Object, error) {
 	}
 	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	if key.Name == "" {
-		return nil, refuse(http.StatusBadRequest, "Say which object: name, and namespace if it has one.")
+		return nil, refuse(http.StatusBadRequest, "Specify the object: name, and namespace if it has one.")
 	}
 	heads := i.view.Heads()
 	head, ok := heads.Get(key)

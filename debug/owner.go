@@ -75,11 +75,11 @@ func (i *inquiry) owner(s membership.Status, h membership.Holding) {
 	}
 	switch {
 	case s.Seen.IsZero():
-		i.say(Unowned, "Who has %s is not known: %v.", i.name, orReason(s.Refusal, "the group has not been seen yet"))
+		i.say(Unowned, "The owner of %s is not known: %v.", i.name, orReason(s.Refusal, "the group has not been seen yet"))
 	case h.Owner == "" && h.To == "":
-		i.say(Unowned, "%s belongs to nobody: %s has no owner, and no member is to have it, for %s.", i.name, slot, age(i.now, h.Since))
+		i.say(Unowned, "%s has no owner: %s is not assigned to any member, for %s.", i.name, slot, age(i.now, h.Since))
 	case h.Owner == "":
-		i.say(Unowned, "%s has no owner: nobody has %s, which %s is to take, for %s.", i.name, slot, us(h.To), age(i.now, h.Since))
+		i.say(Unowned, "%s has no owner: no member has %s, which %s is to take, for %s.", i.name, slot, us(h.To), age(i.now, h.Since))
 	case !h.Waiting.IsZero():
 		text := "which has to end what it has in hand"
 		if h.Owner == s.Identity {
@@ -92,7 +92,7 @@ func (i *inquiry) owner(s membership.Status, h membership.Holding) {
 		i.say(Elsewhere, "%s is owned by the member %s and not by %s, %s, since %s ago or longer.", i.name, h.Owner, us(s.Identity), slot, age(i.now, h.Since))
 	}
 	if !s.Seen.IsZero() && s.Refusal != nil {
-		i.say(NotRunning, "This replica takes no part in the group %s: %v. What is said of the group is of %s ago.", s.Group, s.Refusal, age(i.now, s.Seen))
+		i.say(NotRunning, "This replica does not participate in the group %s: %v. Its information about the group is %s old.", s.Group, s.Refusal, age(i.now, s.Seen))
 	}
 }
 

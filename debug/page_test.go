@@ -21,8 +21,8 @@ func asked(h http.Handler, method, target string) *http.Response {
 	return w.Result()
 }
 
-// The page runs and asks for nothing but what its own server has. What it shows is never
-// parsed: its files have none of the ways to do so, and the policy refuses them.
+// The page runs and loads only files of its own server. Its data is never parsed as
+// HTML: the files do not use such functions, and the policy forbids them.
 func TestThePageIsOfOnePiece(t *testing.T) {
 	process := debug.New(debug.Options{})
 	for name, shown := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
@@ -67,7 +67,7 @@ func TestThePageParsesNothing(t *testing.T) {
 	}
 }
 
-// A page of another origin can be shown nothing, and can hold no stream. Links to the page work.
+// Pages of other origins get nothing and cannot open streams. Links to the page work.
 func TestForeignPagesAreRefused(t *testing.T) {
 	process := debug.New(debug.Options{})
 	for name, handler := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
@@ -75,7 +75,7 @@ func TestForeignPagesAreRefused(t *testing.T) {
 			path, site string
 			code       int
 		}{
-			{"v1/status", "", http.StatusOK}, // no browser
+			{"v1/status", "", http.StatusOK}, // not a browser
 			{"v1/status", "none", http.StatusOK},
 			{"v1/status", "same-origin", http.StatusOK},
 			{"v1/status", "same-site", http.StatusForbidden}, // such as another port of localhost

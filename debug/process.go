@@ -91,7 +91,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	case p.waiting <- struct{}{}:
 		defer func() { <-p.waiting }()
 	default:
-		busy(w, "Too many look at this process. Ask again.")
+		busy(w, "Too many requests for this process. Try again.")
 		return
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -104,7 +104,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	select {
 	case p.answers <- struct{}{}:
 	case <-turn.Done():
-		busy(w, fmt.Sprintf("%d answers are being made, and none was ready in %v: something that they ask for does not return. See /debug/pprof/goroutine.", mostAnswers, patience))
+		busy(w, fmt.Sprintf("%d responses are being built, and none finished within %v: a function hangs. See /debug/pprof/goroutine.", mostAnswers, patience))
 		return
 	}
 	body, err := func() (body []byte, err error) {
@@ -127,7 +127,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	size := int64(len(body))
 	defer p.held.Add(-size)
 	if held := p.held.Add(size); held > mostHeld && held > size {
-		busy(w, "Others have not read their large answers yet. Ask again.")
+		busy(w, "Other clients have not read their large responses yet. Try again.")
 		return
 	}
 	send(w, body)

@@ -19,12 +19,11 @@ import (
 
 type answering string
 
-// RoundTrip implements http.RoundTripper.
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
-// receive lets a recorder hear a list, and waits until it is in the file.
+// receive makes a recorder receive a list, and waits until it is in the file.
 func receive(t *testing.T, r *recording.Recorder, list string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/api/v1/pods", nil)
@@ -40,11 +39,11 @@ func recorder(t *testing.T, opts recording.Options) *recording.Recorder {
 	t.Helper()
 	r, err := recording.Create(filepath.Join(t.TempDir(), "a.recording"), opts)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = r.Close() }) // again, where the test has
+	t.Cleanup(func() { _ = r.Close() }) // does nothing if the test has closed it
 	return r
 }
 
-// What a process has recorded is handed out, and what it records then.
+// The recording is served from its beginning and then as it grows.
 func TestTheRecordingIsHandedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder(t, recording.Options{})
@@ -80,7 +79,7 @@ func TestTheRecordingIsHandedOut(t *testing.T) {
 	})
 }
 
-// Nothing is handed out that the program does not allow, and what Secrets hold never.
+// The recording is served only if the program allows it, and never with Secrets.
 func TestARecordingThatIsNotShown(t *testing.T) {
 	harmless, whole := recorder(t, recording.Options{}), recorder(t, recording.Options{IncludeSecrets: true})
 	for want, opts := range map[string]debug.Options{
@@ -96,8 +95,8 @@ func TestARecordingThatIsNotShown(t *testing.T) {
 	}
 }
 
-// A viewer of the recording that does not read is cut off, holds nothing up, and takes one of
-// the places for streams.
+// A client that does not read the recording is disconnected, blocks nothing, and
+// occupies one place for streams until then.
 func TestAViewerOfTheRecordingThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder(t, recording.Options{})

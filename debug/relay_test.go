@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// What is asked of the relay is answered by the process, and in the same words.
+// The relay returns the responses of the process unchanged.
 func TestTheRelayPassesOn(t *testing.T) {
 	process := debug.New(debug.Options{Program: "far", Recorder: flight.New(flight.DefaultSize)})
 	relay := process.Client().Handler()
@@ -42,7 +42,7 @@ func TestTheRelayPassesOn(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, asked(relay, http.MethodGet, debug.Path+"v1/nothing").StatusCode)
 }
 
-// A stream ends when the server of the relay shuts down, though the process goes on.
+// A stream ends when the relay's server shuts down, although the process continues.
 func TestTheRelayStreams(t *testing.T) {
 	far := httptest.NewServer(debug.New(debug.Options{Recorder: flight.New(flight.DefaultSize)}))
 	defer far.Close()
@@ -60,7 +60,7 @@ func TestTheRelayStreams(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A recording comes as the process sends it.
+// A recording is relayed unchanged.
 func TestTheRelayOfARecording(t *testing.T) {
 	r := recorder(t, recording.Options{})
 	receive(t, r, `{"kind":"PodList"}`)
@@ -80,12 +80,12 @@ func TestTheRelayOfARecording(t *testing.T) {
 	require.NoError(t, err)
 	want, err := io.ReadAll(straight)
 	require.NoError(t, err)
-	both := min(len(want), len(got)) // the last bytes may be missing where a recording ends
+	both := min(len(want), len(got)) // the last bytes may be missing at the end of a recording
 	require.Contains(t, string(got), "PodList")
 	require.Equal(t, string(want[:both]), string(got[:both]))
 }
 
-// Who asks only for the head of a stream gets it, and the connection is free again.
+// A HEAD request for a stream gets a response, and the connection becomes free again.
 func TestTheHeadOfAStream(t *testing.T) {
 	process := debug.New(debug.Options{Recorder: flight.New(flight.DefaultSize)})
 	for name, handler := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
@@ -103,14 +103,13 @@ func TestTheHeadOfAStream(t *testing.T) {
 	}
 }
 
-// lying answers in the place of a process.
+// lying answers in place of a process.
 type lying func(*http.Request) (*http.Response, error)
 
-// RoundTrip implements http.RoundTripper.
 func (l lying) RoundTrip(r *http.Request) (*http.Response, error) { return l(r) }
 
-// What stands in the place of a process cannot make the page's server say anything but JSON,
-// and headers stay behind.
+// An impostor cannot make the page's server send anything other than JSON, nor any
+// headers.
 func TestTheRelayOfALiar(t *testing.T) {
 	page := func(code int, form string) lying {
 		return func(r *http.Request) (*http.Response, error) {
@@ -153,8 +152,8 @@ func TestTheRelayOfALiar(t *testing.T) {
 	}
 }
 
-// A process that lies does not have the relay ask an address of its choice, such as one that only
-// the machine of the relay reaches, and gets no answer out of there.
+// An impostor cannot make the relay request an address of its choice, such as one that
+// only the relay's machine can reach.
 func TestTheRelayFollowsNoRedirect(t *testing.T) {
 	asked := false
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,10 +17,11 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 )
 
-// A selector is matched against every object: one of ten thousand requirements would take minutes.
+// A selector is matched against every object: ten thousand requirements would take
+// minutes.
 func TestASelectorIsBounded(t *testing.T) {
 	process := debug.New(debug.Options{})
-	for count, want := range map[int]int{64: http.StatusNotFound, 65: http.StatusBadRequest} { // there is no informer
+	for count, want := range map[int]int{64: http.StatusNotFound, 65: http.StatusBadRequest} { // the informer does not exist
 		var all []string
 		for n := range count {
 			all = append(all, fmt.Sprintf("!a%d", n))
@@ -31,7 +32,7 @@ func TestASelectorIsBounded(t *testing.T) {
 	}
 }
 
-// What is asked for is not looked for once the caller has hung up.
+// The search for objects stops when the caller has disconnected.
 func TestObjectsAreNotLookedThroughForNobody(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("shop", "p", ""))

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 )
 
-// slow is a connection whose client takes each part just before it would be given up.
+// slow is a connection whose client reads each part just before the deadline.
 type slow struct {
 	*httptest.ResponseRecorder
 	due time.Time
@@ -35,11 +35,12 @@ func (s *slow) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An answer is in memory until it is sent. So a client that takes a little now and then is given
-// up after less than a minute, and all such clients hold 64 MiB.
+// A response is in memory until it is sent. A client that reads very slowly is
+// disconnected after less than a minute, and all such clients together hold at most 64
+// MiB.
 func TestSlowReadersHoldLittle(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		for n := range 12 { // the name of an owner may be any text, such as one that JSON escapes
+		for n := range 12 { // the name of an owner may be any text, even one that JSON escapes
 			p := pod("shop", fmt.Sprintf("p%02d", n), "")
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: strings.Repeat("<", 1<<20), UID: "u"}}
 			controllertest.Put(e, p)

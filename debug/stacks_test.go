@@ -19,7 +19,8 @@ import (
 func waitInHandler(ctx context.Context)   { <-ctx.Done() }
 func waitInReconcile(ctx context.Context) { <-ctx.Done() }
 
-// A handler and a reconciler that do not return are told with the key and the place that they are in.
+// A hanging handler or reconciler is reported with its key and its position in the
+// code.
 func TestTheKeyAndThePlaceOfACallThatBlocks(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)

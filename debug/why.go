@@ -69,7 +69,7 @@ const (
 func (p *Process) why(q query) (*Why, error) {
 	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	if key.Name == "" {
-		return nil, refuse(http.StatusBadRequest, "Say of which object: name, and namespace if it has one.")
+		return nil, refuse(http.StatusBadRequest, "Specify the object: name, and namespace if it has one.")
 	}
 	all := p.informers()
 	key, err := located(all, q.get("informer"), key)

@@ -30,19 +30,19 @@ type puzzle struct {
 	options    controller.Options
 	reconcile  func(ctx context.Context, name string) (controller.Result, error)
 	predicates []controller.Predicate[*corev1.Pod]
-	transform  func(*puzzle, *corev1.Pod) (*corev1.Pod, error) // nil for none
+	transform  func(*puzzle, *corev1.Pod) (*corev1.Pod, error) // nil means none
 	prepare    func(*puzzle)
 	happen     func(*puzzle)
 	election   *leaderelection.Status
-	informer   string // that is meant; empty for any
-	narrow     bool   // the controller has pods of a label alone, and another informer has all
+	informer   string // informer asked for; empty means any
+	narrow     bool   // the controller's pods are limited to a label, and another informer has all
 	want       debug.Cause
-	text       string // a regular expression
+	text       string // regular expression
 
 	pods *sharedinformer.Informer[*corev1.Pod]
 }
 
-// Each cause is found, comes first, and is told with what is needed to act.
+// Each cause is found, is listed first, and is reported with the facts needed to act.
 func TestWhy(t *testing.T) {
 	block := func(ctx context.Context, name string) (controller.Result, error) {
 		if name == "blocks" || name == "p" {
@@ -269,7 +269,8 @@ func (p *puzzle) ask() {
 	require.Regexp(p, p.text, why.Reasons[0].Text)
 }
 
-// Informers that cannot have an object are not to blame, and of which cluster one is is said.
+// Informers that cannot have the object are not blamed, and the cluster of an informer
+// is named.
 func TestWhyNamesAnInformerThatMayHaveIt(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
@@ -297,12 +298,13 @@ func TestWhyNamesAnInformerThatMayHaveIt(t *testing.T) {
 		require.Contains(e, said[0], "The informer of pods in namespace bank-3 of cluster far has no initial list yet: ")
 		require.NotContains(e, strings.Join(said, "\n"), "bank-4")
 
-		said = ask(object.Key{Name: "p"}, own, other) // it may be in any
+		said = ask(object.Key{Name: "p"}, own, other) // it may be in any of them
 		require.Contains(e, strings.Join(said, "\n"), "2 more have no initial list yet.")
 	})
 }
 
-// A namespace that waits for one that does not end, and one that is read, are not to blame.
+// A namespace that waits for one that does not end, and one that is being read, are not
+// blamed.
 func TestWhyNamesATransformOfANamespaceThatHasGone(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		let := make(chan struct{})
@@ -333,7 +335,8 @@ func TestWhyNamesATransformOfANamespaceThatHasGone(t *testing.T) {
 	})
 }
 
-// A controller that has begun without a namespace has its requests neither in the queue nor parked.
+// If a controller started without a namespace, its requests there are neither queued
+// nor parked.
 func TestWhyNamesASourceThatLacksTheNamespace(t *testing.T) {
 	recorder := flight.New(flight.DefaultSize)
 	controllertest.RunWith(t, controllertest.Options{

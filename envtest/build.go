@@ -201,7 +201,7 @@ func (src source) compile(ctx context.Context, path string) error {
 	cmd.Stderr = &teeWriter{&said}
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%v: not done in time: %w; what it has compiled is kept, so that the next time takes less", cmd, context.Cause(ctx))
+		return fmt.Errorf("%v: not done in time: %w; the compiled packages are kept, so the next build takes less time", cmd, context.Cause(ctx))
 	case err != nil:
 		return fmt.Errorf("%v: %w\n%s", cmd, err, said.String())
 	}

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is embedded")
 
-// The sources that are embedded are those of the repository.
+// The embedded sources equal those of the repository.
 func TestTheEmbeddedSourcesAreThoseOfTheRepository(t *testing.T) {
 	const kube = "../test/kube"
 	if _, err := os.Stat(kube); err != nil {
@@ -140,8 +140,8 @@ func TestBrokenSourcesAreReported(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A build that takes longer than its caller has time says so, and does not wait for the
-// compilers that are at work.
+// A build that takes longer than its context fails with a message, and does not wait
+// for running compilers.
 func TestABuildEndsWithItsContext(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the go command of this test is a shell script")

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mute is a server whose program takes what it is told and never answers, once it was ready.
+// mute is a server whose program becomes ready and then never answers commands.
 func mute(t *testing.T) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,8 @@ func mute(t *testing.T) *Server {
 	return s
 }
 
-// quickly fails the test where something takes longer than the shortest limit of the package.
+// quickly fails the test if something takes longer than the shortest timeout of the
+// package.
 func quickly(t *testing.T, what string, do func()) {
 	t.Helper()
 	began := time.Now()
@@ -39,7 +40,8 @@ func quickly(t *testing.T, what string, do func()) {
 	require.Less(t, time.Since(began), stopTimeout/2, what)
 }
 
-// underWay starts a call, and returns when it has the turn, and a channel with what it returns.
+// underWay starts a call and returns when it holds the turn. The channel receives the
+// call's result.
 func underWay(s *Server, call func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
@@ -49,8 +51,7 @@ func underWay(s *Server, call func() error) <-chan error {
 	return ended
 }
 
-// A command or a start that takes its time holds nobody up who ends the server, and then ends,
-// too.
+// A slow command or start does not block calls that end the server, and then ends too.
 func TestWhatTakesItsTimeHoldsUpNoEnd(t *testing.T) {
 	for name, end := range map[string]func(s *Server){
 		"kill": (*Server).Kill,
@@ -91,7 +92,8 @@ func awaitFile(t *testing.T, name string) {
 	}))
 }
 
-// Who waits for a command of somebody else may give up, and one that is suspended is not waited for.
+// Waiting for another caller's command can be given up. A suspended server is not
+// waited for.
 func TestATurnIsNotWaitedForForEver(t *testing.T) {
 	s := mute(t)
 	ended := underWay(s, func() error { _, err := s.Compact(t.Context()); return err })
@@ -112,7 +114,7 @@ func TestATurnIsNotWaitedForForEver(t *testing.T) {
 		require.ErrorContains(t, err, "wait for a start or a command that is under way")
 	}
 	require.NoError(t, s.Suspend())
-	delete(calls, "restart the API") // which lets it go on
+	delete(calls, "restart the API") // which resumes it
 	for what, call := range calls {
 		require.ErrorContains(t, call(t.Context()), "Resume it first", what)
 	}
@@ -120,7 +122,7 @@ func TestATurnIsNotWaitedForForEver(t *testing.T) {
 	require.Error(t, <-ended)
 }
 
-// A server that has ended by itself does not run any more, and can be started again.
+// A server that has crashed is not running, and can be started again.
 func TestRestartAfterACrash(t *testing.T) {
 	s := mute(t)
 	require.NoError(t, s.proc.cmd.Process.Kill())
@@ -131,7 +133,7 @@ func TestRestartAfterACrash(t *testing.T) {
 	require.NoError(t, s.Stop())
 }
 
-// Like copies keys into a directory that has none, or the same, and into no other.
+// Like copies keys only to a directory with none or the same ones.
 func TestLikeOverwritesNoKeys(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	files := []string{"ca.crt", "ca.key", "sa.key", "tokens.csv"}
@@ -147,7 +149,7 @@ func TestLikeOverwritesNoKeys(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(to, "ca.crt"), "nothing is copied")
 }
 
-// A directory goes on in the same minor version and in the next one.
+// A directory can be used by the same minor version and the next one.
 func TestDirectoriesOfOtherVersions(t *testing.T) {
 	now, err := minor()
 	require.NoError(t, err)
@@ -185,7 +187,7 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 	require.Equal(t, 37, now)
 }
 
-// A version that the refusal of a directory advises can be chosen.
+// The version advised in the error for a directory exists.
 func TestAdvisedVersionsAreThere(t *testing.T) {
 	all := parse(program).minors()
 	advised := regexp.MustCompile(versionVariable + `=([0-9.]+)`)
@@ -212,7 +214,8 @@ func TestAdvisedVersionsAreThere(t *testing.T) {
 	require.Len(t, seen, len(all), "each one is advised somewhere")
 }
 
-// An event that is half written is left out, and after a crash the next one begins a line.
+// An incomplete event is left out, and after a crash the next event starts on a new
+// line.
 func TestATornAuditLog(t *testing.T) {
 	s := &Server{AuditLog: filepath.Join(t.TempDir(), "audit.log")}
 	require.NoError(t, s.endLine(), "there is none yet")
@@ -241,8 +244,8 @@ func TestATornAuditLog(t *testing.T) {
 	require.Empty(t, verbs())
 }
 
-// The audit log is one file, or else AuditEvents would lose what came before. A flag of the caller's
-// comes after, and so counts.
+// The audit log is a single file, or else AuditEvents would miss earlier events. A flag
+// of the caller comes later and so takes effect.
 func TestTheAuditLogIsOneFile(t *testing.T) {
 	const own = "--audit-log-maxsize=5"
 	s := &Server{dir: t.TempDir(), args: Options{Flags: []string{own}, Gates: map[string]bool{"X": true}}.args()}

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/envtest"
 )
 
-// One server for a test. It stops when the test ends.
+// One server for one test. It stops when the test ends.
 func ExampleStart() {
 	test := func(t *testing.T) {
 		srv := envtest.Start(t, envtest.Options{Files: []string{"config/crd/bases"}})
@@ -39,7 +39,7 @@ func ExampleLaunch() {
 	_ = testMain
 }
 
-// Any client will do: this one is net/http.
+// Any client works: this one is net/http.
 func ExampleServer() {
 	ctx := context.Background()
 	srv, err := envtest.Launch(ctx, envtest.Options{})
@@ -66,8 +66,8 @@ func ExampleServer() {
 	// Output: 200 OK
 }
 
-// A user who may read ConfigMaps in one namespace, and a test of what happens to a
-// controller that has these rights alone.
+// A user that may read ConfigMaps in one namespace, to test a controller with only
+// these rights.
 func ExampleServer_AddUser() {
 	test := func(t *testing.T) {
 		srv := envtest.Start(t, envtest.Options{})
@@ -82,11 +82,11 @@ func ExampleServer_AddUser() {
 	_ = test
 }
 
-// What a program does when its server is frozen, dies, and comes back.
+// How a program copes when its server freezes, dies and returns.
 func ExampleServer_Suspend() {
 	test := func(t *testing.T) {
 		srv := envtest.Start(t, envtest.Options{})
-		if err := srv.Suspend(); err != nil { // connections stay, and are silent
+		if err := srv.Suspend(); err != nil { // connections stay open but silent
 			t.Fatal(err)
 		}
 		if err := srv.Resume(); err != nil {
@@ -100,7 +100,7 @@ func ExampleServer_Suspend() {
 	_ = test
 }
 
-// Two API servers on one etcd, which clients cannot tell apart.
+// Two API servers on one etcd, indistinguishable for clients.
 func ExampleOptions_replicas() {
 	test := func(t *testing.T) {
 		etcd := envtest.Start(t, envtest.Options{OnlyEtcd: true})

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What cannot be meant is said before anything is built.
+// Contradictory options are rejected before a build.
 func TestOptionsThatCannotBeMeant(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // without the go command nothing can be built
 	for want, o := range map[string]Options{
@@ -38,7 +38,7 @@ func TestOptionsThatCannotBeMeant(t *testing.T) {
 	require.NoError(t, Options{Etcd: "http://127.0.0.1:1,https://[::1]:2", Port: 65535, Flags: []string{"--audit-log-path=x"}}.check())
 }
 
-// A start that cannot succeed ends soon, and its message begins with the cause.
+// A start that cannot succeed fails soon, and its error begins with the cause.
 func TestFailedStartsNameTheCause(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
@@ -73,8 +73,8 @@ func emptyFile(t *testing.T) string {
 	return name
 }
 
-// Where the disk is full, so that the log has no room either, the message says so, and
-// nothing half written is left to be taken for whole.
+// If the disk is full, so that the log cannot be written either, the error says so, and
+// no incomplete file is left that could be taken for a complete one.
 func TestAFullDiskIsNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
@@ -111,7 +111,7 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	}
 }
 
-// A suspended server fails what asks it at once, and can be stopped as any other.
+// Calls to a suspended server fail immediately, and it can be stopped like any other.
 func TestASuspendedServerIsNotAsked(t *testing.T) {
 	s := Start(t, Options{})
 	require.NoError(t, s.Suspend())
@@ -133,10 +133,10 @@ func TestASuspendedServerIsNotAsked(t *testing.T) {
 	require.NoError(t, s.Stop())
 }
 
-// What is asked of a server that has ended says so, and how it ended.
+// Calls to a server that has ended return an error that says how it ended.
 func TestAServerThatHasEndedSaysSo(t *testing.T) {
 	s := Start(t, Options{})
-	require.NoError(t, s.proc.cmd.Process.Signal(syscall.SIGABRT)) // a crash, of which it tells the log
+	require.NoError(t, s.proc.cmd.Process.Signal(syscall.SIGABRT)) // a crash, which it logs
 	<-s.proc.done
 	const ended = "the process ended: exit status 2; its log has:\nSIGABRT: abort\n"
 	_, err := s.AddUser(t.Context(), User{Name: "ann"})
@@ -162,7 +162,7 @@ func TestAServerThatHasEndedSaysSo(t *testing.T) {
 	require.ErrorContains(t, err, "take the keys of another server: "+gone)
 }
 
-// An API server whose etcd has died has nothing to wait for.
+// An API server whose etcd has died ends.
 func TestAnAPIServerEndsWithoutItsEtcd(t *testing.T) {
 	etcd := Start(t, Options{OnlyEtcd: true})
 	one, two := Start(t, Options{Etcd: etcd.URL}), Start(t, Options{Etcd: etcd.URL})
@@ -176,8 +176,7 @@ func TestAnAPIServerEndsWithoutItsEtcd(t *testing.T) {
 	require.NoError(t, two.Stop())
 }
 
-// The temporary directories of processes that have died go when their time has come, and
-// nobody else's.
+// The temporary directories of dead processes are removed after a while, and no others.
 func TestAbandonedDirectoriesGo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dirs := map[string]string{}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// caller talks to a server with nothing but net/http.
+// caller is a client that uses only net/http.
 type caller struct {
 	t     testing.TB
 	http  *http.Client
@@ -24,7 +24,7 @@ type caller struct {
 	token string
 }
 
-// newCaller trusts the server's CA and nothing else. The token may be empty.
+// newCaller returns a client that trusts only the server's CA. The token may be empty.
 func newCaller(t testing.TB, s *Server, token string, certs ...tls.Certificate) *caller {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -37,7 +37,7 @@ func newCaller(t testing.TB, s *Server, token string, certs ...tls.Certificate) 
 	return &caller{t: t, http: &http.Client{Transport: transport}, url: s.URL, token: token}
 }
 
-// open sends a request and returns the response with its body unread. It is
+// open sends a request and returns the response with its body unread. The body is
 // closed when the test ends.
 func (c *caller) open(method, path string, body any) *http.Response {
 	c.t.Helper()
@@ -61,7 +61,7 @@ func (c *caller) open(method, path string, body any) *http.Response {
 	return resp
 }
 
-// call sends a request, wants the status code and returns the decoded answer.
+// call sends a request, checks the status code and returns the decoded response.
 func (c *caller) call(code int, method, path string, body any) reply {
 	c.t.Helper()
 	resp := c.open(method, path, body)
@@ -74,7 +74,7 @@ func (c *caller) call(code int, method, path string, body any) reply {
 	return r
 }
 
-// reply has the parts of an object, a list and a Status that the tests look at.
+// reply holds the tested parts of an object, a list and a Status.
 type reply struct {
 	Kind     string
 	Code     int
@@ -106,7 +106,7 @@ type event struct {
 	Object reply
 }
 
-// watch returns the events of a watch until last says so or the stream ends.
+// watch returns the events of a watch until last returns true or the stream ends.
 func (c *caller) watch(path string, last func(event) bool) []event {
 	c.t.Helper()
 	resp := c.open(http.MethodGet, path, nil)
@@ -131,7 +131,7 @@ func configMap(name string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name}, "data": map[string]any{"k": "v"}}
 }
 
-// expired wants exactly one event: the error that the resource version is gone.
+// expired expects a single event: the error that the resource version has expired.
 func (c *caller) expired(path string) {
 	c.t.Helper()
 	events := c.watch(path, func(event) bool { return true })

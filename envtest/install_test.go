@@ -41,8 +41,8 @@ func define(plural, kind string) string {
 	return strings.NewReplacer("%s.mill", plural+".mill", "kind: %s", "kind: "+kind, "plural: %s", "plural: "+plural).Replace(definition)
 }
 
-// CustomResourceDefinition is like the Go type of that name: without apiVersion and
-// kind, and with a status.
+// CustomResourceDefinition resembles the Go type of that name: it has no apiVersion and
+// kind, but a status.
 type CustomResourceDefinition struct {
 	Metadata map[string]any `json:"metadata"`
 	Spec     map[string]any `json:"spec"`
@@ -56,7 +56,7 @@ func TestInstall(t *testing.T) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	// The object comes before the definition of its kind.
+	// The object precedes the definition of its kind.
 	write("a.yaml", "apiVersion: mill.example/v1\nkind: Wheel\nmetadata: {name: overshot}\n---\n"+define("wheels", "Wheel")+"---\n# nothing\n")
 	write("kustomization.yaml", "kind: Kustomization\nresources: [a.yaml]\n")
 	write("README.md", "not YAML: {")
@@ -144,7 +144,7 @@ func invalid(t *testing.T) string {
 	return name
 }
 
-// The server is given the numbers that are in a file or in a value of Go.
+// The server gets the exact numbers in a file or a Go value.
 func TestNumbersStayAsTheyAre(t *testing.T) {
 	all, err := documents([]byte(`
 apiVersion: mill.example/v1
@@ -166,7 +166,7 @@ spec: {turns: [9007199254740993, 0.5]} # the first one is nothing that a float64
 	}
 }
 
-// Of the kinds that are called Kustomization only kustomize's own is no object of a cluster.
+// Of all kinds named Kustomization, only kustomize's own is not an API object.
 func TestAKustomizationOfAnotherGroupIsAnObject(t *testing.T) {
 	all, err := documents([]byte(`
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -185,7 +185,8 @@ resources: [a.yaml]
 	require.Equal(t, "Kustomization mill", all[0].String())
 }
 
-// admits installs a webhook at a Service and serves it: it refuses what is called so.
+// admits installs and serves a webhook at a Service, which rejects objects with a
+// certain name.
 func admits(t *testing.T, s *Server, c *caller) {
 	w, err := s.Webhook()
 	require.NoError(t, err)
@@ -226,7 +227,7 @@ func admits(t *testing.T, s *Server, c *caller) {
 	require.NoError(t, await(t.Context(), "the webhook refuses", func(context.Context) (bool, error) { return refused(), nil }))
 }
 
-// hasRights adds users who may do a little.
+// hasRights adds users with few rights.
 func hasRights(t *testing.T, s *Server) {
 	login := func(u User) *caller {
 		t.Helper()

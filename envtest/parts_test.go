@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestParts runs one etcd and two API servers of it in processes of their own.
+// TestParts runs an etcd and two API servers for it in separate processes.
 func TestParts(t *testing.T) {
 	etcd := Start(t, Options{OnlyEtcd: true, Quota: 8 << 20})
 	require.True(t, strings.HasPrefix(etcd.URL, "http://127.0.0.1:"), etcd.URL)
@@ -56,7 +56,7 @@ func TestParts(t *testing.T) {
 	t.Run("a full etcd writes again when it is defragmented", func(t *testing.T) {
 		large := func(n int, method, path string) int {
 			body := configMap("large")
-			body["data"] = map[string]any{strconv.Itoa(n): strings.Repeat("x", 1<<20-4096)} // or nothing is written
+			body["data"] = map[string]any{strconv.Itoa(n): strings.Repeat("x", 1<<20-4096)} // unequal, since an unchanged object is not written
 			return first.open(method, path, body).StatusCode
 		}
 		code := large(0, http.MethodPost, configMaps)
@@ -81,7 +81,7 @@ type limitedTest struct {
 
 func (l limitedTest) Deadline() (time.Time, bool) { return l.limit, !l.limit.IsZero() }
 
-// A start that would outlast the time limit ends before it, with a cause.
+// A start that would exceed the test's time limit fails before it, with the cause.
 func TestTheTimeLimitOfATest(t *testing.T) {
 	for after, want := range map[time.Duration]time.Duration{time.Second: 900 * time.Millisecond, 10 * time.Minute: 10*time.Minute - 10*time.Second} {
 		synctest.Test(t, func(t *testing.T) {

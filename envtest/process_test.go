@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// starter says the number of the server's process and never returns.
+// starter prints the PID of the server's process and never returns.
 func starter() {
 	s, err := Launch(context.Background(), Options{})
 	if err != nil {
@@ -54,7 +54,7 @@ func starter() {
 	select {}
 }
 
-// awaitGone waits until there is no process of this number.
+// awaitGone waits until no process has this PID.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -85,7 +85,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// An open watch must not hold up the shutdown.
+// An open watch must not delay the shutdown.
 func TestStopEndsOpenWatches(t *testing.T) {
 	s := Start(t, Options{})
 	c := newCaller(t, s, s.AdminToken)
@@ -94,8 +94,8 @@ func TestStopEndsOpenWatches(t *testing.T) {
 	require.NoError(t, s.Stop())
 }
 
-// However the starter dies, and though the server is suspended, where the system can tell
-// it.
+// The server ends however the starter dies and, where the system supports it, even if
+// it is suspended.
 func TestServerEndsWithItsStarter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
@@ -145,7 +145,8 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("another server runs in %s, process %d: ", first.dir, first.proc.cmd.Process.Pid))
 	c.call(201, "POST", configMaps, configMap("still-works"))
 
-	// API servers without etcd have no store to exclude each other by, and keys to mix up.
+	// API servers without etcd of their own lack the lock that the store provides, but
+	// could mix up their keys.
 	etcd := Start(t, Options{OnlyEtcd: true})
 	dir := t.TempDir()
 	servers, errs := make([]*Server, 3), make([]error, 3)
@@ -167,8 +168,8 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	require.Equal(t, 1, started, "%v", errs)
 }
 
-// A directory that is kept brings back the same server: its port, CA, tokens and data, and
-// the place of its webhooks.
+// A kept directory restores the server with its port, CA, tokens and data, and the
+// address of its webhooks.
 func TestADirectoryIsAServer(t *testing.T) {
 	dir := t.TempDir()
 	first := Start(t, Options{Dir: dir})
@@ -177,7 +178,7 @@ func TestADirectoryIsAServer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, first.Stop())
 
-	// A start that fails changes nothing of that.
+	// A failed start changes none of that.
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -211,7 +212,7 @@ func TestLaunchHonoursItsContext(t *testing.T) {
 	gone := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	go func() { // the log is there when the process is
+	go func() { // the log exists when the process does
 		for ctx.Err() == nil {
 			if _, err := os.Stat(filepath.Join(dir, "server.log")); err == nil {
 				cancel(gone)
@@ -222,8 +223,8 @@ func TestLaunchHonoursItsContext(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 }
 
-// An answer that comes after its caller has given up must not be taken for the
-// next one.
+// A response that arrives after its caller has given up must not be taken for the next
+// one.
 func TestLateAnswerIsPassedOver(t *testing.T) {
 	p := &process{lines: make(chan []byte, 2)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,8 +259,8 @@ func TestLogTail(t *testing.T) {
 	}
 }
 
-// The message of a crash comes long before the end of the log, and what an earlier process
-// has written is none of this one's.
+// The message of a crash may be far from the end of the log, and the output of earlier
+// processes must be ignored.
 func TestAProcessIsQuotedFromItsCause(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	before := "panic: long ago\n"

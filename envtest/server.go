@@ -434,7 +434,7 @@ func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil {
-		return fmt.Errorf("envtest: stop %s: it was started again meanwhile", s.what)
+		return fmt.Errorf("envtest: stop %s: it was started again in the meantime", s.what)
 	}
 	return s.removeDir()
 }

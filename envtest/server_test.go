@@ -14,7 +14,7 @@ import (
 
 const configMaps = "/api/v1/namespaces/default/configmaps"
 
-// TestServer asks one server for all that tests will need.
+// TestServer checks everything that tests need, on one server.
 func TestServer(t *testing.T) {
 	s := Start(t, Options{})
 	t.Run("has the namespaces of every cluster", func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestServer(t *testing.T) {
 			"metadata": map[string]any{"name": "web"},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}},
 		})
-		// Not bound to a node, it needs no kubelet to go away.
+		// Without a node, it is removed without a kubelet.
 		c.call(http.StatusOK, http.MethodDelete, pods+"/web", nil)
 		c.call(http.StatusNotFound, http.MethodGet, pods+"/web", nil)
 	})
@@ -91,7 +91,7 @@ func streamsInitialList(t *testing.T, s *Server) {
 	require.Subset(t, names, []string{"stream-0", "stream-1", "stream-2"})
 }
 
-// shardsList wants each namespace in exactly one half.
+// shardsList expects each namespace in exactly one half.
 func shardsList(t *testing.T, s *Server) {
 	c := newCaller(t, s, s.AdminToken)
 	all := c.call(http.StatusOK, http.MethodGet, "/api/v1/namespaces", nil).names()
@@ -139,8 +139,8 @@ func servesCustomResource(t *testing.T, s *Server) {
 	require.Equal(t, []string{"overshot"}, c.call(http.StatusOK, http.MethodGet, wheels, nil).names())
 }
 
-// Flags come after those of test/kube, and feature gates add up. A server
-// without the streaming list refuses to send initial events.
+// Flags come after those of test/kube, and feature gates are merged. A server without
+// streaming lists rejects requests for initial events.
 func TestFlagsTurnFeaturesOff(t *testing.T) {
 	s := Start(t, Options{Flags: []string{"--feature-gates=WatchList=false"}})
 	c := newCaller(t, s, s.AdminToken)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The directory for temporary files is everybody's. A link in the place of an owner's file leads
-// nowhere, and a file that goes away meanwhile is not made.
+// The directory for temporary files is shared with other users. A link in place of the
+// owner file is not followed, and a file that disappears is not created.
 func TestALockFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	victim, link := filepath.Join(t.TempDir(), "victim"), filepath.Join(dir, ownerFile)

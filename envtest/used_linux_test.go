@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program that somebody else has built, where nothing can be written, is taken as it is.
+// A program built by another user, in a read-only place, is used as it is.
 func TestAProgramOfSomebodyElse(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become somebody else")
@@ -22,7 +22,7 @@ func TestAProgramOfSomebodyElse(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, nil, 0o755))
 	found := make(chan bool)
 	go func() {
-		runtime.LockOSThread() // and never unlock: the thread is nobody's, and ends here
+		runtime.LockOSThread() // and never unlock: the thread must not be reused
 		_, _, errno := unix.RawSyscall(unix.SYS_SETFSUID, 65534, 0, 0)
 		found <- errno == 0 && os.WriteFile(name, nil, 0o755) != nil && used(name)
 	}()

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// policy is what the rules of a role say.
+// policy holds the rules of a role.
 type policy struct{ Verbs, APIGroups, Resources []string }
 
-// authorizer is a server that learns of a role that was written when it has refused something in
-// the role's namespace.
+// authorizer is a server that learns of a written role only after it has denied
+// something in the role's namespace.
 type authorizer struct {
-	written, known map[string][]policy // by namespaces
+	written, known map[string][]policy // by namespace
 }
 
 // serve returns a Server whose requests go to the authorizer.
@@ -66,7 +66,7 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// AddUser returns when the server knows of all the rights, also where the user had some before.
+// AddUser returns when the server knows all rights, even if the user had some before.
 func TestAllRightsOfAUserAreAwaited(t *testing.T) {
 	var a authorizer
 	s := a.serve(t)
@@ -80,7 +80,7 @@ func TestAllRightsOfAUserAreAwaited(t *testing.T) {
 	}
 }
 
-// A rule may have a part of a slice, and the rest stays as it is.
+// A rule may contain a subslice, whose array is not changed.
 func TestTheSlicesOfARuleStayTheCallers(t *testing.T) {
 	var a authorizer
 	s := a.serve(t)

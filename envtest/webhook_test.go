@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A webhook that does not work fails what it is asked about. The error names the webhook, where
-// it was looked for, and what is wrong there.
+// A failing webhook fails its request. The error names the webhook, its address, and
+// the cause.
 func TestWebhooksThatDoNotWork(t *testing.T) {
 	s := Start(t, Options{})
 	w, err := s.Webhook()
@@ -37,8 +37,8 @@ func TestWebhooksThatDoNotWork(t *testing.T) {
 	}
 	const page = "<!DOCTYPE html><html><title>Log in</title></html>"
 	for name, hook := range map[string]struct {
-		tls  *tls.Certificate // nil for HTTP in the clear
-		says http.HandlerFunc // nil if nobody listens
+		tls  *tls.Certificate // nil means plain HTTP
+		says http.HandlerFunc // nil means that nothing listens
 		want string
 	}{
 		"nobody":            {nil, nil, "connection refused"},
@@ -61,7 +61,7 @@ func TestWebhooksThatDoNotWork(t *testing.T) {
 				go func() { defer close(done); _ = server.Serve(l) }()
 				t.Cleanup(func() { server.Close(); <-done })
 			}
-			called := strings.ReplaceAll(name, " ", "-") + ".mill.example" // by which it is known that the server has this one
+			called := strings.ReplaceAll(name, " ", "-") + ".mill.example" // shows that the server has this configuration
 			require.NoError(t, s.Install(t.Context(), map[string]any{
 				"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
 				"metadata": map[string]any{"name": "maps"},

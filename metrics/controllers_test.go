@@ -104,7 +104,7 @@ func TestControllers(t *testing.T) {
 		}))
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
-		// The requeue comes back after at least 4 ms, and succeeds.
+		// The requeued request comes back after at least 4 ms, and succeeds.
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

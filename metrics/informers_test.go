@@ -22,7 +22,7 @@ type statuses []sharedinformer.Status
 
 func (s statuses) Status() []sharedinformer.Status { return s }
 
-// halves has one informer that is waited for, and another that is not.
+// halves has one informer that is awaited and one that is not.
 type halves struct{ statuses }
 
 func (h halves) Unsynced() []sharedinformer.Status { return h.statuses[:1] }
@@ -46,7 +46,7 @@ millrace_informer_awaited{resource="pods"} 1
 	}
 }
 
-// A source that is nil spoils its own metrics, and does not end the process in a scrape.
+// A nil source only loses its own metrics and does not end the process in a scrape.
 func TestASourceThatIsNilEndsNoScrape(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	require.NoError(t, r.Register(metrics.NewInformers(nil, metrics.InformerOptions{})))

@@ -76,7 +76,7 @@ func TestARegistryShowsAProgram(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// Who has not seen a group says nothing of it.
+// A process that has not seen its group exports nothing about it.
 func TestAGroupThatWasNotSeen(t *testing.T) {
 	r := metrics.NewRegistry()
 	require.NoError(t, r.Register(metrics.NewMemberships(group{Group: "carts", Refusal: errors.New("not yet")})))

@@ -49,7 +49,7 @@ rest_client_requests_total{code="<error>",host="example.com:6443",method="PUT"} 
 `)))
 }
 
-// The client says whose fault it is.
+// The client's error blames the transport.
 func TestATransportThatLiesIsAnError(t *testing.T) {
 	requests := metrics.NewRequests()
 	client, err := rest.NewClient(&config.Config{Host: "http://far", WrapTransport: func(http.RoundTripper) http.RoundTripper {

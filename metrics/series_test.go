@@ -33,9 +33,9 @@ func bell(name string) controller.Source {
 	return controller.Channel(name, make(chan int), func(context.Context, int) ([]controller.Request, error) { return nil, nil })
 }
 
-// Names are free texts. One that is empty, or is not UTF-8, is a label value like any
-// other; it used to end the process at the first scrape. Of a controller alone the name is
-// never one that is not UTF-8, since New refuses it.
+// Names are arbitrary. An empty name, or one that is not UTF-8, is a label value like
+// any other; it used to end the process at the first scrape. Only the name of a
+// controller is always UTF-8, since New rejects others.
 func TestAnyNameIsALabel(t *testing.T) {
 	for _, name := range []string{"", "\xff"} {
 		r := metrics.NewRegistry()
@@ -57,12 +57,12 @@ func TestAnyNameIsALabel(t *testing.T) {
 	}
 }
 
-// failing is a source of the user's, whose Status does what it is.
+// failing is a user's source whose Status calls a function.
 type failing func()
 
 func (f failing) Status() []sharedinformer.Status { f(); return nil }
 
-// A source that panics spoils its own metrics alone.
+// A panicking source only loses its own metrics.
 func TestASourceThatFailsSpoilsItsOwnMetricsAlone(t *testing.T) {
 	for name, f := range map[string]func(){"panic": func() { panic("boom") }, "exit": goruntime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ type nobodys struct{}
 
 func (nobodys) Status() leaderelection.Status { return leaderelection.Status{} }
 
-// ended makes a controller that nobody holds when it has ended.
+// ended creates a controller that is unreachable once it has ended.
 func ended(t *testing.T, m controller.MetricsProvider, name string) weak.Pointer[controller.Controller] {
 	t.Helper()
 	c, err := controller.New(name, controller.Func(done), controller.Options{Metrics: m})
@@ -158,7 +158,7 @@ func TestSeriesEndAfterThoseThatTheyAreAbout(t *testing.T) {
 	})
 }
 
-// busy is a controller that has had so many successes.
+// busy is a controller with a number of successes.
 type busy uint64
 
 func (busy) Name() string                         { return "pods" }
@@ -169,7 +169,8 @@ func (b busy) Status() controller.Status {
 	return controller.Status{Name: "pods", Successes: n, Concurrency: 1, Sources: []controller.SourceStatus{{Name: "pods", Added: n}}}
 }
 
-// A counter that falls counts anew, all that the others of its name have counted.
+// If a counter fell, Prometheus would count everything of the controllers with that
+// name again.
 func TestCountersOfControllersDoNotFallWhileTheirNameLivesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		controllers := metrics.NewControllers(metrics.ControllerOptions{})

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// together is a recording of n watches that begin together, hear of something in turn, rounds
-// times, and end together.
+// together is a recording of n watches that begin together, receive an event in turn,
+// rounds times, and end together.
 func together(t testing.TB, n, rounds int) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -40,8 +40,8 @@ func together(t testing.TB, n, rounds int) []byte {
 	return file.Bytes()
 }
 
-// What is read of a file for one request does not grow with how many others are under way at the
-// time, whether they are played one after the other or in turn.
+// The amount read for one request does not depend on the number of concurrent ones,
+// whether they are played one after the other or in turn.
 func TestManyRequestsAtATime(t *testing.T) {
 	perRequest := func(n, ahead int) int64 {
 		raw := together(t, n, 10)
@@ -56,7 +56,7 @@ func TestManyRequestsAtATime(t *testing.T) {
 	require.LessOrEqual(t, perRequest(2000, 2000), perRequest(1000, 1000)*5/4, "in turn")
 }
 
-// A body does not end where a file has been cut off that was whole.
+// If an intact file is truncated later, a body does not simply end there.
 func TestAFileThatBecomesShorter(t *testing.T) {
 	raw := together(t, 1, 10_000)
 	f, err := newFile("f", bytes.NewReader(raw), int64(len(raw)))
@@ -67,8 +67,8 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 	require.ErrorContains(t, err, "the file has become shorter since it was opened")
 }
 
-// BenchmarkPlaying plays watches that last as long as the recording does: one after the other,
-// and all in turn.
+// BenchmarkPlaying plays watches that last as long as the recording: one after the
+// other, and all in turn.
 func BenchmarkPlaying(b *testing.B) {
 	for _, n := range []int{250, 1000, 4000} {
 		raw := together(b, n, 10)
@@ -85,7 +85,7 @@ func BenchmarkPlaying(b *testing.B) {
 	}
 }
 
-// playInTurn reads the bodies of a file, so many at a time.
+// playInTurn reads the bodies of a file, ahead of them at a time.
 func playInTurn(t testing.TB, f *File, ahead int) {
 	t.Helper()
 	p := make([]byte, maxPayload)

@@ -26,7 +26,7 @@ import (
 
 const token = "tok-Zx81q7WvMeyK3nBd9Lc"
 
-// listed lists pods and returns what a client makes of the answer.
+// listed lists pods and returns the client's error.
 func listed(t *testing.T, cfg *config.Config) error {
 	t.Helper()
 	client, err := rest.NewClient(cfg, scheme.New())
@@ -40,8 +40,8 @@ func listed(t *testing.T, cfg *config.Config) error {
 	return nil
 }
 
-// again records a list and plays it, and returns all that is in the file, which must not
-// have the token, and what came of each.
+// again records a list and plays it. It returns the content of the file, which must not
+// contain the token, and the errors of both.
 func again(t *testing.T, cfg config.Config) (kept string, was, is error) {
 	t.Helper()
 	recorder, err := recording.Create(filepath.Join(t.TempDir(), "test.recording"), recording.Options{})
@@ -63,7 +63,8 @@ func again(t *testing.T, cfg config.Config) (kept string, was, is error) {
 
 const empty = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[]}`
 
-// What a redirect has led to is the answer, be it a list or somebody's login page.
+// The recorded response is that at the end of a redirect, whether a list or a login
+// page.
 func TestRedirectsAreFollowed(t *testing.T) {
 	for to, want := range map[string]string{"/prefix/api/v1/pods": "", "/login?token=" + token: "Sign in", "/api/v1/pods": "stopped after 10 redirects"} {
 		mux := http.NewServeMux()
@@ -86,8 +87,8 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	}
 }
 
-// A credential cannot be found in a body that is compressed, which is left out therefore. The
-// client does not read one either, so that a replay says what was said.
+// A compressed body is left out, since it cannot be searched for credentials. The
+// client cannot read it either, so a replay leads to the same error.
 func TestCompressedBodiesAreLeftOut(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusServiceUnavailable, http.StatusNotFound, http.StatusConflict} {
 		for _, media := range []string{"application/json", "text/plain", "text/html"} {
@@ -114,7 +115,7 @@ func TestCompressedBodiesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A name that nobody knows is told as it was told.
+// A failed name lookup is replayed.
 func TestALookupThatFails(t *testing.T) {
 	_, was, is := again(t, config.Config{Host: "https://nowhere.invalid", Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}}

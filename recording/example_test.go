@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// A client records what it receives, and another one receives the same when the server is
-// gone.
+// A client records what it receives, and another one receives the same after the server
+// is gone.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -50,7 +50,7 @@ func Example() {
 	// web-1
 }
 
-// record lists pods, and records that.
+// record lists pods with a recorder.
 func record(path string) error {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

@@ -7,5 +7,5 @@ import (
 
 func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// breakFile closes the file behind the recorder's back, so that every write fails.
+// breakFile closes the file without the recorder's knowledge, so every write fails.
 func (r *Recorder) breakFile() { r.ring.file.Close() }

@@ -342,7 +342,7 @@ var (
 	// ErrVersion means that another version of this package wrote the file.
 	ErrVersion = errors.New("the file is of another version")
 	// ErrBehind means that records arrived faster than the disk could write them.
-	ErrBehind = errors.New("the disk is too slow for what is recorded")
+	ErrBehind = errors.New("the disk is too slow for the recording")
 	// ErrTaken means that another recorder has replaced the file by its own.
 	ErrTaken = errors.New("another recorder writes to the same path: give each its own")
 	// ErrClosed means that the file or the replay is closed.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The first kind is found in every encoding and place that an API server uses.
+// The first kind is found in every encoding and position that an API server uses.
 func TestTheFirstKindOfABody(t *testing.T) {
 	inProtobuf := func(kind string) string {
 		raw, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: []byte("kind")}).Marshal()
@@ -56,7 +56,8 @@ func TestTheFirstKindOfABody(t *testing.T) {
 	}
 }
 
-// Nothing of an answer is written before it is known whether it has Secrets, however it comes.
+// No part of a response is written before it is known whether it contains Secrets,
+// however it arrives.
 func TestSecretsAreKnownByTheAnswer(t *testing.T) {
 	const list = `{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"word":"open sesame"},"kind":"%s"}],"kind":"%[1]sList"}`
 	for _, kind := range []string{"Secret", "Pod"} {
@@ -84,7 +85,7 @@ func TestSecretsAreKnownByTheAnswer(t *testing.T) {
 	}
 }
 
-// A body that could be one of the API and names no kind for long is withheld.
+// A long body that may be from the API and does not name a kind is withheld.
 func TestABodyWithoutAKindIsWithheld(t *testing.T) {
 	for body, withheld := range map[string]bool{
 		`{"data":"` + strings.Repeat("x", 3*mostHead) + `","kind":"Pod"}`: true,

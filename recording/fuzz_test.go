@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/test/hostile"
 )
 
-// seed is what a short recording holds.
+// seed returns the records of a short recording.
 func seed() (all []record) {
 	request := encode(Request{Server: "http://h", Path: "/api/v1/pods", Query: "watch=true"})
 	return []record{
@@ -28,7 +28,7 @@ func seed() (all []record) {
 	}
 }
 
-// inBlocks is a file with records, which are written as they are.
+// inBlocks returns a file with the given records.
 func inBlocks(t testing.TB, records []byte) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -43,8 +43,9 @@ func inBlocks(t testing.TB, records []byte) []byte {
 	return file.Bytes()
 }
 
-// FuzzRecording reads files of strangers: any bytes, and any records in blocks whose
-// checksums are right. An error says where. What can be opened can be played.
+// FuzzRecording opens untrusted files: arbitrary bytes, and arbitrary records in blocks
+// with correct checksums. Errors have an offset. Files that can be opened can be
+// played.
 func FuzzRecording(f *testing.F) {
 	var records []byte
 	for _, r := range seed() {
@@ -89,7 +90,7 @@ func FuzzRecording(f *testing.F) {
 	})
 }
 
-// A block may not expand to more than so many times its size.
+// The expansion of a block is limited.
 func TestABlockThatExpandsTooMuch(t *testing.T) {
 	var file bytes.Buffer
 	w := blockWriter{to: &file}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hook is a handler of a logger that does what it likes.
+// hook is a log handler that calls a function.
 type hook struct {
 	slog.Handler
 	do func()
@@ -23,8 +23,8 @@ type hook struct {
 
 func (h hook) Handle(context.Context, slog.Record) error { h.do(); return nil }
 
-// A logger may ask the recorder how it stands, and whatever else it does ends no program and
-// holds nobody up.
+// A logger may ask for the recorder's status. If it panics, exits or hangs, it neither
+// ends the program nor blocks it.
 func TestALoggerDoesWhatItLikes(t *testing.T) {
 	for name, does := range map[string]func(r *Recorder){
 		"asks": func(r *Recorder) { _ = r.Status() }, "panics": func(*Recorder) { panic("logger") }, "exits": func(*Recorder) { runtime.Goexit() },
@@ -47,8 +47,8 @@ func TestALoggerDoesWhatItLikes(t *testing.T) {
 	}
 }
 
-// A Blank that fails ends the recording: what it leaves may be a credential. The client goes
-// on.
+// A failing Blank ends the recording, since it may leave credentials. The client
+// continues.
 func TestABlankDoesWhatItLikes(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func() int
@@ -90,7 +90,7 @@ func TestABlankDoesWhatItLikes(t *testing.T) {
 	}
 }
 
-// One that panics where the answer is received leaves the answer to the client.
+// If it panics when the response arrives, the client still gets the response.
 func TestABlankThatPanicsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -108,7 +108,7 @@ func (r *Replay) fails(t *testing.T, url string) error {
 	return err
 }
 
-// What a RoundTripper returns against its contract is what http.Client gets.
+// http.Client gets the invalid result of a RoundTripper unchanged.
 func TestARoundTripperThatReturnsNothing(t *testing.T) {
 	for name, answers := range map[string]func() *http.Response{
 		"no body":     func() *http.Response { return &http.Response{StatusCode: 200, Header: http.Header{}} },
@@ -136,12 +136,12 @@ func TestARoundTripperThatReturnsNothing(t *testing.T) {
 	}
 }
 
-// readerFunc is a function as an io.Reader.
+// readerFunc is a function that implements io.Reader.
 type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A Recorder that Create has not made records nothing, and says so.
+// A Recorder that was not made by Create records nothing and reports that.
 func TestTheZeroRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Recorder

@@ -12,15 +12,15 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// What is no file is refused, and to open it does not wait.
+// Opening something other than a regular file fails without blocking.
 func TestAPipeIsNoRecording(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, path := range []string{pipe, dir, "/dev/null"} {
 		_, err := recording.Open(path)
-		require.ErrorContains(t, err, "no regular file", path)
+		require.ErrorContains(t, err, "other than a regular file", path)
 		_, err = recording.Create(path, recording.Options{})
-		require.ErrorContains(t, err, "no regular file", path)
+		require.ErrorContains(t, err, "other than a regular file", path)
 	}
 }

@@ -75,7 +75,7 @@ func whatIs(path string) (worth, error) {
 	case err != nil && atEnd(err) && anyMagic[:n] == string(begins[:n]): // left by a crash
 		return worthless, nil
 	case string(begins) != anyMagic:
-		return nothing, errors.New("there is a file that is no recording: choose another name, or remove it")
+		return nothing, errors.New("there is a file that is not a recording: choose another name, or remove it")
 	}
 	return worthOf(f), nil
 }

@@ -15,7 +15,8 @@ func one(t *testing.T, r *Recorder) {
 	told(t, r.RoundTripper(serve(200, part{time.Second, "one", nil}), nil), get(t, pods))
 }
 
-// Two starts at which nothing is received, such as with a mistyped name, cost no recording.
+// Two starts that receive nothing, for example with a mistyped name, do not displace a
+// recording.
 func TestRecordingsOfNothingTakeNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
@@ -29,7 +30,7 @@ func TestRecordingsOfNothingTakeNoPlace(t *testing.T) {
 	})
 }
 
-// A file that a crash has left empty stops no later recording.
+// An empty file left by a crash does not prevent later recordings.
 func TestAnEmptyFileIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.recording")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
@@ -39,13 +40,13 @@ func TestAnEmptyFileIsReplaced(t *testing.T) {
 	require.NoFileExists(t, path+".previous")
 }
 
-// What is no recording is not replaced under the other name either.
+// A file that is not a recording is not replaced under the other name either.
 func TestTheOtherNameMayBeTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
 		require.NoError(t, os.WriteFile(path+".previous", []byte("mine"), 0o600))
 		_, err := Create(path, Options{})
-		require.ErrorContains(t, err, path+".previous: there is a file that is no recording")
+		require.ErrorContains(t, err, path+".previous: there is a file that is not a recording")
 		text, err := os.ReadFile(path + ".previous")
 		require.NoError(t, err)
 		require.Equal(t, "mine", string(text))
@@ -53,7 +54,7 @@ func TestTheOtherNameMayBeTaken(t *testing.T) {
 	})
 }
 
-// Close says that the file is not where it should be.
+// Close reports that the file was moved.
 func TestAFileThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.recording")
@@ -71,7 +72,7 @@ func TestAFileThatIsGone(t *testing.T) {
 	})
 }
 
-// What a crash has left of a smaller file goes, and what is somebody else's stays.
+// A partial file left by a crash is removed, unless it is something else.
 func TestAPartThatACrashLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
@@ -86,17 +87,17 @@ func TestAPartThatACrashLeft(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(path+".part", []byte("mine"), 0o600))
 		_, err = Create(path, Options{})
-		require.ErrorContains(t, err, path+".part: there is a file that is no recording")
+		require.ErrorContains(t, err, path+".part: there is a file that is not a recording")
 		require.FileExists(t, path+".part")
 	})
 }
 
-// A recorder would put a file in its place, on another disk perhaps.
+// The recorder would replace the link by a file, perhaps on another disk.
 func TestASymbolicLinkIsNoPlaceForARecording(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(target, link))
-	for range 2 { // a link that leads nowhere, and one to a file
+	for range 2 { // a dangling link and one to a file
 		_, err := Create(link, Options{})
 		require.ErrorContains(t, err, "a symbolic link is there, which would be replaced: give the path that it leads to")
 		require.NoError(t, os.WriteFile(target, nil, 0o600))

@@ -135,7 +135,7 @@ func Create(path string, opts Options) (*Recorder, error) {
 func openFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("what is there is no regular file: choose another name")
+		return nil, errors.New("there is something other than a regular file: choose another name")
 	}
 	if err != nil {
 		return nil, withoutPath(err)

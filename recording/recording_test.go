@@ -15,19 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roundTripper is a function as one.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// part is what a body yields after a time.
+// part is a part of a body and the time before it.
 type part struct {
 	after time.Duration
 	text  string
 	err   error
 }
 
-// parts is a body that comes in parts.
+// parts is a body that arrives in parts.
 type parts struct{ left []part }
 
 func (b *parts) Read(p []byte) (int, error) {
@@ -42,7 +42,7 @@ func (b *parts) Read(p []byte) (int, error) {
 
 func (b *parts) Close() error { return nil }
 
-// serve answers with a body that comes in parts.
+// serve responds with a body that arrives in parts.
 func serve(status int, all ...part) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		return response(r, Answer{Status: status, ContentType: "application/json"}, &parts{all}), nil
@@ -56,7 +56,7 @@ func get(t testing.TB, url string) *http.Request {
 	return req
 }
 
-// told is what a client sees of an answer, and when.
+// told returns the response as seen by a client, with times.
 func told(t testing.TB, from http.RoundTripper, req *http.Request) (lines []string) {
 	t.Helper()
 	began := time.Now()
@@ -80,7 +80,7 @@ func told(t testing.TB, from http.RoundTripper, req *http.Request) (lines []stri
 	}
 }
 
-// recorded returns the file of what use does with a recorder.
+// recorded returns the file recorded while use runs.
 func recorded(t testing.TB, opts Options, use func(r *Recorder)) *File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.recording")
@@ -123,7 +123,7 @@ func TestWhatCameComesAgain(t *testing.T) {
 				require.NoError(t, f.Damage)
 				replay := f.Replay(ReplayOptions{})
 				is := told(t, replay, get(t, pods))
-				if name == "large part" { // it is written in several parts
+				if name == "large part" { // it is written in several records
 					require.Equal(t, was[1], "0s "+strings.ReplaceAll(strings.Join(is[1:len(is)-1], ""), "0s ", ""))
 					was, is = was[:1], is[:1]
 				}
@@ -134,7 +134,7 @@ func TestWhatCameComesAgain(t *testing.T) {
 	}
 }
 
-// Only the parameters of lists and watches are written, and nothing of what is sent beside.
+// Only the parameters of lists and watches are written, nothing else that is sent.
 func TestARequestIsWrittenWithoutCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -193,7 +193,7 @@ func TestSecretsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A crash leaves a prefix that can be read, wherever it cuts the file off.
+// A truncated file is readable up to where a crash has cut it off, wherever that is.
 func TestAFileThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -234,7 +234,8 @@ func TestAFileThatIsChanged(t *testing.T) {
 	})
 }
 
-// The file stays within its size. The oldest requests go, whole, and are counted.
+// The file stays within MaxSize. The oldest requests are dropped as a whole, and
+// counted.
 func TestTheOldestGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each, count = 100_000, 60
@@ -277,11 +278,11 @@ func TestARecordingIsNotOverwritten(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "kubeconfig")
 		require.NoError(t, os.WriteFile(other, []byte("apiVersion: v1, and so on"), 0o600))
 		_, err = Create(other, Options{})
-		require.ErrorContains(t, err, "no recording")
+		require.ErrorContains(t, err, "not a recording")
 	})
 }
 
-// A disk that fails ends the recording, and says so, and the client goes on.
+// A failing disk ends the recording with an error, and the client continues.
 func TestADiskThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.recording")
@@ -321,12 +322,12 @@ func TestWhatWasNotRecordedIsNamed(t *testing.T) {
 			_, err := replay.RoundTrip(get(t, url))
 			require.EqualError(t, err, "recording "+f.Path+": "+want)
 		}
-		require.ErrorContains(t, replay.Wait(t.Context()), "nobody has asked for what it has, which is deployments.apps; pods in namespace shop; the last that was asked for is list nodes")
-		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "nobody has asked for anything")
+		require.ErrorContains(t, replay.Wait(t.Context()), "no client has requested its contents: deployments.apps; pods in namespace shop; the last request was for: list nodes")
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "no client has requested anything")
 	})
 }
 
-// Secrets are left out however the client writes the address.
+// Secrets are left out even if the client escapes the path.
 func TestSecretsByAnEscapedPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {

@@ -411,7 +411,7 @@ func (r *Replay) missing() (missing error, busy bool) {
 		begun = true
 		if s.furthest < len(s.requests)-1 {
 			next := s.requests[s.furthest+1]
-			return fmt.Errorf("recording %s: nobody has asked for what follows: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond)), true
+			return fmt.Errorf("recording %s: no client has sent the next request: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond)), true
 		}
 		if s.playing > 0 {
 			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1]), true
@@ -419,10 +419,10 @@ func (r *Replay) missing() (missing error, busy bool) {
 		busy = busy || !s.ended
 	}
 	if !begun && r.strange != "" {
-		return fmt.Errorf("recording %s: nobody has asked for what it has, which is %s; the last that was asked for is %s", r.file.Path, strings.Join(r.has(), "; "), r.strange), true
+		return fmt.Errorf("recording %s: no client has requested its contents: %s; the last request was for: %s", r.file.Path, strings.Join(r.has(), "; "), r.strange), true
 	}
 	if !begun {
-		return fmt.Errorf("recording %s: nobody has asked for anything", r.file.Path), true
+		return fmt.Errorf("recording %s: no client has requested anything", r.file.Path), true
 	}
 	return nil, busy
 }

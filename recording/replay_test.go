@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// Two clusters in one recording are told apart.
+// Two clusters in one recording are distinguished.
 func TestTwoServersInOneRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -33,8 +33,9 @@ func TestTwoServersInOneRecording(t *testing.T) {
 	})
 }
 
-// Two informers of one scope are told apart, and each is given what one of them was given. Who
-// plays one of them is not told that the other is missing.
+// Two informers with the same scope are distinguished, and each gets the responses of
+// one of them. A replay of only one of them does not complain that the other is
+// missing.
 func TestTwoInformersOfOneScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := func(r *jitter.Recall) *http.Request { return of(get(t, pods), r) }
@@ -77,15 +78,16 @@ func TestTwoInformersOfOneScope(t *testing.T) {
 	})
 }
 
-// of makes a request one of an informer's.
+// of marks a request as an informer's.
 func of(req *http.Request, r *jitter.Recall) *http.Request {
 	return req.WithContext(jitter.WithRecall(req.Context(), r))
 }
 
-// follow asks for what follows on pods.
+// follow is the URL of a watch that continues on pods.
 const follow = "https://example.com/api/v1/namespaces/shop/pods?watch=true&resourceVersion=7"
 
-// twoInformers is a recording of two informers that list at once and hear more a minute later.
+// twoInformers is a recording of two informers that list at once and receive more a
+// minute later.
 func twoInformers(t *testing.T) *File {
 	return recorded(t, Options{}, func(r *Recorder) {
 		var both sync.WaitGroup
@@ -101,7 +103,7 @@ func twoInformers(t *testing.T) *File {
 	})
 }
 
-// An informer more than were recorded is given what the first was, and holds nobody back.
+// An additional informer gets the responses of the first and delays no one.
 func TestAnInformerMoreThanWereRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := twoInformers(t)
@@ -124,8 +126,8 @@ func TestAnInformerMoreThanWereRecorded(t *testing.T) {
 	})
 }
 
-// A list that no informer makes takes nothing from an informer. One more than were recorded
-// fails, since nobody would end its waiting.
+// A plain list takes no response from an informer. One list more than recorded fails,
+// since its wait would not end.
 func TestAListThatNoInformerMakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replay := twoInformers(t).Replay(ReplayOptions{Speed: math.Inf(1)})
@@ -144,7 +146,7 @@ func TestAListThatNoInformerMakes(t *testing.T) {
 	})
 }
 
-// All is played to a client of which it is unknown who it is, where some of it was an informer's.
+// An unidentified client gets all responses, even those to informers.
 func TestWhatNobodyAndAnInformerAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -160,20 +162,20 @@ func TestWhatNobodyAndAnInformerAskedFor(t *testing.T) {
 			for _, url := range urls {
 				require.NotContains(t, told(t, replay, get(t, url))[0], "no answer")
 			}
-			told(t, replay, get(t, follow).WithContext(expired(t))) // it comes for more
+			told(t, replay, get(t, follow).WithContext(expired(t))) // it asks for more
 			require.NoError(t, replay.Wait(expired(t)), urls)
 		}
 	})
 }
 
-// expired is a context that is done when nothing else happens.
+// expired returns a context that is done when nothing else happens.
 func expired(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// Every speed plays as fast as it says, or as fast as a Duration can tell.
+// The replay has the requested speed, as far as a Duration permits.
 func TestSpeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -196,7 +198,7 @@ func TestSpeeds(t *testing.T) {
 	})
 }
 
-// However fast it plays, a client has time to ask for what follows.
+// At any speed, a client has time to send its next request.
 func TestAClientThatIsSlowerThanTheReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replay := twoInformers(t).Replay(ReplayOptions{Speed: maxSpeed})
@@ -207,7 +209,7 @@ func TestAClientThatIsSlowerThanTheReplay(t *testing.T) {
 	})
 }
 
-// A recording whose beginning was left out says that.
+// The error says that the beginning of the recording was left out.
 func TestALeftOutListIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noise := make([]byte, 900_000)
@@ -224,7 +226,7 @@ func TestALeftOutListIsNamed(t *testing.T) {
 	})
 }
 
-// counting counts what is read of a file.
+// counting counts the bytes read from a file.
 type counting struct {
 	io.ReaderAt
 	bytes int64
@@ -236,7 +238,7 @@ func (c *counting) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// To read a body is to read as much of the file as has it.
+// Reading a body reads only the blocks that contain it.
 func TestABodyIsReadToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -253,7 +255,7 @@ func TestABodyIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-// There is one clock for all answers: where a client comes late, the others wait for it.
+// All responses share one clock: if one client is late, the others wait.
 func TestWhoComesLateHoldsAllBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = "https://example.com/api/v1/nodes"
@@ -275,7 +277,7 @@ func TestWhoComesLateHoldsAllBack(t *testing.T) {
 	})
 }
 
-// What came at one moment, as far as the clock could tell, comes in the order in which it came.
+// Events with the same time are played in the order in which they arrived.
 func TestTheOrderOfOneMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 20
@@ -314,7 +316,7 @@ func TestTheOrderOfOneMoment(t *testing.T) {
 	})
 }
 
-// Clusters behind one host are told apart by what comes before the paths.
+// Clusters behind one host are distinguished by the prefix of their paths.
 func TestClustersBehindOneHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const a, b = "https://rancher/k8s/clusters/a", "https://rancher/k8s/clusters/b"
@@ -340,7 +342,7 @@ func TestAReplayOfNothing(t *testing.T) {
 	})
 }
 
-// Who needs a file that was closed is told so, each time.
+// Every use of a closed file fails with an error that says so.
 func TestAFileThatIsClosedWhileItPlays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -362,7 +364,7 @@ func TestAFileThatIsClosedWhileItPlays(t *testing.T) {
 	})
 }
 
-// What is due at once is not played to a client that has gone.
+// Nothing is played to a client that has left, even if it is due.
 func TestAClosedAnswerPlaysNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {

@@ -39,8 +39,8 @@ func TestMoreRequestsThanAFileMayHave(t *testing.T) {
 	})
 }
 
-// So many are played in the order in which they were sent, in time that grows as their number
-// does: to look at all for each would take half an hour.
+// The maximum number of requests is played in order, in linear time: a search through
+// all of them for each would take half an hour.
 func TestAsManyRequestsArePlayed(t *testing.T) {
 	s := &stream{of: map[string][]int{}, furthest: -1}
 	request := func(n int) *Request {
@@ -49,7 +49,7 @@ func TestAsManyRequestsArePlayed(t *testing.T) {
 	for n := range maxRequests {
 		s.add(request(n))
 	}
-	for n := maxRequests - 2; n >= 0; n -= 2 { // the last ones first
+	for n := maxRequests - 2; n >= 0; n -= 2 { // in reverse order
 		for _, at := range []int{n, n + 1} {
 			require.Equal(t, at, s.find(request(n)))
 			s.use(at)
@@ -61,13 +61,13 @@ func TestAsManyRequestsArePlayed(t *testing.T) {
 	require.Equal(t, maxRequests, s.find(&Request{}))
 }
 
-// A recording that ends because the disk is behind is not one that was closed.
+// A recording that ends because the disk is too slow does not count as closed.
 func TestARecordingThatIsBehindIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{})
 		require.NoError(t, err)
 		one(t, r)
-		synctest.Wait() // until that is written, which sets bytes to 0
+		synctest.Wait() // until it is written, which sets bytes to 0
 		r.mu.Lock()
 		r.bytes = maxWaiting
 		r.mu.Unlock()
@@ -79,7 +79,7 @@ func TestARecordingThatIsBehindIsCutOff(t *testing.T) {
 	})
 }
 
-// What a watch under way receives is kept where others can go that have ended.
+// A watch in progress is kept as long as finished requests can be dropped instead.
 func TestAWatchUnderWayStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noise := make([]byte, 100_000)
@@ -111,7 +111,7 @@ func TestAWatchUnderWayStays(t *testing.T) {
 	})
 }
 
-// One that alone has more than the file may have goes, too.
+// A watch that exceeds the file on its own is dropped too.
 func TestAWatchUnderWayThatIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -144,7 +144,7 @@ func TestAWatchUnderWayThatIsTooLarge(t *testing.T) {
 	})
 }
 
-// A request that no record can hold is left out, and counted.
+// A request too long for a record is left out and counted.
 func TestARequestThatIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var status Status
@@ -164,8 +164,8 @@ func TestARequestThatIsTooLong(t *testing.T) {
 	})
 }
 
-// A healthy informer lists once and watches from then on. When the list had to be left out, it
-// can be asked for another one.
+// A healthy informer lists once and then watches. With Relist, it is forced to list
+// again before its list is dropped.
 func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
 	const list = "https://example.com/api/v1/pods?limit=500"
 	for _, relist := range []bool{false, true} {
@@ -186,7 +186,7 @@ func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
 				ask(list, lists)
 				for n := range 60 {
 					_, _ = source.Read(noise)
-					noise[0] = 'x' // so that it is not taken for JSON
+					noise[0] = 'x' // otherwise it might be taken for JSON
 					status, sent := ask("https://example.com/api/v1/pods?watch=true&resourceVersion="+strconv.Itoa(n), serve(200, part{time.Minute, string(noise), nil}))
 					if sent {
 						continue
@@ -215,8 +215,8 @@ func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Where a file is too small for a list, or the client does not list, it is not asked again and
-// again.
+// If the file is too small for a list, or the client does not list, it is not forced
+// again and again.
 func TestAClientIsSeldomAskedToList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{Relist: true})
@@ -255,8 +255,7 @@ func TestAClientIsSeldomAskedToList(t *testing.T) {
 	})
 }
 
-// A watch that brings more than there is room for does not take others with it, which would free
-// nothing.
+// A watch that exceeds the file does not displace the others, which would not help.
 func TestABusyWatchGoesAlone(t *testing.T) {
 	for _, order := range [][]string{{"nodes", "pods"}, {"pods", "nodes"}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 		return s.status(), &Error{path, -1, in.err}
 	}
 	if err != nil {
-		return s.status(), &Error{path, -1, fmt.Errorf("what comes is no recording: %w", err)}
+		return s.status(), &Error{path, -1, fmt.Errorf("the input is not a recording: %w", err)}
 	}
 	if err := makeWay(path); err != nil {
 		return s.status(), &Error{path, -1, err}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rest reads what a tail has now, in parts that end anywhere.
+// rest reads the new bytes of a tail in parts of arbitrary length.
 func rest(t *testing.T, tail *Tail) []byte {
 	t.Helper()
 	var all []byte
@@ -28,7 +28,7 @@ func rest(t *testing.T, tail *Tail) []byte {
 	}
 }
 
-// What a tail has read is a recording, while the recorder goes on.
+// The output of a tail is a recording, while the recorder continues.
 func TestATailIsARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{})
@@ -62,7 +62,7 @@ func TestATailIsARecording(t *testing.T) {
 	})
 }
 
-// Who reads slowly holds nothing up, and hears that the rest stands elsewhere.
+// A slow reader blocks nothing, and learns that the file was shrunk.
 func TestATailThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{MaxSize: leastMaxSize})
@@ -87,7 +87,7 @@ func TestATailThatIsNotRead(t *testing.T) {
 	})
 }
 
-// What is to be saved is believed in nothing, and does not harm what is there.
+// Save does not trust its input, and does not harm an existing file.
 func TestSaveBelievesNothing(t *testing.T) {
 	var records []byte
 	for _, r := range seed() {
@@ -99,7 +99,7 @@ func TestSaveBelievesNothing(t *testing.T) {
 	require.NoError(t, err)
 	for _, bad := range []string{"", "<html>", string(good[:30]), "millrace recording 9\n12345"} {
 		_, err := Save(path, bytes.NewReader([]byte(bad)), Options{})
-		require.ErrorContains(t, err, "what comes is no recording", bad)
+		require.ErrorContains(t, err, "the input is not a recording", bad)
 	}
 	require.Len(t, opened(t, path).Requests, 2)
 
@@ -114,7 +114,7 @@ func TestSaveBelievesNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	_, err = Save(path, bytes.NewReader(good), Options{})
-	require.ErrorContains(t, err, "there is a file that is no recording")
+	require.ErrorContains(t, err, "there is a file that is not a recording")
 	_, err = Save(path, bytes.NewReader(good), Options{MaxSize: 1})
 	require.ErrorContains(t, err, "MaxSize is 1")
 }
@@ -126,7 +126,6 @@ type endless struct {
 	noise  *rand.ChaCha8
 }
 
-// Read implements io.Reader.
 func (e *endless) Read(p []byte) (int, error) {
 	if e.blocks.to == nil {
 		e.blocks.to, e.noise = &e.Buffer, rand.NewChaCha8([32]byte{})
@@ -150,7 +149,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return e.Buffer.Read(p)
 }
 
-// FuzzSave saves what a stranger sends. What is saved can be read, to its end.
+// FuzzSave saves untrusted input. A saved file can be read to its end.
 func FuzzSave(f *testing.F) {
 	var records []byte
 	for _, r := range seed() {
@@ -179,7 +178,7 @@ func FuzzSave(f *testing.F) {
 	})
 }
 
-// megabyte records so much at a path, and returns it.
+// megabyte makes a recording of that size.
 func megabyte(t *testing.T, path string) []byte {
 	t.Helper()
 	r, err := Create(path, Options{})
@@ -196,7 +195,7 @@ func megabyte(t *testing.T, path string) []byte {
 	return all
 }
 
-// A connection that breaks is not the end of a recording, and nobody takes it for a broken file.
+// A broken connection is neither the end of a recording nor a damaged file.
 func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "there")
 	all := megabyte(t, path)
@@ -209,11 +208,11 @@ func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
 		require.Len(t, opened(t, here).Requests, status.Requests)
 		_, err = Save(here+"2", breaks, Options{})
 		require.ErrorIs(t, err, broken)
-		require.NotContains(t, err.Error(), "no recording")
+		require.NotContains(t, err.Error(), "not a recording")
 	}
 }
 
-// Two that save to one path cannot both have it, and the one that has not is told.
+// If two calls save to one path, one of them gets an error.
 func TestSaveIsToldThatItsPlaceIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	all := megabyte(t, filepath.Join(dir, "there"))

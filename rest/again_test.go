@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A Get whose connection breaks before an answer is sent once more, however it breaks. Writes are
-// not: the server may have done them.
+// A Get is retried once if its connection breaks before the response, however it
+// breaks. Writes are not retried: the server may have done them.
 func TestAGetIsSentAgainWhenItsConnectionBreaks(t *testing.T) {
 	for name, linger := range map[string]int{"reset": 0, "closed": -1} {
 		for breaks, want := range map[int64]int64{1: 2, 2: 2} {
@@ -46,7 +46,7 @@ func TestAGetIsSentAgainWhenItsConnectionBreaks(t *testing.T) {
 	}
 }
 
-// Any 5xx with a Retry-After asks to come back, as for client-go.
+// A Retry-After is honored with any 5xx.
 func TestEveryServerErrorMayAskToComeBack(t *testing.T) {
 	for code, want := range map[int]int64{429: 2, 500: 2, 502: 2, 503: 2, 504: 2, 409: 1} {
 		var asked atomic.Int64

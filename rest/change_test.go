@@ -26,8 +26,8 @@ import (
 
 var changed = object.Key{Namespace: "shop", Name: "web"}
 
-// changing runs body with a client of a server that has one ConfigMap, and counts the
-// patches that are sent.
+// changing calls body with a client of a server that has one ConfigMap, and counts the
+// patches sent.
 func changing(t *testing.T, body func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int)) {
 	t.Helper()
 	kinds := scheme.New()
@@ -58,7 +58,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// meanwhile writes a key of the ConfigMap as somebody else would.
+// meanwhile writes a key of the ConfigMap like a concurrent client.
 func meanwhile(t *testing.T, srv *apiservertest.Server, name, value string) {
 	t.Helper()
 	maps := corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -133,7 +133,8 @@ func TestALockedChangeTriesAgain(t *testing.T) {
 	})
 }
 
-// A change of finalizers is tried again with the newest ones, so that it drops nobody's.
+// A change of finalizers is retried with the newest ones, so it does not drop those of
+// others.
 func TestAChangeOfFinalizersIsLocked(t *testing.T) {
 	changing(t, func(t *testing.T, client *rest.Client, _ *apiservertest.Server, patches *int) {
 		maps := rest.ResourceFor[*corev1.ConfigMap](client)
@@ -154,7 +155,7 @@ func TestAChangeOfFinalizersIsLocked(t *testing.T) {
 	})
 }
 
-// A conflict that the function comes with is about something else.
+// A conflict returned by the function concerns something else and ends Change.
 func TestAConflictOfTheFunctionEndsChange(t *testing.T) {
 	changing(t, func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int) {
 		conflict, calls := apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "other", errors.New("newer")), 0
@@ -185,7 +186,7 @@ func TestRetryOnConflictEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A list of which only parts were read must not replace the whole.
+// A list that was read in part must not replace the whole list.
 func TestChangeOfAListInPartIsRefused(t *testing.T) {
 	changing(t, func(t *testing.T, client *rest.Client, _ *apiservertest.Server, patches *int) {
 		maps := rest.ResourceFor[*corev1.ConfigMap](client).Keep(wire.Only("metadata.labels", "metadata.ownerReferences.name"))
@@ -204,7 +205,7 @@ func TestChangeOfAListInPartIsRefused(t *testing.T) {
 	})
 }
 
-// Objects of any kind are written each through the resource of its own.
+// Objects of any kind are written through their own resource.
 func TestResourceOf(t *testing.T) {
 	changing(t, func(t *testing.T, client *rest.Client, _ *apiservertest.Server, _ *int) {
 		pod := &unstructured.Unstructured{Object: map[string]any{

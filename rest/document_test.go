@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// A password may be a word that discovery needs. What cannot be a name is taken out of a
-// document all the same.
+// A password may be a word that discovery needs. Texts that cannot be names are
+// concealed nevertheless.
 func TestAPasswordThatIsAWordSpoilsNoDiscovery(t *testing.T) {
 	const token = "sha256~Zq8vXw2kTr5yLmB"
 	for _, password := range []string{"list", "gizmos", "gizm", "example", "kind", "v1beta1", "gizmos.example.com"} {

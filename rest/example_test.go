@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// server answers as an API server with two pods would.
+// server imitates an API server with two pods.
 func server() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -36,7 +36,7 @@ var podsMapping = discovery.Mapping{
 	Namespaced: true,
 }
 
-// A list, and a watch that goes on where the list ends.
+// A list, and a watch that continues from it.
 func Example() {
 	s := server()
 	defer s.Close()
@@ -74,7 +74,7 @@ func Example() {
 	// MODIFIED web-1 43
 }
 
-// Objects of kinds without a Go type.
+// Objects of a kind without a Go type.
 func ExampleResourceForMapping() {
 	s := server()
 	defer s.Close()

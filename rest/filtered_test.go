@@ -17,7 +17,7 @@ func podSource(t *testing.T) *lister {
 	return ResourceFor[*corev1.Pod](podsServer(t)).Source().(*lister)
 }
 
-// Lists and watches lack what is not wanted, whole and packed, on every page.
+// Lists and watches leave out unwanted objects, unpacked and packed, on every page.
 func TestFilteredLeavesOut(t *testing.T) {
 	pods := podSource(t)
 	wanted := func(o object.Head) bool { return o.GetName() == "b" && o.GetLabels()["app"] != "" }
@@ -50,7 +50,7 @@ func leavesOut(t *testing.T, from source.ListerWatcher, req source.Request) {
 	require.Equal(t, []string{"b", "passed a", "b"}, got)
 }
 
-// A page of which nothing is wanted is not an empty one.
+// A page whose objects are all unwanted is not an empty page.
 func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
 	list := &pageReader{
 		reading: podSource(t).reading(source.Request{Wanted: func(object.Head) bool { return false }}),
@@ -66,7 +66,7 @@ func allBut(name string) func(object.Head) bool {
 	return func(h object.Head) bool { return h.GetName() != name }
 }
 
-// What a source lacks already stays away, whatever is left out besides.
+// Filters of a source and of a request are combined.
 func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	pods := source.Filtered(source.Filtered(podSource(t), allBut("a")), allBut("y"))
 	for name, packer := range map[string]*wire.Packer{"whole": nil, "packed": wire.NewPacker(nil)} {
@@ -76,9 +76,10 @@ func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 	}
 }
 
-// "Two sources whose origins agree in all but the function yield the same objects." A source
-// that leaves out what a function refuses cannot say so, and has no origin; else an informer
-// of all believes the snapshot of some, or the other way round.
+// "Two sources whose origins agree in all but the function yield the same objects." A
+// source that filters by a function cannot express that in its origin, so it has none.
+// Otherwise an informer of all objects would use a snapshot of some, or the other way
+// round.
 func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
 	pods := podSource(t)
 	whole, _ := pods.Describe().Origin()

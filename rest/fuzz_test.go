@@ -15,9 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// FuzzRefusal reads an answer that is not a success. Whatever it holds becomes a
-// failure with a code, and a delay that nobody has to be patient for: neither
-// negative nor longer than we are willing to wait.
+// FuzzRefusal parses a response that is not a success. Any input must lead to an error
+// with a code and with a delay that is neither negative nor longer than the maximum.
 func FuzzRefusal(f *testing.F) {
 	f.Add(403, wire.MediaJSON, "", "", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"details":{"retryAfterSeconds":3}}`))
 	f.Add(429, wire.MediaProtobuf, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 1999 23:59:59 GMT", encode(f, wire.MediaProtobuf, kindStatus, &metav1.Status{Code: 429, Details: &metav1.StatusDetails{RetryAfterSeconds: -1}}))
@@ -47,8 +46,8 @@ func FuzzRefusal(f *testing.F) {
 	})
 }
 
-// FuzzPage describes an answer that is not from the API. What is shown of it is short
-// and cannot steer a terminal.
+// FuzzPage describes a response that is not from the API. The description is short and
+// free of terminal escapes.
 func FuzzPage(f *testing.F) {
 	f.Add("text/html", []byte("<html><head><title>Sign in &#27;[31m</title></head></html>"))
 	f.Add("application/json; x=\x1b", []byte("\x1b[2J{}"))
@@ -67,5 +66,5 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// plain is text that holds no credentials.
+// plain conceals nothing.
 func plain(text string) string { return text }

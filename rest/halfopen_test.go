@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// When a load balancer forgets all connections, one request waits in vain, and not one for
-// each connection that was idle.
+// When a load balancer forgets all connections, one request times out, but not one for
+// each idle connection.
 func TestOneHalfOpenConnectionConvictsTheIdleOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})

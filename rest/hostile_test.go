@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// The year 9999 is further away than a time.Duration can say, and a quarter on top
-// must not make it the past.
+// The year 9999 is beyond the range of a time.Duration, and the random addition must
+// not overflow.
 func TestARetryAfterInTheFarFutureIsNoInvitationToComeBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
@@ -37,7 +37,7 @@ func TestARetryAfterInTheFarFutureIsNoInvitationToComeBackAtOnce(t *testing.T) {
 	})
 }
 
-// Nothing was deleted where a proxy sent its login page.
+// If a proxy sends its login page, nothing was deleted.
 func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -52,7 +52,7 @@ func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 	}
 }
 
-// An answer in JSON is one of the API if it has a kind, and no Status of a failure.
+// A JSON response is from the API if it has a kind and is not a Status of failure.
 func TestADeletionDoesNotTakeAnyJSONForASuccess(t *testing.T) {
 	var body []byte
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +83,8 @@ func TestADeletionDoesNotTakeAnyJSONForASuccess(t *testing.T) {
 	}
 }
 
-// A redirect makes a GET of a write, except with status 307 and 308. The answer to that GET
-// must not pass for that of the write.
+// A redirect turns a write into a GET, except with status 307 and 308. The response to
+// that GET must not be taken for that of the write.
 func TestARedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
 	var status int
 	var lines []string
@@ -123,7 +123,7 @@ func TestARedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
 	require.NoError(t, err, "a GET stays one")
 }
 
-// A deadline alone does not tell who was waited for.
+// A bare deadline error does not say which host was waited for.
 func TestALookupThatGetsNoAnswerSaysOfWhom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -135,8 +135,8 @@ func TestALookupThatGetsNoAnswerSaysOfWhom(t *testing.T) {
 	})
 }
 
-// Discovery asks for two documents at a time. What it says of the one that does not come is
-// not what the other one did.
+// Discovery requests two documents concurrently. The error about one must not describe
+// the other.
 func TestALookupSaysWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -158,13 +158,14 @@ func TestALookupSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// Some servers have nothing to say about what is gone.
+// Some servers send an empty response to a deletion.
 func TestADeletionTakesAnEmptyAnswer(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	require.NoError(t, ResourceFor[*corev1.Pod](c).Delete(t.Context(), key, metav1.DeleteOptions{}))
 }
 
-// Several API servers may be below one address, and the credentials of a client are for one.
+// One address may host several API servers, and a client's credentials are for one of
+// them.
 func TestDiscoveryStaysBelowThePrefix(t *testing.T) {
 	for _, group := range []string{"../../two/api", "%2e%2e/%2e%2e/two", "..%2F..%2Ftwo", "."} {
 		var mu sync.Mutex // guards asked

@@ -27,7 +27,8 @@ func counted(t *testing.T) (*Client, *atomic.Int32) {
 	}), &requests
 }
 
-// An interface that the Go type of a kind does not implement is refused before anything is sent.
+// An interface that the Go type of the kind does not implement is rejected before a
+// request is sent.
 func TestAChangeOfAnInterfaceThatTheKindLacks(t *testing.T) {
 	c, requests := counted(t)
 	r := ResourceForKind[conditioned](c, kindPod)

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// listOnce returns how a list ends.
+// listOnce returns the error that ends a list.
 func listOnce(r *Resource[*corev1.Pod]) error {
 	for _, err := range r.List(context.Background(), metav1.ListOptions{}).Items {
 		return err
@@ -29,8 +29,8 @@ func listOnce(r *Resource[*corev1.Pod]) error {
 	return nil
 }
 
-// A definition that is deleted while it is watched is answered with 404, again and
-// again, until it is back.
+// A definition that is deleted while it is watched leads to 404s until it is created
+// again.
 func TestAPlaceThatWasGivenSurvivesA404(t *testing.T) {
 	gone := true
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,8 @@ func TestAPlaceThatWasGivenSurvivesA404(t *testing.T) {
 	require.NoError(t, listOnce(pods))
 }
 
-// Nobody needs to be asked for the place of Pods: discovery may be down or a page.
+// The location of Pods needs no discovery, which may be down or answered by a login
+// page.
 func TestBuiltinKindsNeedNoDiscovery(t *testing.T) {
 	var asked []string
 	c, err := NewClient(&config.Config{Host: "http://x", WrapTransport: func(http.RoundTripper) http.RoundTripper {
@@ -69,7 +70,7 @@ func TestBuiltinKindsNeedNoDiscovery(t *testing.T) {
 	require.Equal(t, []string{"/api/v1/pods"}, asked)
 }
 
-// Where the built-in place is answered with 404, discovery is asked after all.
+// If the built-in location returns a 404, discovery is used after all.
 func TestABuiltinKindThatIsNotServedIsLookedUp(t *testing.T) {
 	c := serve(t, http.NotFound)
 	c.mapper = staticMapper{}
@@ -79,7 +80,7 @@ func TestABuiltinKindThatIsNotServedIsLookedUp(t *testing.T) {
 	require.True(t, unresolved, "the second time the mapper says that it is not served")
 }
 
-// A Resource that never lists finds a kind that has moved to another place.
+// A Resource that never lists still finds a kind that has moved.
 func TestWritesForgetAStalePlace(t *testing.T) {
 	for name, write := range map[string]func(*Resource[*unstructured.Unstructured], *unstructured.Unstructured) error{
 		"create": func(r *Resource[*unstructured.Unstructured], o *unstructured.Unstructured) error {
@@ -109,7 +110,7 @@ func TestWritesForgetAStalePlace(t *testing.T) {
 	}
 }
 
-// That an object is not there says nothing about its resource.
+// A missing object says nothing about its resource.
 func TestAMissingObjectIsNoMissingPlace(t *testing.T) {
 	missing := apierrors.NewNotFound(corev1.Resource("pods"), "a")
 	require.False(t, placeMissing(missing, false))
@@ -118,7 +119,7 @@ func TestAMissingObjectIsNoMissingPlace(t *testing.T) {
 	require.False(t, placeMissing(&source.ResolveError{}, false))
 }
 
-// The simulated server's discovery says of each built-in kind what the table says.
+// The table agrees with the simulated server's discovery.
 func TestBuiltinPlacesAreThoseOfTheSimulatedServer(t *testing.T) {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Whoever asks which cluster it is does so for all informers of a client, and waits for as long as
-// the server wants, or fails with what it said.
+// Cluster is called on behalf of all informers of a client. It waits as long as the
+// server asked for, or returns the server's error.
 func TestL19_TheClusterIsNotAskedForTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})

@@ -27,8 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// pipeServer serves over connections in memory, so that it can live in a
-// synctest bubble.
+// pipeServer serves over in-memory connections, so it can run in a synctest bubble.
 func pipeServer(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -114,7 +113,8 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 	}
 }
 
-// isNotThere says of the API server that it is not there, and nothing of the object.
+// isNotThere reports whether err means that the API server, rather than the object, is
+// unavailable.
 func isNotThere(err error) bool {
 	return apierrors.IsServiceUnavailable(err) && !apierrors.IsNotFound(err)
 }
@@ -149,7 +149,7 @@ func TestRetryAfter(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				io.WriteString(w, c.body)
 			})
-			// List is never retried, so that the answer comes through.
+			// List never retries, so the error is that of the one response.
 			var failure error
 			for _, err := range ResourceFor[*corev1.Pod](client).List(t.Context(), metav1.ListOptions{}).Items {
 				failure = err
@@ -162,8 +162,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Without a Date the delay of a date is counted from the client's clock, and
-// fractions of a second are rounded up.
+// Without a Date header, a date is compared with the client's clock. Fractions of a
+// second are rounded up.
 func TestRetryAfterDateByTheClientsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
@@ -175,14 +175,13 @@ func TestRetryAfterDateByTheClientsClock(t *testing.T) {
 	})
 }
 
-// After 429 every call is sent again, after 503 those that may have been done already
-// are not.
+// All calls are retried after 429, and only idempotent ones after 503.
 func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
 		do   func(*Resource[*corev1.Pod]) error
-		want int // requests
+		want int // number of requests
 	}{
 		{"get", func(r *Resource[*corev1.Pod]) error { return second(r.Get(ctx, key, metav1.GetOptions{})) }, 3},
 		{"update with a version", func(r *Resource[*corev1.Pod]) error { return second(r.Update(ctx, pod("a"), metav1.UpdateOptions{})) }, 3},
@@ -252,7 +251,7 @@ func TestPatienceIsBounded(t *testing.T) {
 		want       int // requests
 	}{
 		{"0", 429, 10},
-		{"12", 503, 3}, // a third wait would pass 30 s
+		{"12", 503, 3}, // a third wait would exceed 30 s
 		{"31", 429, 1},
 		{"", 429, 1},
 		{"1", 500, 10},
@@ -294,7 +293,7 @@ func TestCancelEndsTheWaitForARetry(t *testing.T) {
 	})
 }
 
-// The server has answered, and nobody need blame it for silence.
+// A wait that the server asked for is not blamed on the server's silence.
 func TestAWaitThatTheServerAskedForIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := true
@@ -339,7 +338,7 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, lines[1], `msg="and slow"`)
 }
 
-// However many warnings an answer has, a few lines are logged.
+// Any number of warnings leads to only a few log lines.
 func TestWarningsOfOneAnswerAreBounded(t *testing.T) {
 	var many []string
 	for n := range 10_000 {
@@ -357,7 +356,7 @@ func TestWarningsOfOneAnswerAreBounded(t *testing.T) {
 	}
 }
 
-// The memory of warnings is bounded in bytes, too.
+// The memory for warnings is bounded in bytes too.
 func TestLongWarningsAreCut(t *testing.T) {
 	var w warningLog
 	var log bytes.Buffer
@@ -379,7 +378,7 @@ func TestWarningsAreForgottenAtSomePoint(t *testing.T) {
 	}
 }
 
-// The log tells what was asked and what came, and no more.
+// The log contains the request and the outcome, and nothing more.
 func TestRequestLog(t *testing.T) {
 	var log bytes.Buffer
 	client, _ := record(t, kindPod, pod("a"))
@@ -391,7 +390,7 @@ func TestRequestLog(t *testing.T) {
 	require.NotContains(t, log.String(), "Accept")
 }
 
-// An error without a text tells nobody anything.
+// An error without a text would be useless.
 func TestARefusalWithoutAMessage(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`: "403 Forbidden from ",

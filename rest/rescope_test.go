@@ -25,8 +25,8 @@ func widgetIn(namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// A definition that was deleted may come back with the other scope. A client that has
-// used the first must not refuse for ever what the second demands.
+// A deleted definition may return with another scope. A client that knows the old scope
+// must not reject the new one forever.
 func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
 	for name, namespaced := range map[string]bool{"namespaced": true, "cluster": false} {
 		t.Run("to "+name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
 	}
 }
 
-// That a key has the wrong scope is the caller's mistake, as a rule: the server is not
-// asked about it again and again.
+// A key with the wrong scope is usually the caller's mistake: it must not make the
+// client query the server again and again.
 func TestAWrongKeyDoesNotMakeDiscoveryRunAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
@@ -91,8 +91,8 @@ func TestAWrongKeyDoesNotMakeDiscoveryRunAllTheTime(t *testing.T) {
 	})
 }
 
-// returned calls test with a kind that the client knows without namespaces and that has
-// come back with them, so long after that the client may ask about it.
+// returned calls test with a kind that the client knows as cluster-scoped and that was
+// recreated as namespaced, long enough ago for another lookup.
 func returned(t *testing.T, test func(*testing.T, *Resource[*unstructured.Unstructured], *apiservertest.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
@@ -115,8 +115,8 @@ func returned(t *testing.T, test func(*testing.T, *Resource[*unstructured.Unstru
 	})
 }
 
-// As soon as one caller is refused another may be cancelled, as where each reads another
-// namespace for the same informer. If that one is about to find out, nobody would.
+// When one caller is refused, another one that runs the lookup may be canceled, for
+// example if both read different namespaces for one informer.
 func TestARefusalWaitsForTheLookUpThatRuns(t *testing.T) {
 	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiservertest.Server) {
 		srv.Faults().Add(apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Delay{For: time.Second}}})
@@ -142,7 +142,7 @@ func TestARefusalWaitsForTheLookUpThatRuns(t *testing.T) {
 	})
 }
 
-// A look-up whose caller gave up has found out nothing. The next one may ask at once.
+// A lookup whose caller gave up does not count. The next one may start immediately.
 func TestALookUpThatIsGivenUpCountsForNothing(t *testing.T) {
 	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiservertest.Server) {
 		srv.Faults().Add(apiservertest.Fault{Count: 1, Do: []apiservertest.Action{apiservertest.Delay{For: time.Second}}})

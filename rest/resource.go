@@ -167,12 +167,12 @@ func newResource(c *Client, declared reflect.Type, kind object.GVK, err error, a
 func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	c.mustExist()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
-		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping, or say it in factory.For", t)
+		return object.GVK{}, fmt.Errorf("the kind of %v cannot be derived from the type: use ResourceForKind or ResourceForMapping, or name it in factory.For", t)
 	}
 	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(object.Object))
 	switch {
 	case err != nil:
-		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: add it with the AddToScheme of its package to the scheme of the client (manager.Options.Scheme), or use ResourceForKind or ResourceForMapping, or say the kind in factory.For", t)
+		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: add it with the AddToScheme of its package to the scheme of the client (manager.Options.Scheme), or use ResourceForKind or ResourceForMapping, or name the kind in factory.For", t)
 	case len(kinds) > 1:
 		return object.GVK{}, fmt.Errorf("the client's scheme has %v under several kinds (%v): use ResourceForKind", t, kinds)
 	}

@@ -33,7 +33,7 @@ var (
 	kindWidget = object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
 )
 
-// staticMapper is a kindMapper that needs no server.
+// staticMapper is a kindMapper without a server.
 type staticMapper map[object.GVK]discovery.Mapping
 
 func (s staticMapper) MappingForKind(_ context.Context, gvk object.GVK) (discovery.Mapping, error) {
@@ -67,7 +67,7 @@ func testScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// serve returns a client of a server on loopback that h plays.
+// serve returns a client of a loopback server with handler h.
 func serve(t testing.TB, h http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -83,7 +83,7 @@ func clientOf(t testing.TB, cfg *config.Config) *Client {
 	return c
 }
 
-// encode writes an object with its kind, as the API server does.
+// encode encodes an object with its kind, like the API server.
 func encode(t testing.TB, media string, kind object.GVK, obj runtime.Object) []byte {
 	t.Helper()
 	obj = obj.DeepCopyObject()

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// A body that was read to its end leaves its connection to the next request, though closing it
-// cancels its own.
+// A body read to its end leaves its connection to the next request, although closing
+// the body cancels its own request.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

@@ -13,14 +13,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// shareable is a pod with a part that is worth sharing.
+// shareable is a pod with a part worth sharing.
 func shareable(name string) *corev1.Pod {
 	p := pod(name)
 	p.Labels = map[string]string{"app": "a name that is long enough"}
 	return p
 }
 
-// podsServer answers lists, watches and gets of pods, two pages a list.
+// podsServer serves lists, watches and gets of pods, with two pages per list.
 func podsServer(t *testing.T) *Client {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", wire.MediaProtobuf)
@@ -73,12 +73,12 @@ func TestReusingGivesBackWhatIsKnown(t *testing.T) {
 	require.NotSame(t, have, watched[1])
 }
 
-// Objects of lists and watches share; those that a user asked for do not.
+// Objects of lists and watches share parts; those returned to a caller do not.
 func TestSharingIsForListsAndWatches(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	pool := wire.NewPool()
 	sharing := pods.Sharing(pool)
-	read(t, sharing.Source(), nil) // what was met only once is not remembered
+	read(t, sharing.Source(), nil) // parts seen only once are not kept
 	listed, watched := read(t, sharing.Source(), nil)
 	require.NotZero(t, pool.Len())
 	for _, p := range append(listed, watched...) {

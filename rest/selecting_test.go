@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A selector that is refused is left out at once, on all pages, and the caller hears of it.
-// A failure that has nothing to do with it is returned as it is.
+// A selector that the server rejects is dropped immediately, on all pages, and the
+// caller is informed. Unrelated failures are returned as they are.
 func TestSelecting(t *testing.T) {
 	for _, c := range []struct {
 		code    int

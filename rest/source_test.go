@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A source yields what its resource does: objects of the same Go type, asked for in the
-// same way, and packed straight from the bytes.
+// A source yields the same as its resource: objects of the same Go type, requested in
+// the same way, and packed directly from the bytes.
 func TestASourceYieldsWhatItsResourceDoes(t *testing.T) {
 	var accept string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {

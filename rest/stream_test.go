@@ -25,8 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// The first item is in the consumer's hands before the server has sent the
-// second: nothing waits for the whole list.
+// The consumer gets the first item before the server has sent the second: a list is not
+// collected first.
 func TestListStreams(t *testing.T) {
 	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf} {
 		t.Run(media, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestListStopsWhereOnlyEmptyPagesCome(t *testing.T) {
 	require.Equal(t, maxEmptyPages, pages)
 }
 
-// A body that ends early is never a shorter list, and says so as the
-// transport's fault or the bytes'.
+// A truncated body is never a shorter list. The error says whether the transport or the
+// content was at fault.
 func TestTruncatedListIsAnError(t *testing.T) {
 	body := encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), podList("a", "b"))
 	for name, length := range map[string]bool{"connection breaks": true, "body ends": false} {
@@ -192,7 +192,7 @@ func TestBreakClosesTheBody(t *testing.T) {
 					writeFrame(t, w, wire.MediaJSON, "ADDED", kindPod, pod("a"))
 				}
 				w.(http.Flusher).Flush()
-				<-r.Context().Done() // the client has hung up
+				<-r.Context().Done() // the client has disconnected
 				close(gone)
 			})
 			pods := ResourceFor[*corev1.Pod](c)
@@ -254,7 +254,7 @@ func TestWatchErrorEventIsAStatusError(t *testing.T) {
 	require.True(t, apierrors.IsResourceExpired(failure), "%v", failure)
 }
 
-// The query of a watch says what was asked, and nothing more.
+// The query of a watch contains only the given options.
 func TestWatchQuery(t *testing.T) {
 	var got string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -312,7 +312,7 @@ func TestCompressedAnswerThatNobodyAskedFor(t *testing.T) {
 	require.ErrorContains(t, err, `content encoding "gzip"`)
 }
 
-// A server that refuses protobuf is spoken to in JSON from then on.
+// After a server has refused protobuf, the client uses JSON.
 func TestFallsBackToJSONForGood(t *testing.T) {
 	for _, code := range []int{http.StatusNotAcceptable, http.StatusUnsupportedMediaType} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -340,8 +340,8 @@ func TestFallsBackToJSONForGood(t *testing.T) {
 	}
 }
 
-// CBOR is asked for before all else, read where it comes, and never sent. A
-// server that refuses it is spoken to in JSON from then on.
+// CBOR is requested first, decoded if received, and never sent. After a server has
+// refused it, the client uses JSON.
 func TestCBORIsAskedForFirst(t *testing.T) {
 	var requests []string
 	refuse := false
@@ -389,8 +389,8 @@ func TestCBORIsAskedForFirst(t *testing.T) {
 	require.Equal(t, []string{" " + accept, " " + wire.MediaJSON, " " + wire.MediaJSON}, requests)
 }
 
-// Managed fields that nobody wants are not asked for. A server that cannot leave
-// them out may send them, take the next clause of the header, or refuse.
+// Unwanted managed fields are not requested. A server that cannot leave them out may
+// send them, use the next clause of the header, or refuse.
 func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {
 	const drop = ";drop=metadata.managedFields"
 	inProtobuf := wire.MediaProtobuf + drop + "," + wire.MediaProtobuf + "," + wire.MediaJSON + drop + "," + wire.MediaJSON
@@ -431,7 +431,7 @@ func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {
 	require.Equal(t, []string{inProtobuf, wire.MediaJSON, wire.MediaJSON}, accepts)
 }
 
-// Nothing is sent where fields are wanted that the objects do not have.
+// No request is sent if the objects lack a wanted field.
 func TestW04_FieldsAreCheckedFirst(t *testing.T) {
 	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	pods := ResourceFor[*corev1.Pod](c).Keep(wire.Only("spec.nodename")).Namespace("default")
@@ -440,7 +440,7 @@ func TestW04_FieldsAreCheckedFirst(t *testing.T) {
 	require.EqualError(t, err, `watch pods in namespace default: no such field: "spec.nodename" of v1.Pod: "spec" has no "nodename", did you mean "nodeName"?`)
 }
 
-// What is held in part must not replace the whole.
+// A partial object must not replace the whole one.
 func TestW04_PartsAreNotWrittenBack(t *testing.T) {
 	updates := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -458,7 +458,7 @@ func TestW04_PartsAreNotWrittenBack(t *testing.T) {
 	}
 }
 
-// A patch type that the server does not know is no reason to give up protobuf.
+// A patch type that the server does not know is not a reason to give up protobuf.
 func TestUnsupportedPatchIsNotAFallback(t *testing.T) {
 	n := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// frozen dials a server that accepts connections and never says a word.
+// frozen dials a server that accepts connections and never responds.
 func frozen(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -41,7 +41,8 @@ func TestStuckInTheHandshake(t *testing.T) {
 		_, err := pods.Get(t.Context(), key, metav1.GetOptions{})
 		require.EqualError(t, err, "get pods default/a: no answer from api.example.com for 10s (TLS handshake): net/http: TLS handshake timeout")
 
-		// The caller can see it while it lasts, and its own limit is told apart.
+		// The caller can see the state during the wait, and its own timeout is
+		// distinguishable.
 		progress := new(source.Progress)
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(source.WithProgress(t.Context(), progress), 5*time.Second, enough)
@@ -72,7 +73,7 @@ func TestADialerThatNeverConnects(t *testing.T) {
 	})
 }
 
-// A request that nobody limits has a limit all the same.
+// Every request has a time limit.
 func TestARequestThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pipeServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -81,8 +82,8 @@ func TestARequestThatIsNeverAnswered(t *testing.T) {
 	})
 }
 
-// A server, or a proxy, takes the head of a request and does not read on. The head of the
-// answer is waited for only when the request is sent.
+// A server or proxy reads the header of a request and then stops reading. The wait for
+// the response header begins only when the request was sent.
 func TestARequestThatIsNeverRead(t *testing.T) {
 	for timeout, want := range map[time.Duration]string{0: "1m0s", 10 * time.Second: "10s"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,15 +102,15 @@ func TestARequestThatIsNeverRead(t *testing.T) {
 	}
 }
 
-// What comes before the answer, such as 100 Continue, or a part of it, is no sign that the
-// request is read.
+// A partial response, or an interim one such as 100 Continue, does not show that the
+// request was read.
 func TestARequestThatIsNeverReadByWhoBeginsToAnswer(t *testing.T) {
 	for _, first := range []string{"H", "HTTP/1.1 100 Continue\r\n\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := clientOf(t, &config.Config{Host: "http://pipe", Timeout: 10 * time.Second, Dial: func(context.Context, string, string) (net.Conn, error) {
 				near, far := net.Pipe()
 				go func() {
-					_, _ = io.ReadFull(far, make([]byte, 100)) // the head has begun
+					_, _ = io.ReadFull(far, make([]byte, 100)) // the header has begun
 					_, _ = io.WriteString(far, first)
 				}()
 				t.Cleanup(func() { far.Close() })
@@ -127,7 +128,7 @@ func TestARequestThatIsNeverReadByWhoBeginsToAnswer(t *testing.T) {
 	}
 }
 
-// http2Server serves on HTTP/2, over pipes that dialled is called for.
+// http2Server serves HTTP/2 over pipes and calls dialled for each.
 func http2Server(t *testing.T, cfg config.Config, dialled func(), h http.HandlerFunc) *Client {
 	t.Helper()
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -170,8 +171,8 @@ func TestARequestThatIsNeverReadOnHTTP2(t *testing.T) {
 	}
 }
 
-// Of two requests that begin together, both are sent over the connection that is there first.
-// The other one is still dialled, and nobody waits for it.
+// Two requests that start together are both sent over the first connection. The other
+// dial continues in the background.
 func TestADialThatIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
@@ -205,7 +206,7 @@ func TestABodyThatNeverEnds(t *testing.T) {
 	})
 }
 
-// A proxy sends the beginning of its page, and nothing more.
+// A proxy sends the beginning of its page and then nothing more.
 func TestAPageThatNeverEnds(t *testing.T) {
 	pods := func(c *Client) *Resource[*corev1.Pod] { return ResourceFor[*corev1.Pod](c) }
 	for name, do := range map[string]func(ctx context.Context, c *Client) error{
@@ -241,7 +242,7 @@ func TestAPageThatNeverEnds(t *testing.T) {
 	}
 }
 
-// lost is the body of an answer whose connection answers no ping.
+// lost is the body of a response whose connection does not answer pings.
 type lost struct{ io.ReadCloser }
 
 func (lost) Read([]byte) (int, error) { return 0, errors.New("http2: client connection lost") }
@@ -252,7 +253,7 @@ func TestAConnectionThatDiesSaysHowLongItWasSilent(t *testing.T) {
 	require.EqualError(t, err, "no answer from api.example.com for 45s (in the middle of the answer): http2: client connection lost")
 }
 
-// Who reads of an outage is told the host once.
+// The error of a failed dial names the host once.
 func TestADialErrorNamesTheHostOnce(t *testing.T) {
 	refused := func(ip string) error {
 		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: 443}, Err: errors.New("refused")}
@@ -277,12 +278,12 @@ func TestADialErrorNamesTheHostOnce(t *testing.T) {
 	}
 }
 
-// torn is a body whose connection net/http has closed, since nothing could be written to it.
+// torn is a body whose connection net/http has closed because a write failed.
 type torn struct{ io.ReadCloser }
 
 func (torn) Read([]byte) (int, error) { return 0, errors.New(brokenOff) }
 
-// The other end was gone, and nobody here has closed anything.
+// The peer was gone; the client did not close the connection.
 func TestABrokenConnectionIsNotBlamedOnTheClient(t *testing.T) {
 	b := &body{ReadCloser: torn{}, host: "api.example.com"}
 	_, err := b.Read(nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// gadget is a custom resource with a field of each sort.
+// gadget is a custom resource with a field of each kind.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -49,7 +49,7 @@ type parts struct {
 	Extra gadgetPart `json:"extra,omitempty"`
 }
 
-// shadowing has a field that hides one of a struct that is embedded in it, further above.
+// shadowing has a field that hides a field of an embedded struct.
 type shadowing struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

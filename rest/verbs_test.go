@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// seen is what a server got.
+// seen is the request that a server received.
 type seen struct {
 	line        string // method, path and query
 	accept      string
@@ -34,8 +34,7 @@ type seen struct {
 	body        string
 }
 
-// record plays a server that answers every request with the same object and
-// notes what it got.
+// record serves every request with the same object and records the request.
 func record(t *testing.T, kind object.GVK, answer runtime.Object) (*Client, *seen) {
 	t.Helper()
 	got := new(seen)
@@ -107,7 +106,7 @@ func TestBodiesCarryTheirKind(t *testing.T) {
 	require.NoError(t, err)
 	dec, err := wire.NewDecoder(wire.MediaProtobuf, wire.Options{Type: reflect.TypeFor[*corev1.Pod](), Kind: kindPod})
 	require.NoError(t, err)
-	sent, err := dec.Object([]byte(got.body)) // fails unless the kind is there
+	sent, err := dec.Object([]byte(got.body)) // fails if the kind is missing
 	require.NoError(t, err)
 	require.Equal(t, mine, sent)
 	require.Equal(t, pod("a"), mine, "the caller's object is untouched")
@@ -171,7 +170,7 @@ func TestSubresourcesOfAnotherType(t *testing.T) {
 	require.Equal(t, "PUT /apis/apps/v1/namespaces/default/deployments/a/scale", got.line)
 	require.Equal(t, "deployments.apps/scale", scales.String())
 
-	// An eviction is answered with a Status.
+	// The response to an eviction is a Status.
 	client, got = record(t, kindStatus, &metav1.Status{Status: metav1.StatusSuccess, Code: 201})
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	sent, err := SubresourceFor[*policyv1.Eviction](ResourceFor[*corev1.Pod](client), "eviction").Create(t.Context(), eviction, metav1.CreateOptions{})
@@ -209,12 +208,12 @@ func TestMixedTypes(t *testing.T) {
 	require.Equal(t, pod("a"), obj)
 }
 
-// What is wrong with a call is said before anything is sent.
+// Invalid calls fail before a request is sent.
 func TestWrongCalls(t *testing.T) {
 	ctx := t.Context()
 	client := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("sent: %s %s", r.Method, r.RequestURI) })
 	pods, nodes := ResourceFor[*corev1.Pod](client), ResourceFor[*corev1.Node](client)
-	_, err := pods.Mapping(ctx) // so that the messages name the resource, not the kind
+	_, err := pods.Mapping(ctx) // so messages name the resource instead of the kind
 	require.NoError(t, err)
 	get := func(r *Resource[*corev1.Pod], key object.Key) error {
 		_, err := r.Get(ctx, key, metav1.GetOptions{})
@@ -328,8 +327,7 @@ func TestResourceString(t *testing.T) {
 	require.Equal(t, "deployments.apps/status", deployments.Subresource("status").String())
 }
 
-// What the Config says of writes goes with each that does not say otherwise, and with no
-// read.
+// The Config's write options apply to writes that do not set them, and not to reads.
 func TestWritesInANameOfTheConfig(t *testing.T) {
 	recorded, got := record(t, kindPod, pod("a"))
 	client := clientOf(t, &config.Config{Host: recorded.base.String(), FieldManager: "me", FieldValidation: metav1.FieldValidationStrict})

@@ -128,6 +128,6 @@ func (a *access) warn(ctx context.Context, path string, err error) {
 	}
 	a.mu.Unlock()
 	if !said {
-		a.log.Warn("the API server could not be asked who may read", "path", path, "err", err)
+		a.log.Warn("the API server could not be asked to authorize a request", "path", path, "err", err)
 	}
 }

@@ -27,12 +27,12 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// reviewer is an API server that does nothing but review.
+// reviewer is an API server that only handles reviews.
 type reviewer struct {
 	*testing.T
 	asked  atomic.Int32
 	down   atomic.Bool
-	asking chan struct{} // if not nil, a review waits until something comes
+	asking chan struct{} // if not nil, each review waits for a value
 }
 
 func (r *reviewer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -81,7 +81,7 @@ func (r *reviewer) serve(w http.ResponseWriter, req *http.Request) {
 	require.NoError(r, json.NewEncoder(w).Encode(answer))
 }
 
-// accessFor puts Access, with api as the API server, in front of hello.
+// accessFor wraps a hello handler in Access, with api as the API server.
 func accessFor(t *testing.T, api http.RoundTripper, logger *slog.Logger) http.Handler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -144,7 +144,7 @@ func TestTheServerDecidesWhoMayAsk(t *testing.T) {
 	})
 }
 
-// jsonOnly refuses protobuf, as a server may.
+// jsonOnly rejects protobuf, as some servers do.
 type jsonOnly struct{ http.RoundTripper }
 
 func (j jsonOnly) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -156,7 +156,7 @@ func (j jsonOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return j.RoundTripper.RoundTrip(req)
 }
 
-// What a caller without any right sends is neither remembered nor long.
+// Requests of callers without rights take little memory.
 func TestRefusedCallersTakeNoMemory(t *testing.T) {
 	api := &reviewer{T: t}
 	h := accessFor(t, api, nil)
@@ -207,7 +207,7 @@ func TestEqualRequestsAreDecidedTogether(t *testing.T) {
 		gone, leave := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		callers.Go(func() { askAs(gone, h, "alice", "GET", "/metrics") })
-		synctest.Wait() // the first of them begins the review, and does not wait for its end
+		synctest.Wait() // the first of them starts the review and does not wait for its end
 		for range 100 {
 			callers.Go(func() {
 				if code := askAs(t.Context(), h, "alice", "GET", "/metrics").Code; code != 200 {
@@ -224,8 +224,8 @@ func TestEqualRequestsAreDecidedTogether(t *testing.T) {
 	})
 }
 
-// Strangers may keep the API server from answering other strangers, but not those
-// that it has let in before. What nobody waits for any more is not asked.
+// Unknown callers may block each other, but not callers that were allowed recently. A
+// question without a waiting caller is not asked.
 func TestStrangersDoNotStandInTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &reviewer{T: t}
@@ -269,7 +269,7 @@ func TestStrangersDoNotStandInTheWay(t *testing.T) {
 		synctest.Wait()
 		callers.Go(func() { codes[500] = askAs(t.Context(), h, "alice", "GET", "/metrics").Code })
 		synctest.Wait()
-		for range 2 * 17 { // her two reviews, each after those of 16 strangers
+		for range 2 * 17 { // her two reviews, each after those of 16 unknown callers
 			api.asking <- struct{}{}
 			synctest.Wait()
 			if codes[500] != 0 {
@@ -282,8 +282,8 @@ func TestStrangersDoNotStandInTheWay(t *testing.T) {
 	})
 }
 
-// A transport of the user's that panics or ends its goroutine lets nobody in, and
-// ends neither the process nor the wait.
+// If the user's transport panics or exits, access is denied, and neither the process
+// nor the request is lost.
 func TestATransportThatPanicsLetsNobodyIn(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": goruntime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestATransportThatPanicsLetsNobodyIn(t *testing.T) {
 	}
 }
 
-// failing is a transport that does not return.
+// failing is a transport that calls a function.
 type failing func()
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { f(); return nil, nil }

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// started runs a server until the returned function is called, which returns how Run
-// ended. It returns when the server serves.
+// started runs a server and returns when it serves. stop ends the server and returns
+// Run's error.
 func started(t *testing.T, s *serving.Server) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func TestAServerWithAListenerRunsOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// failingListener takes connections until its pipe is closed, and then fails.
+// failingListener accepts connections until its pipe is closed, and then fails.
 type failingListener struct {
 	pipe
 	fail func() error
@@ -73,7 +73,7 @@ func (l failingListener) Accept() (net.Conn, error) {
 
 func (failingListener) Close() error { return nil }
 
-// When Run has returned, nothing is served any more, whatever the Listener did.
+// After Run has returned, nothing is served, whatever the Listener did.
 func TestAServerWhoseListenerFailsServesNobody(t *testing.T) {
 	for want, fail := range map[string]func() error{
 		"x server: the port is gone":                       func() error { return errors.New("the port is gone") },

@@ -16,7 +16,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := s.Listen(); err != nil { // a port that is taken is known now
+	if err := s.Listen(); err != nil { // reports early if the port is in use
 		log.Fatal(err)
 	}
 	address := s.Addr().String()

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// A certificate whose file does not answer keeps nobody from being served with the last one.
+// If reading a certificate file hangs, the last certificate is served.
 func TestWhatWasReadLastIsServedWhileAFileDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipes is a listener for the ends of pipes.
+// pipes is a listener for in-memory connections.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -32,8 +32,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// With HTTP/2, whose headers may have many frames, those that never end are met as a
-// connection is on which nothing happens.
+// On HTTP/2, headers may have many frames. Endless headers hit the timeout for idle
+// connections.
 func TestHeadersThatNeverEndOnHTTP2(t *testing.T) {
 	for name, trickle := range map[string]bool{"nothing more": false, "a frame now and then": true} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// serve runs a server until body returns. A goroutine of a connection that is not
-// broken off fails the bubble.
+// serve runs a server until body returns. If a connection stays open, its goroutine
+// fails the bubble.
 func serve(t *testing.T, h http.HandlerFunc, body func(t *testing.T, p pipe, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,15 +30,15 @@ func serve(t *testing.T, h http.HandlerFunc, body func(t *testing.T, p pipe, log
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
-		synctest.Wait() // until it serves, and has said so in the log
+		synctest.Wait() // until it serves and has logged that
 		body(t, p, &log)
 		cancel()
 		require.NoError(t, <-ended)
 	})
 }
 
-// broken is how long it takes until the server breaks a connection off on which
-// this was sent.
+// broken returns the time after which the server closes a connection on which this was
+// sent.
 func broken(t *testing.T, conn net.Conn, sent string) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// A name that somebody else has given the address of the loopback interface reaches
-// nothing there.
+// A foreign host name that points at the loopback interface is rejected there.
 func TestANameOfSomebodyElseIsNotLocal(t *testing.T) {
 	s, err := serving.New(serving.Options{Name: "debug", Address: "127.0.0.1:0", Handler: serving.Local(hello)})
 	require.NoError(t, err)
@@ -30,7 +29,7 @@ func TestANameOfSomebodyElseIsNotLocal(t *testing.T) {
 	for host, want := range map[string]int{
 		at: 200, "localhost": 200, "localhost:" + port: 200, "LocalHost.:" + port: 200, "127.8.9.1": 200,
 		"[::1]:" + port: 200, "[::1]": 200, "[::ffff:127.0.0.1]:1": 200,
-		"10.0.0.1": 200, "[fd00::1]:" + port: 200, // as a proxy on this machine passes it on
+		"10.0.0.1": 200, "[fd00::1]:" + port: 200, // as a proxy on this machine passes on
 		"evil.example": 403, "evil.example:" + port: 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:" + port: 403,
 		"0.0.0.0:" + port: 403, "[::]:" + port: 403, "127.1": 403, "[localhost]:x:" + port: 403, "@127.0.0.1": 400,
 	} {
@@ -46,7 +45,7 @@ func TestANameOfSomebodyElseIsNotLocal(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// ask sends a request as it is.
+// ask sends a raw request.
 func ask(t *testing.T, at, request string) (int, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", at)
@@ -62,7 +61,7 @@ func ask(t *testing.T, at, request string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Whoever is served at another interface, or in memory, names it as they like.
+// At other interfaces and in memory, all names are accepted.
 func TestOtherInterfacesHaveOtherNames(t *testing.T) {
 	for _, at := range []net.Addr{&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}, &net.UnixAddr{Name: "/run/x"}, nil} {
 		ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, at)

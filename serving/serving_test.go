@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// certificate writes a self-signed certificate and its key into a directory.
+// certificate writes a self-signed certificate and its key to a directory.
 func certificate(t *testing.T, dir, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +53,7 @@ func write(t *testing.T, dir, name string, data []byte) {
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
 
-// pipe is a listener of connections in memory, for a bubble.
+// pipe is an in-memory listener for a bubble.
 type pipe chan net.Conn
 
 func (p pipe) Accept() (net.Conn, error) {
@@ -72,7 +72,7 @@ func (p pipe) dial() net.Conn {
 	return client
 }
 
-// name does a handshake and returns whose certificate the server has.
+// name does a handshake and returns the name in the server's certificate.
 func (p pipe) name(t *testing.T, cfg *tls.Config) (string, error) {
 	t.Helper()
 	cfg.InsecureSkipVerify = true
@@ -84,7 +84,7 @@ func (p pipe) name(t *testing.T, cfg *tls.Config) (string, error) {
 	if _, err := c.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
 		return "", err
 	}
-	if _, err := c.Read(make([]byte, 512)); err != nil { // with TLS 1.3 a refusal of the client shows here
+	if _, err := c.Read(make([]byte, 512)); err != nil { // with TLS 1.3, a rejected client certificate shows here
 		return "", err
 	}
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
@@ -129,8 +129,8 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	})
 }
 
-// A server that nobody can talk to says so: before it runs, when it ends, and when
-// its certificate has expired, as files that cannot be read let it in the end.
+// Check fails if clients cannot get through: before the server runs, when it ends, and
+// when its certificate has expired because the files became unreadable.
 func TestCheckTellsWhetherClientsGetThrough(t *testing.T) {
 	for _, kind := range []string{"made", "files", "none"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("TLS: make a certificate: %w", err)
 		}
-		log.Info("serving with a certificate that nobody has signed: set CertFile and KeyFile for one that clients can verify")
+		log.Info("serving with a self-signed certificate: set CertFile and KeyFile for one that clients can verify")
 		c.Certificates = []tls.Certificate{*cert}
 	} else {
 		pair, err := follow(log, func(files [][]byte) (*tls.Certificate, error) {

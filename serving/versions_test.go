@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Servers speak the versions and suites that they are given, with and without certificates of clients.
+// Servers use the configured versions and suites, with and without client certificates.
 func TestVersionsAndSuites(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir, "me")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// transfer sends frames of a size one way, as a watch does.
+// transfer sends frames of a given size in one direction, like a watch.
 func transfer(b *testing.B, client, server net.Conn, size int) {
 	defer client.Close()
 	defer server.Close()
@@ -29,7 +29,7 @@ func transfer(b *testing.B, client, server net.Conn, size int) {
 	}
 }
 
-// roundTrip sends a request and an answer.
+// roundTrip sends a request and a response.
 func roundTrip(b *testing.B, client, server net.Conn) {
 	defer client.Close()
 	defer server.Close()

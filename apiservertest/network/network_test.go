@@ -52,7 +52,7 @@ func inBubble(t *testing.T, c Conditions, body func(r rig)) {
 	})
 }
 
-// dial makes a connection that is closed at the end.
+// dial creates a connection that is closed at the end of the test.
 func (r rig) dial() (client, server net.Conn) {
 	r.Helper()
 	dial := r.Dialer(func(_ context.Context, c net.Conn) error { server = c; return nil })
@@ -62,7 +62,7 @@ func (r rig) dial() (client, server net.Conn) {
 	return client, server
 }
 
-// arrivals reads to the end, and says what came when.
+// arrivals reads to the end and returns the data with arrival times.
 func arrivals(c net.Conn) (heard []string) {
 	start := time.Now()
 	buffer := make([]byte, 1<<20)
@@ -133,7 +133,7 @@ func TestBandwidth(t *testing.T) {
 	inBubble(t, Conditions{Bandwidth: 1000, Segment: 500}, func(r rig) {
 		client, server := r.dial()
 		write(t, client, strings.Repeat("x", 1200))
-		write(t, client, "yz") // a segment of its own
+		write(t, client, "yz") // a separate segment
 		client.Close()
 		require.Equal(t, []string{"500 500ms", "500 1s", "200 1.5s", "yz 2s", "EOF 2s"}, arrivals(server))
 	})
@@ -151,7 +151,7 @@ func TestBandwidth(t *testing.T) {
 	})
 }
 
-// Loss delays, and never loses or reorders.
+// Loss delays bytes but never drops or reorders them.
 func TestLoss(t *testing.T) {
 	inBubble(t, Conditions{Latency: time.Millisecond, Loss: 0.2, Segment: 10}, func(r rig) {
 		client, server := r.dial()
@@ -185,7 +185,7 @@ func TestPartition(t *testing.T) {
 		defer cancel()
 		_, err = r.Dialer(nil)(ctx, "tcp", "any")
 		require.Equal(t, context.DeadlineExceeded.Error(), cause(err))
-		client.Close() // nobody is told
+		client.Close() // the other end does not notice
 		time.AfterFunc(time.Minute, func() { r.Set(Conditions{Latency: 10 * time.Millisecond}) })
 		require.Equal(t, []string{"a 0s", "bc 1m0.01s", "EOF 1m0.01s"}, arrivals(server))
 		_, err = server.Write([]byte("e"))
@@ -193,7 +193,7 @@ func TestPartition(t *testing.T) {
 	})
 }
 
-// What nobody will read does not block for ever once the partition is over.
+// Bytes that will never be read do not block forever once the partition is over.
 func TestPartitionFillsTheWindow(t *testing.T) {
 	inBubble(t, Conditions{}, func(r rig) {
 		client, server := r.dial()
@@ -296,7 +296,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// texts are the arrivals without their times and the end.
+// texts returns the arrivals without times and end.
 func texts(arrivals []string) (list []string) {
 	for _, a := range arrivals[:len(arrivals)-1] {
 		text, _, _ := strings.Cut(a, " ")
@@ -322,7 +322,7 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// A dial may be answered later than a younger one.
+// A later dial may finish first.
 func TestDialsOvertake(t *testing.T) {
 	inBubble(t, Conditions{DialDelay: time.Minute}, func(r rig) {
 		var order []string
@@ -338,7 +338,7 @@ func TestDialsOvertake(t *testing.T) {
 	})
 }
 
-// One seed leads to the same arrivals, and no two directions ever share an instant.
+// A seed determines the arrivals, and no two directions deliver at the same instant.
 func TestArrivalsRepeatAndNeverMeet(t *testing.T) {
 	play := func(seed uint64, c Conditions) (log []string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -397,7 +397,7 @@ func TestArrivalsRepeatAndNeverMeet(t *testing.T) {
 	}
 }
 
-// Whatever happens to a link, its bytes arrive in order, and nothing hangs in the end.
+// Whatever happens to a link, its bytes arrive in order, and nothing hangs at the end.
 func TestAnyWeather(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {

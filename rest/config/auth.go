@@ -291,7 +291,7 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 	case errors.Is(err, http.ErrNoLocation):
 		return nil
 	case err != nil: // err quotes the address, which may hold secrets
-		return fmt.Errorf("%s redirects to what is no address: check the server's address", origin(base))
+		return fmt.Errorf("%s redirects to an invalid address: check the server's address", origin(base))
 	case within(base, target):
 		if becomesGet(method, resp.StatusCode) {
 			where := "another path"

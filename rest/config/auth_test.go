@@ -102,7 +102,7 @@ func TestTransportRotatesUnderLoad(t *testing.T) {
 					t.Errorf("round %d: %v", round, err)
 					return
 				}
-				_ = resp.Body.Close() // nothing is read from it
+				_ = resp.Body.Close() // unread
 				if resp.StatusCode != http.StatusOK {
 					t.Errorf("round %d: got status %d, want 200", round, resp.StatusCode)
 				}
@@ -182,8 +182,8 @@ func TestTransportSaysWhatToDo(t *testing.T) {
 	require.ErrorContains(t, err, "returned nil")
 }
 
-// A redirect that a write must not follow is told with its path, unless that repeats what was sent, also by a
-// RoundTripper of the user.
+// The error of a rejected redirect shows the path, unless it contains credentials,
+// including those that the user's RoundTripper added.
 func TestARefusedRedirectRepeatsNoCredentials(t *testing.T) {
 	const token = "t0ken/with+all-sorts"
 	to := ""
@@ -215,8 +215,8 @@ func TestARefusedRedirectRepeatsNoCredentials(t *testing.T) {
 	}
 }
 
-// Behind one origin may be several API servers. One of them does not lead the credentials for it
-// to another, whose objects would pass for its own.
+// One origin may host several API servers. The credentials for one must not go to
+// another, whose objects would look like its own.
 func TestARedirectStaysBelowThePrefix(t *testing.T) {
 	var asked []string
 	location := ""
@@ -256,7 +256,7 @@ func TestARedirectStaysBelowThePrefix(t *testing.T) {
 	}
 }
 
-// A request that says itself whom it acts as gets nothing of the configuration's identity.
+// A request with impersonation headers gets none of the configured identity.
 func TestImpersonationIsNotMixed(t *testing.T) {
 	var got http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() }))

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// slowly yields a text in parts of n bytes.
+// slowly is a reader that returns a text in parts of n bytes.
 type slowly struct {
 	text string
 	n    int
@@ -36,8 +36,8 @@ type repeater func(*http.Request) (*http.Response, error)
 
 func (f repeater) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A credential that an answer repeats is not recorded, wherever reads divide it. The rest
-// is, at its place.
+// A credential that a response echoes is not recorded, however reads split it. The rest
+// is recorded in place.
 func TestBlankAcrossReads(t *testing.T) {
 	const token = "tok-Zx81q7WvMeyK3nBd9Lc"
 	const before, after = "{\"a\":\"you said tok or tok-Zx: ", "\"}\ntok-"
@@ -72,7 +72,7 @@ func TestBlankAcrossReads(t *testing.T) {
 	}
 }
 
-// A token from a file is known of an answer that does not say what it answers, too.
+// A token from a file is recognized even in a response without its request.
 func TestAnAnswerWithoutItsRequest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("tok-Zx81q7WvMeyK3nBd9Lc"), 0o600))

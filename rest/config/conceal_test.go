@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a server repeats of a request does not show who sent it, in whatever spelling.
+// Echoed credentials are concealed in every spelling.
 func TestConceal(t *testing.T) {
 	const token, password = `tok/en+"Zq8vXw2kTr5yLmB`, "pass-word-Zq8v"
 	req := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -40,13 +40,13 @@ func TestConceal(t *testing.T) {
 	req.Header.Set("Authorization", "Basic "+basic)
 	require.Equal(t, "[redacted] [redacted]", new(Config).Conceal(strings.TrimRight(basic, "=")+" "+password, req))
 
-	// The spellings of a secret may begin alike.
+	// Spellings of one secret may have a common prefix.
 	const alike = `Zq8vXw2kTr5yLmB/Jd7n"Hs+4&pQ`
 	for _, text := range []string{alike, strings.ReplaceAll(alike, "/", `\/`), strings.ReplaceAll(alike, `"`, `\"`), url.QueryEscape(alike), url.PathEscape(alike)} {
 		require.Equal(t, "a [redacted] b", (&Config{BearerToken: alike}).Conceal("a "+text+" b", nil))
 	}
 
-	// Pages escape what they repeat.
+	// Pages escape the text they echo.
 	page := new(strings.Builder)
 	require.NoError(t, template.Must(template.New("").Parse("a {{.}} b")).Execute(page, alike))
 	for _, text := range []string{page.String(), "a " + html.EscapeString(alike) + " b", "a Zq8vXw2kTr5yLmB/Jd7n&quot;Hs+4&amp;pQ b"} {
@@ -57,7 +57,7 @@ func TestConceal(t *testing.T) {
 		require.Equal(t, "a "+strings.Repeat("x", len(text)-4)+" b", string(body))
 	}
 
-	// A user name is no secret, however long; what comes after it is.
+	// A user name is not a secret, however long; the password after it is.
 	const user = "serviceaccount-of-the-shop"
 	long := &Config{Username: user, Password: password}
 	basic = base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
@@ -78,7 +78,7 @@ func TestConceal(t *testing.T) {
 	}
 	require.Equal(t, "abc", (&Config{BearerToken: "abc"}).Conceal("abc", nil), "too short to be told from a word")
 
-	// A password that is as short is told by the user name before it.
+	// A short password is recognized by the user name before it.
 	short := &Config{Username: "administrator", Password: "k8s"}
 	for text, want := range map[string]string{
 		"administrator uses k8s": "administrator uses k8s",
@@ -89,8 +89,8 @@ func TestConceal(t *testing.T) {
 	}
 }
 
-// A server repeats the token without end, in one spelling, and once more in another one at the
-// end. Each spelling is looked for once in every part of the text, whatever was found before.
+// A server echoes the token over and over in one spelling, and once in another at the
+// end. Each spelling is searched for once in every part of the text.
 func TestConcealingGrowsWithTheLength(t *testing.T) {
 	const token = "abcdefghij+lm/opqrstuvwxyz"
 	const times = 1000

@@ -232,7 +232,7 @@ func (c *Config) validate() error {
 	complain(hasToken && hasBasic, "both a bearer token and a user name with password are set: keep one")
 	complain(c.Password != "" && c.Username == "", "a password without a user name: set both or neither")
 	complain(hasControl(c.BearerToken), "the bearer token holds a line break or another control character: remove it")
-	complain(isContent(c.BearerTokenFile), "what is given as the token's file is not the name of one but what belongs into it: write it to a file, or give it inline")
+	complain(isContent(c.BearerTokenFile), "the token file is given as its content instead of its name: write it to a file, or give it inline")
 	complain(hasControl(c.UserAgent), "the user agent holds a line break or another control character: remove it")
 	complain(c.Timeout < 0, "the timeout %v is negative: use zero for the default", c.Timeout)
 	if c.Exec != nil {
@@ -281,7 +281,7 @@ func (t *TLS) validate() error {
 		}
 	}
 	for _, file := range []struct{ name, path string }{{"certificate authority", t.CAFile}, {"client certificate", t.CertFile}, {"client key", t.KeyFile}} {
-		complain(isContent(file.path), "what is given as the "+file.name+"'s file is not the name of one but what belongs into it: write it to a file, or give it inline")
+		complain(isContent(file.path), "the file of the "+file.name+" is given as its content instead of its name: write it to a file, or give it inline")
 	}
 	hasCA := t.CAFile != "" || len(t.CAData) > 0
 	hasCert := t.CertFile != "" || len(t.CertData) > 0

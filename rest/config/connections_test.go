@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A watch would stay open as the former user. Shorter requests end before.
+// A watch would otherwise continue as the former user. Shorter requests end before.
 func TestConnectionsOfAReplacedCertificateAreClosed(t *testing.T) {
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
 	for name, tc := range map[string]struct {
 		plugin bool
-		user   string // of the certificate afterwards
-		want   error  // of a watch from before
+		user   string // in the certificate afterwards
+		want   error  // of a watch opened before
 	}{
 		"files":                  {false, "bob", errCertificateReplaced},
 		"an exec plugin":         {true, "bob", errCertificateReplaced},

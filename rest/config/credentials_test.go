@@ -74,7 +74,7 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	})
 }
 
-// A file that never ends is no credential, and does not fill the memory.
+// An endless file is rejected without filling the memory.
 func TestFilesAreBounded(t *testing.T) {
 	if _, err := os.Stat("/dev/zero"); err != nil {
 		t.Skip("needs /dev/zero")

@@ -31,7 +31,7 @@ users:
 }
 
 func ExampleLoadWith() {
-	// As kubectl --context staging --namespace builds would.
+	// Like kubectl --context staging --namespace builds.
 	cfg, err := config.LoadWith(config.LoadOptions{Context: "staging", Namespace: "builds"})
 	if err != nil {
 		log.Fatal(err)

@@ -26,11 +26,11 @@ import (
 	"github.com/millrace-dev/millrace/test/hostile"
 )
 
-// answer is what a plugin prints.
+// answer returns the output of a plugin.
 func answer(version string, status execStatus) []byte {
 	text, err := json.Marshal(execCredential{APIVersion: version, Kind: "ExecCredential", Status: &status})
 	if err != nil {
-		panic(err) // the fields are texts and a time
+		panic(err) // cannot fail: the fields are strings and a time
 	}
 	return text
 }
@@ -89,7 +89,7 @@ func TestExecAuthenticatesAndRefreshes(t *testing.T) {
 					w.WriteHeader(http.StatusUnauthorized)
 				}
 			})
-			// The plugin logs what it was told and answers with the token in the file.
+			// The plugin logs its input and prints the token in the file.
 			plugin := script(t, `echo "$KUBERNETES_EXEC_INFO" >>"$DIR/info"
 [ "$1" = get-token ] || exit 9
 printf '{"kind":"ExecCredential","apiVersion":"`+version+`","status":{"token":"%s"}}' "$(cat "$DIR/token")"`)
@@ -209,12 +209,12 @@ func TestExecSharesFailureButNotCancellation(t *testing.T) {
 	})
 }
 
-// Callers in a hurry, one after another, get what a plugin that is slower than each
-// of them brings: it is not begun anew for each.
+// Impatient callers, one after another, get the result of a plugin that is slower than
+// each of them: the plugin is not restarted for each.
 func TestExecGoesOnForTheNextCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePlugin{output: func(run int) (pluginOutput, error) {
-			time.Sleep(9 * time.Second) // 10 in all
+			time.Sleep(9 * time.Second) // 10 s in total
 			return tokens(run)
 		}}
 		s := f.source(io.Discard)
@@ -238,7 +238,7 @@ func TestExecGoesOnForTheNextCaller(t *testing.T) {
 	})
 }
 
-// A plugin is not left running for nobody, nor for ever.
+// A plugin does not run without waiting callers, nor forever.
 func TestExecRunsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
@@ -285,7 +285,7 @@ func TestExecExpiry(t *testing.T) {
 		time.Sleep(time.Until(expires) - 1)
 		require.Equal(t, 1, runs())
 
-		// A certificate that ends before the timestamp counts.
+		// The end of the certificate counts if it is before the timestamp.
 		end := time.Now().Add(time.Minute).Truncate(time.Second)
 		cert, key := ca.issue(t, "x", end)
 		later := time.Now().Add(time.Hour)
@@ -419,9 +419,9 @@ func TestExecFailures(t *testing.T) {
 }
 
 func TestExecIsKilledWhenNobodyWaits(t *testing.T) {
-	// The script leaves a child behind which holds its output open for as long as
-	// the test's directory is there, says that it runs, and waits: only killing
-	// it and letting go of the output ends the run.
+	// The script leaves a child behind that holds its output open while the test's
+	// directory exists, reports that it runs, and waits: only killing it and abandoning
+	// the output ends the run.
 	started := filepath.Join(t.TempDir(), "started")
 	c := &Config{Host: "https://127.0.0.1:1", Exec: &Exec{
 		Command: script(t, `(while [ -d "$(dirname "$STARTED")" ]; do sleep 0.1; done) & echo >"$STARTED"; wait`),
@@ -481,8 +481,7 @@ func FuzzExecAnswer(f *testing.F) {
 	})
 }
 
-// What a plugin writes to standard error is shown without the secrets that are known,
-// whatever stands around them.
+// Standard error of a plugin is shown without known secrets, whatever surrounds them.
 func FuzzPluginStderr(f *testing.F) {
 	const secret = "Zq8-vXw2_kTr5yLm"
 	f.Add("error: token ", " was refused\n")
@@ -506,8 +505,8 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// A plugin runs in a goroutine of its own: nobody could recover there, and requests would wait for
-// ever for a run that its logger has ended.
+// A plugin runs in its own goroutine, in which a panic would end the process; after a
+// Goexit, requests would wait forever for the run.
 func TestALoggerMayPanicOrExitWhileAPluginRuns(t *testing.T) {
 	for want, breaks := range map[string]func(){"panicked: oh": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {
 		synctest.Test(t, func(t *testing.T) {

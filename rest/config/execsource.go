@@ -74,7 +74,7 @@ type pluginRun struct {
 	err  error
 }
 
-var errAbandoned = errors.New("nobody waits for it any more")
+var errAbandoned = errors.New("no request waits for it any more")
 
 func newExecSource(c *Config) *execSource {
 	s := &execSource{config: c, log: c.logger(), run: runPlugin, stdin: stdinIsTerminal, abandoned: abandonedAfter}

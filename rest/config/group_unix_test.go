@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What hangs is often a child of the plugin, which is a script that calls another program. It
-// ends with the plugin.
+// If a plugin script hangs, the reason is often a program it called. That child must
+// end with the plugin.
 func TestExecIsKilledWithItsChildren(t *testing.T) {
 	if stdinIsTerminal() {
 		t.Skip("there a plugin is killed alone: run go test with another standard input")
@@ -39,7 +39,7 @@ func TestExecIsKilledWithItsChildren(t *testing.T) {
 	stop := errors.New("enough")
 	cancel(stop)
 	require.ErrorIs(t, <-ended, stop)
-	said, err := io.ReadAll(f) // to when everybody who has it open has ended
+	said, err := io.ReadAll(f) // returns when no process has it open
 	require.NoError(t, err)
 	require.Empty(t, string(said))
 }

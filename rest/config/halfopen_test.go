@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// silentConn stops delivering what the peer sends once it is cut, as a
-// connection does whose peer has lost its power.
+// silentConn stops delivering the peer's data once it is cut, like a connection whose
+// peer has lost power.
 type silentConn struct {
 	net.Conn
 	cut    *atomic.Bool
@@ -39,7 +39,7 @@ func (c *silentConn) Close() error {
 	return c.Conn.Close()
 }
 
-// memoryListener hands out the far ends of pipes.
+// memoryListener accepts the far ends of pipes.
 type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -21,8 +21,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// net/http dials in a goroutine of its own: nobody could recover there, and a request
-// would wait for ever for a dialer that has ended its goroutine.
+// net/http dials in its own goroutine, in which a panic would end the process; after a
+// Goexit, the request would wait forever.
 func TestADialerMayPanicExitOrLie(t *testing.T) {
 	for name, c := range map[string]struct {
 		dial func(context.Context, string, string) (net.Conn, error)
@@ -71,13 +71,13 @@ func TestAWrappedTransportMayPanicOrLie(t *testing.T) {
 	}
 }
 
-// endless is a body that begins and does not go on.
+// endless is a body that starts and then hangs.
 type endless struct{ closed chan struct{} }
 
 func (e endless) Read([]byte) (int, error) { <-e.closed; return 0, io.ErrClosedPipe }
 func (e endless) Close() error             { close(e.closed); return nil }
 
-// A proxy may say 401 and then nothing more.
+// A proxy may send a 401 and then nothing more.
 func TestTheRestOfARefusalIsNotWaitedForForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trip := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -97,7 +97,7 @@ func TestTheRestOfARefusalIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// oldAndNew is a source that has another credential when the first is refused.
+// oldAndNew is a source with another credential after the first is refused.
 type oldAndNew struct{}
 
 func (oldAndNew) get(context.Context) (credential, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// podAccount makes the environment that of a pod and returns the directory of
-// its service account.
+// podAccount sets up the environment of a pod and returns the directory of its service
+// account.
 func podAccount(t *testing.T) string {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

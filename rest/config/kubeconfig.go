@@ -199,9 +199,9 @@ func describeSyntax(err error) error {
 	}
 	switch {
 	case strings.Contains(text, "unknown anchor"):
-		return errors.New("malformed YAML: a value begins with * but is no alias: put it in quotes")
+		return errors.New("malformed YAML: a value begins with * but is not an alias: put it in quotes")
 	case strings.Contains(text, "map key"):
-		return errors.New("malformed YAML: a key is not a text")
+		return errors.New("malformed YAML: a key is not a string")
 	case strings.Contains(text, "base64"):
 		return notBase64("a certificate or key")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/test/hostile"
 )
 
-// isolate hides the kubeconfig and the service account of the machine that the
-// test runs on, and returns an empty home.
+// isolate hides the machine's kubeconfig and service account, and returns an empty home
+// directory.
 func isolate(t *testing.T) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -130,8 +130,8 @@ func TestKubeconfigFields(t *testing.T) {
 	require.Equal(t, TLS{Insecure: true, ServerName: "api.east"}, c.TLS)
 }
 
-// Keys count in their own case alone, as for client-go: whoever checks with clientcmd that a
-// stranger's kubeconfig names no program has checked what is used here.
+// Keys are case-sensitive, as in kubectl: a check with kubectl's code that an untrusted
+// kubeconfig names no program must hold here too.
 func TestKubeconfigKeysMatchByCase(t *testing.T) {
 	const good = `{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: 'https://good', %s}}], users: [{name: u, user: {token: t, %s}}]}`
@@ -143,7 +143,7 @@ clusters: [{name: c, cluster: {server: 'https://good', %s}}], users: [{name: u, 
 		{cluster: "\"\u017ferver\": 'https://evil'"}, // a long s, which folds to s
 		{cluster: "Insecure-Skip-TLS-Verify: true"},
 		{cluster: "Proxy-URL: 'http://evil'"},
-		{user: "to\u212aen: other"}, // the sign of kelvin, which folds to k
+		{user: "to\u212aen: other"}, // the kelvin sign, which folds to k
 		{user: "TokenFile: /etc/passwd"},
 		{user: "EXEC: {command: evil, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"},
 	} {
@@ -285,8 +285,8 @@ users:
 	require.ErrorContains(t, err, "Load")
 }
 
-// A text that somebody else wrote can have the files and programs of this machine used, unless
-// that is forbidden.
+// An untrusted kubeconfig can use the files and programs of this machine, unless that
+// is forbidden.
 func TestKubeconfigsThatNameFilesOrPrograms(t *testing.T) {
 	const form = `{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: 'https://c', %s}}], users: [{name: u, user: {%s}}]}`
 	for _, c := range []struct{ cluster, user, want string }{
@@ -311,7 +311,7 @@ func TestKubeconfigsThatNameFilesOrPrograms(t *testing.T) {
 	}
 }
 
-// The name that a certificate is for belongs to the server, and is not that of another one.
+// The certificate's name belongs to the server and does not apply to another one.
 func TestAnotherServerHasAnotherName(t *testing.T) {
 	text := []byte(`{current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'https://10.0.0.1', tls-server-name: inner}}]}`)
 	for _, c := range []struct {
@@ -423,7 +423,7 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("users: [{name: x, user: {token: *x}}]"))
 	f.Add([]byte("? [a]\n: b"))
-	budget := hostile.Budget{Memory: 4 << 20, MemoryPerByte: 1000} // YAML becomes JSON first
+	budget := hostile.Budget{Memory: 4 << 20, MemoryPerByte: 1000} // YAML is converted to JSON first
 	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, data []byte) {
 		kept.Nothing(t)

@@ -79,14 +79,14 @@ func pemText(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// serveTLS starts a server with a certificate of this authority, which asks for
-// client certificates without verifying them, as the API server does.
+// serveTLS starts a server with a certificate of this authority. Like the API server,
+// it requests client certificates without requiring them.
 func (a *authority) serveTLS(t testing.TB, h http.HandlerFunc, hosts ...string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = a.serverTLS(t, hosts...)
 	s.EnableHTTP2 = true
-	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // of handshakes that are meant to fail
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // some handshakes are meant to fail
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
@@ -106,7 +106,7 @@ func writeFile(t testing.TB, path string, data []byte) string {
 	return path
 }
 
-// fetch does a GET of path and returns the status and the body.
+// fetch sends a GET for path and returns the status and the body.
 func fetch(t testing.TB, c *Config, path string) (int, string, error) {
 	t.Helper()
 	client, base, err := c.HTTPClient()

@@ -42,7 +42,7 @@ func TestConfigPrintsWithoutSecrets(t *testing.T) {
 	}
 	for _, v := range values {
 		if _, isFunc := v.(*http.Client); isFunc {
-			continue // has a function, which no JSON can hold
+			continue // has a function, which JSON cannot represent
 		}
 		if _, isFunc := v.(http.Client); isFunc {
 			continue
@@ -126,7 +126,7 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 		fail(describeSyntax(fmt.Errorf(text, mark)))
 	}
 
-	// Configurations whose files or server are no good.
+	// Configurations whose files or server are unusable.
 	ca := newAuthority(t, "ca")
 	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -167,7 +167,7 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 		fmt.Fprintf(&said, "%v %+v %#v\n", c, &c, c)
 	}
 
-	// Trouble that is only logged: a refused token, whose file then goes bad.
+	// A problem that is only logged: a refused token whose file then becomes invalid.
 	c := &Config{Host: s.URL, TLS: trusted, BearerTokenFile: tokenPath, Logger: log}
 	client, base, err := c.HTTPClient()
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a plugin knows is found in every spelling that it may print it in.
+// The plugin's secrets are found in every spelling that it may print.
 func TestScrubFindsEverySpelling(t *testing.T) {
 	_, key := newAuthority(t, "ca").issue(t, "x", time.Now().Add(time.Hour))
 	quoted, err := json.Marshal(string(key))
@@ -40,7 +40,7 @@ func TestScrubFindsEverySpelling(t *testing.T) {
 	}
 }
 
-// Of what nobody told us, that is kept which reads as prose.
+// Unknown secrets are removed, since only prose is kept.
 func TestProse(t *testing.T) {
 	for text, want := range map[string]string{
 		"Unable to locate credentials. You can configure them by running \"aws configure\".": "Unable to locate credentials. You can configure them by running \"aws configure\".",

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// silent is a reader of files that answer when they are told what to.
+// silent is a reader of files that waits for the test to provide their content.
 type silent chan string
 
 func (s silent) read(string) ([]byte, error) { return []byte(<-s), nil }
@@ -46,14 +46,14 @@ func TestTheLastTokenIsUsedWhileTheFileDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// What began to be read before the server refused the token may be the token that it refused.
+// A read that began before the server refused the token may return that token.
 func TestARefusedTokenIsNotReadFromAnOlderReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTokenFile(&Config{BearerTokenFile: "/far/token", BearerToken: "old"})
 		answer := make(silent, 2)
 		f.file = reading.New(f.log, []reading.File{{What: "bearer token", Path: f.path}}, answer.read, f.take)
 		go func() { _, _ = f.get(t.Context()) }()
-		synctest.Wait() // it reads
+		synctest.Wait() // it is reading
 		var cred credential
 		renewed := make(chan error, 1)
 		go func() {
@@ -62,7 +62,7 @@ func TestARefusedTokenIsNotReadFromAnOlderReading(t *testing.T) {
 			renewed <- err
 		}()
 		synctest.Wait()
-		answer <- "old" // as it was when the reading began
+		answer <- "old" // the content when the read began
 		answer <- "new"
 		require.NoError(t, <-renewed)
 		require.Equal(t, "Bearer new", cred.authorization)
@@ -106,7 +106,7 @@ func TestTheLastCertificatesAreUsedWhileAFileDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A plugin that is told of the cluster waits for the file of its authority.
+// A plugin with ProvideClusterInfo waits for the file of the authority.
 func TestThePluginIsNotBlamedForAFileThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePlugin{output: tokens}
@@ -120,7 +120,7 @@ func TestThePluginIsNotBlamedForAFileThatDoesNotAnswer(t *testing.T) {
 		require.Zero(t, f.runs)
 		answer <- "pem"
 		synctest.Wait()
-		answer <- "pem" // each run is told anew
+		answer <- "pem" // each run gets it again
 		cred, err := s.get(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "Bearer token-1", cred.authorization)

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silence puts in the place of a file one that is opened, but never answers. It returns what
-// waits until it is read, and then where to write the answer to.
+// silence replaces a file by one that can be opened but whose reads hang. It returns a
+// function that waits for a read and returns the file to which to write the content.
 func silence(t *testing.T, path string) (reading func() *os.File) {
 	t.Helper()
 	require.NoError(t, os.Remove(path))
@@ -60,7 +60,7 @@ func TestATokenFileThatDoesNotAnswerHoldsUpNoRequest(t *testing.T) {
 	require.ErrorIs(t, err, errRefused)
 	require.ErrorIs(t, err, context.Canceled)
 
-	require.NoError(t, os.Remove(path)) // the old file is read still
+	require.NoError(t, os.Remove(path)) // the old file is still being read
 	writeFile(t, path, []byte("two"))
 	_, err = answer.WriteString("two")
 	require.NoError(t, err)

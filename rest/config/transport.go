@@ -229,7 +229,7 @@ func (n *network) take(contents [][]byte, err error) error {
 	case first:
 		return err
 	case err != nil:
-		n.log.Warn("the certificate files cannot be used: those read last stay in use", "error", err)
+		n.log.Warn("the certificate files are unusable: the last good ones stay in use", "error", err)
 	default:
 		n.log.Info("the certificate files changed: new connections use them")
 	}

@@ -125,7 +125,7 @@ func TestTransportFollowsTheAuthorityFile(t *testing.T) {
 	_, _, err = fetchWith(t, client, base.String())
 	require.ErrorContains(t, err, "unknown authority")
 
-	// Half a file: the old one stays in use, and the request fails as before.
+	// Half a file: the old content stays in use, and the request fails as before.
 	writeFile(t, path, after.pem[:40])
 	_, _, err = fetchWith(t, client, base.String())
 	require.ErrorContains(t, err, "unknown authority")
@@ -215,8 +215,8 @@ func TestTransportTunnelsThroughTheProxy(t *testing.T) {
 	require.Empty(t, asked.Load().Header.Get("Authorization"), "the proxy must not see the token")
 }
 
-// A proxy that is reached by TLS is not the server, with whose settings net/http would
-// connect to it.
+// A proxy reached by TLS is a different server, but net/http would use the server's
+// settings for it.
 func TestTransportVerifiesTheProxyByItsOwnName(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
@@ -239,7 +239,7 @@ func TestTransportVerifiesTheProxyByItsOwnName(t *testing.T) {
 	require.Nil(t, asked.Load())
 }
 
-// Each proxy is verified by its own name, and the server is when there is none.
+// Each proxy is verified by its own name, and so is the server if there is no proxy.
 func TestTheProxyMayChange(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +287,7 @@ func TestAProxyThatIsSilentInTheHandshake(t *testing.T) {
 	})
 }
 
-// tunnels is the handler of a proxy, and the last request that it was sent.
+// tunnels returns the handler of a proxy and the last request that it received.
 func tunnels(t *testing.T) (*atomic.Pointer[http.Request], http.HandlerFunc) {
 	asked := new(atomic.Pointer[http.Request])
 	return asked, func(w http.ResponseWriter, r *http.Request) {
@@ -374,7 +374,7 @@ func TestTransportReplacesConnectionsOnlyWhenFilesChange(t *testing.T) {
 	})
 }
 
-// What WrapTransport returns may go another way than by the RoundTripper that it is given.
+// The RoundTripper of WrapTransport may use other connections than the one it wraps.
 func TestConnectionsOfAWrapperAreClosed(t *testing.T) {
 	var opened atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }))

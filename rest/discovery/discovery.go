@@ -232,4 +232,4 @@ var errSlow = fmt.Errorf("discovery gave up after %v: check what is between here
 
 // errStale is the failure of a group version whose document the server could not
 // refresh.
-var errStale = errors.New("the aggregated API server behind it does not answer, what is known of it may be out of date; see \"kubectl get apiservices\"")
+var errStale = errors.New("the aggregated API server behind it does not respond, so its kinds may be out of date; see \"kubectl get apiservices\"")

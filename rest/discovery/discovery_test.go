@@ -23,25 +23,25 @@ import (
 	"github.com/millrace-dev/millrace/test/hostile"
 )
 
-// fakeServer answers discovery for the groups that it is given, in the form
-// that each root is set to.
+// fakeServer answers discovery for the given groups, in the format configured for each
+// root.
 type fakeServer struct {
 	mu      sync.Mutex
 	groups  []fakeGroup // the first may be the core group
 	classic map[string]bool
 	v2beta1 bool
-	fail    map[string]error       // by path; a group version's path makes the aggregated form stale
-	bodies  map[string]string      // by path: a JSON body in place of the document
+	fail    map[string]error       // by path; for a group version's path, the aggregated document is stale
+	bodies  map[string]string      // by path: a JSON body instead of the document
 	latency time.Duration          // of each request
 	calls   map[string]int         // requests by path
-	started map[string][]time.Time // when they came
-	flight  int                    // requests in flight, and the most there were
+	started map[string][]time.Time // start times of requests by path
+	flight  int                    // current and maximum number of concurrent requests
 	most    int
 }
 
 type fakeGroup struct {
 	name      string
-	preferred string // empty: the first
+	preferred string // default: the first
 	versions  []fakeVersion
 }
 
@@ -50,8 +50,8 @@ type fakeVersion struct {
 	resources []metav1.APIResource // a name with a slash is a subresource
 }
 
-// newFakeServer returns a server with some of the usual groups and one of
-// custom resources, in the order of a real server.
+// newFakeServer returns a server with some of the usual groups and one with custom
+// resources, in the order of a real server.
 func newFakeServer() *fakeServer {
 	all := metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 	return &fakeServer{
@@ -101,7 +101,7 @@ func (s *fakeServer) get(ctx context.Context, path, accept string) ([]byte, stri
 	s.most = max(s.most, s.flight)
 	latency := s.latency
 	s.mu.Unlock()
-	if latency > 0 { // timers that are due when they are made crash the race detector in a bubble: go.dev/issue/78156
+	if latency > 0 { // timers that are due when created crash the race detector in a bubble: go.dev/issue/78156
 		select {
 		case <-time.After(latency):
 		case <-ctx.Done():
@@ -266,7 +266,7 @@ func TestDiscoveryReadsWhatAResourceIs(t *testing.T) {
 	}, pods)
 }
 
-// All forms in which a server may answer say the same.
+// All formats lead to the same result.
 func TestDiscoveryFormsAgree(t *testing.T) {
 	want, err := discover(t.Context(), newFakeServer().get)
 	require.NoError(t, err)
@@ -349,7 +349,7 @@ func TestDiscoveryReportsTheGroupThatFailedAndKeepsTheRest(t *testing.T) {
 		want := 12
 		if classic {
 			assert.True(t, apierrors.IsServiceUnavailable(failed.Failures[0].Err))
-			want = 11 // nothing is known of the group that does not answer
+			want = 11 // nothing is known about the group that does not respond
 		}
 		assert.Len(t, mappingsOf(served), want, "classic=%t", classic)
 	}
@@ -371,7 +371,7 @@ func TestDiscoveryOneRootFails(t *testing.T) {
 	assert.ErrorContains(t, err, "/api: ")
 }
 
-// A server of custom resources need not have a core group.
+// A server of custom resources may lack the core group.
 func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
 	server := newFakeServer()
 	server.fail[coreRoot] = apierrors.NewNotFound(schema.GroupResource{}, coreRoot)
@@ -380,7 +380,7 @@ func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
 	assert.Len(t, mappingsOf(served), 9)
 }
 
-// Its address is right, even while the root that it has does not answer.
+// A missing root is not a failure even if the other one fails temporarily.
 func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
 	s := newFakeServer()
 	s.fail["/api"] = apierrors.NewNotFound(schema.GroupResource{}, "")
@@ -389,7 +389,8 @@ func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
 	require.EqualError(t, err, "discovery failed for /apis: busy")
 }
 
-// A proxy that has lost its way does not say that kinds are not served.
+// Two 404s, for example from a misconfigured proxy, do not mean that kinds are not
+// served.
 func TestDiscoveryDoesNotTakeTwoMissingRootsForAnEmptyServer(t *testing.T) {
 	server := newFakeServer()
 	for _, root := range []string{coreRoot, groupsRoot} {
@@ -470,8 +471,8 @@ func TestAggregatedVersion(t *testing.T) {
 	}
 }
 
-// Whatever a server sends is a result or an error. An old server names group versions
-// in one answer and their resources in others; the fuzzer has one for each.
+// Any input leads to a result or an error. An old server lists group versions in one
+// document and their resources in others; the fuzzer has one input for each.
 func FuzzReadDiscovery(f *testing.F) {
 	server := newFakeServer()
 	for _, classic := range []bool{false, true} {
@@ -494,7 +495,7 @@ func FuzzReadDiscovery(f *testing.F) {
 			}
 			return resources, contentType, nil
 		}
-		// Each group version of an old server is asked for its resources.
+		// Each group version of an old server is requested separately.
 		versions := 2 * (1 + bytes.Count(root, []byte("{")) + bytes.Count(root, []byte(",")))
 		read := func() {
 			if served, err := discover(t.Context(), get); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Requests go through the user's transport, in goroutines of discovery's own.
+// Requests call the user's transport in goroutines of discovery.
 func TestAGetThatPanicsOrExitsIsAFailure(t *testing.T) {
 	f := newFakeServer()
 	for name, hook := range map[string]func(){
@@ -45,7 +45,7 @@ func TestAGetThatPanicsOrExitsIsAFailure(t *testing.T) {
 	}
 }
 
-// lateEnd ends when it has been asked a number of times whether it has.
+// lateEnd is a context that ends after it was asked a number of times.
 type lateEnd struct {
 	context.Context
 	left atomic.Int64
@@ -58,7 +58,7 @@ func (c *lateEnd) Err() error {
 	return nil
 }
 
-// A context may end at any moment, also between two looks at it.
+// A context may end at any moment, even between two checks.
 func TestAContextThatEndsAtAnyMoment(t *testing.T) {
 	for looks := range int64(40) {
 		f := newFakeServer()
@@ -73,7 +73,7 @@ func TestAContextThatEndsAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A server that fails in ten thousand parts of its API does not make a line of the log of each.
+// A server that fails in ten thousand parts of its API must not cause a huge log line.
 func TestAnErrorNamesAFewParts(t *testing.T) {
 	var e Error
 	for n := range 10_000 {

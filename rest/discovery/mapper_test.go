@@ -33,16 +33,16 @@ var (
 func TestMapperFindsWhatKubectlFinds(t *testing.T) {
 	server := newFakeServer()
 	server.groups = append(server.groups,
-		// A group that serves a resource in no preferred version, before one
-		// that prefers the version which has it.
+		// A group that serves a resource only in versions it does not prefer, before
+		// one that prefers the resource's version.
 		fakeGroup{name: "late.example.com", versions: []fakeVersion{
 			{"v1", nil}, {"v1beta1", []metav1.APIResource{{Name: "parts", SingularName: "part", Kind: "Part"}}},
 		}},
 		fakeGroup{name: "parts.example.com", versions: []fakeVersion{
 			{"v1", []metav1.APIResource{{Name: "parts", SingularName: "part", Kind: "Part"}}},
 		}},
-		// A resource whose plural is a short name of another, and a singular
-		// that is a short name.
+		// A resource whose plural is a short name of another, and a singular that is a
+		// short name.
 		fakeGroup{name: "zz.example.com", versions: []fakeVersion{{"v1", []metav1.APIResource{
 			{Name: "hpa", SingularName: "hpas", Kind: "Strange"},
 			{Name: "screws", SingularName: "sc", Kind: "Screw"},
@@ -109,7 +109,7 @@ func TestMapperMapsKinds(t *testing.T) {
 			assert.Equal(t, tc.want, got.Resource, tc.ask)
 			assert.Equal(t, tc.ask.GroupKind(), got.Kind.GroupKind())
 		}
-		// An exact question gets no approximate answer.
+		// An exact lookup gets no approximate result.
 		for _, gvk := range []object.GVK{
 			{Version: "v1", Kind: "pod"}, {Version: "v1", Kind: "Deployment"},
 			{Group: "example", Version: "v1", Kind: "Widget"}, {Version: "v2", Kind: "Pod"}, {Group: "autoscaling", Version: "v1", Kind: "Scale"},
@@ -164,7 +164,7 @@ func TestMapperAmbiguity(t *testing.T) {
 	require.ErrorAs(t, err, &ambiguous)
 	assert.Len(t, ambiguous.Candidates, 2)
 
-	// A resource that is named after the kind is the one that was meant.
+	// A resource named after the kind is preferred.
 	one, err := m.MappingForKind(t.Context(), object.GVK{Group: "twin.example.com", Version: "v1", Kind: "One"})
 	require.NoError(t, err)
 	assert.Equal(t, "ones", one.Resource.Resource)
@@ -178,7 +178,7 @@ func TestMapperLearnsANewKind(t *testing.T) {
 		require.NoError(t, err)
 		server.set(func(s *fakeServer) { s.groups = append(s.groups, gizmoGroup) })
 
-		// It waits until it may ask rather than to say what is no longer true.
+		// It waits until it may ask the server instead of returning an outdated result.
 		start := time.Now()
 		got, err := m.MappingForKind(t.Context(), gizmoKind)
 		require.NoError(t, err)
@@ -199,8 +199,8 @@ func TestMapperDoesNotWaitWhenItHasJustAsked(t *testing.T) {
 	})
 }
 
-// A kind that is not there, asked for without pause, costs runs at 0, 1, 3, 7,
-// 15 seconds, then every 10.
+// Continuous lookups of a missing kind cause runs at 0, 1, 3, 7 and 15 seconds, then
+// every 10.
 func TestMapperMakesNoDiscoveryStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -221,11 +221,11 @@ func TestMapperMakesNoDiscoveryStorm(t *testing.T) {
 		s := time.Second
 		assert.Equal(t, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 25 * s, 35 * s, 45 * s, 55 * s, 65 * s, 75 * s, 85 * s, 95 * s}, at)
 
-		// Somebody who asks for something else does not wait for that back-off.
+		// Other lookups are not affected by that back-off.
 		server.set(func(s *fakeServer) { s.groups = append(s.groups, gizmoGroup) })
 		_, err := m.MappingForResource(t.Context(), object.GVR{Resource: "gizmos"})
 		require.NoError(t, err)
-		// What it learned, everybody knows.
+		// All callers get the result.
 		_, err = m.MappingForKind(t.Context(), gizmoKind)
 		require.NoError(t, err)
 		assert.Equal(t, len(at)+1, server.count(groupsRoot))
@@ -242,7 +242,7 @@ func TestMapperForgetsTheBackOffOfAQuestionNobodyAsks(t *testing.T) {
 		}
 		miss()
 		time.Sleep(time.Second)
-		miss() // backs off for two seconds now
+		miss() // the back-off is now two seconds
 		time.Sleep(2*time.Second + maxRediscovery)
 		miss()
 		time.Sleep(time.Second)
@@ -251,8 +251,8 @@ func TestMapperForgetsTheBackOffOfAQuestionNobodyAsks(t *testing.T) {
 	})
 }
 
-// Different questions that have no answer, asked one after another, cost one
-// run a second at most, however long the back-off of each is.
+// Different unsuccessful lookups, one after another, cause at most one run a second,
+// however long their back-offs are.
 func TestMapperPacesRunsForDifferentQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -337,7 +337,7 @@ func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		var callers sync.WaitGroup
-		// One runs discovery, one waits for it; then one who is patient.
+		// One caller runs discovery, one waits for it; later comes a patient one.
 		for range 2 {
 			callers.Go(func() {
 				_, err := m.MappingForKind(ctx, podKind)
@@ -354,7 +354,7 @@ func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 		})
 		callers.Wait()
 
-		// Nor does a caller sit out the least time between runs.
+		// Nor does a caller wait for the minimum time between runs.
 		ctx, cancel = context.WithTimeout(t.Context(), minRediscovery/2)
 		defer cancel()
 		start = time.Now()
@@ -369,8 +369,8 @@ func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// One request that is never answered ends by the limit of the run. What another
-// root said counts, and the next run asks again.
+// A request without a response ends at the time limit of the run. The result of the
+// other root counts, and the next run tries again.
 func TestMapperGivesUpARequestThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -418,8 +418,8 @@ func TestMapperFailureIsRetriedAfterASecond(t *testing.T) {
 		_, err := m.MappingForKind(t.Context(), podKind)
 		require.NoError(t, err)
 
-		// A server that is away takes nothing of what is known with it, but
-		// does not say either that something is not there.
+		// If the server is unreachable, known results stay available, but nothing is
+		// reported as missing.
 		server.fail[coreRoot], server.fail[groupsRoot] = refused, refused
 		_, err = m.MappingForKind(t.Context(), gizmoKind)
 		assert.ErrorIs(t, err, refused)
@@ -455,8 +455,8 @@ func TestMapperInvalidate(t *testing.T) {
 	})
 }
 
-// A run that was under way when Invalidate was called may have read the
-// server before the change that Invalidate is about.
+// A run in progress when Invalidate was called may have read the server before the
+// change that was the reason for the call.
 func TestMapperInvalidateDuringARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -516,7 +516,7 @@ func TestMapperBelievesAServerThatSaysAGroupIsGone(t *testing.T) {
 		m := NewMapper(server.get, nil)
 		_, err := m.Mappings(t.Context())
 		require.NoError(t, err)
-		// The group is still listed, its resources are not found any more.
+		// The group is still listed, but its resources are not found any more.
 		server.fail["/apis/apps/v1"] = apierrors.NewNotFound(schema.GroupResource{}, "")
 		m.Invalidate()
 		all, err := m.Mappings(t.Context())
@@ -525,7 +525,7 @@ func TestMapperBelievesAServerThatSaysAGroupIsGone(t *testing.T) {
 	})
 }
 
-// The last document that the server has of a group is newer than ours.
+// The server's stale document of a group is newer than ours.
 func TestMapperPrefersAStaleDocumentToItsOwnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -542,7 +542,7 @@ func TestMapperPrefersAStaleDocumentToItsOwnMemory(t *testing.T) {
 	})
 }
 
-// What could not be discovered is not said to be missing.
+// A kind is not reported as missing if its group could not be discovered.
 func TestMapperGroupThatIsDownIsNotMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// A caller who finds its kind in the other documents learns of no wait, and the next run
-// keeps it.
+// A caller that finds its kind in the other documents does not wait, and the next run
+// honors the remaining wait.
 func TestMapperKeepsTheWaitOfADocument(t *testing.T) {
 	for _, path := range []string{coreRoot, "/apis/apps/v1"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestMapperKeepsTheWaitOfADocument(t *testing.T) {
 	}
 }
 
-// A proxy's page may ask for a day.
+// A proxy's response may ask for a wait of a day.
 func TestMapperBoundsTheWaitOfADocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()

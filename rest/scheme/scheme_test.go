@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// missing are the groups and versions that k8s.io/api does not have in each of the
-// releases that Millrace can be built with, and those that do have it.
+// missing maps the group versions that some supported releases of k8s.io/api lack to
+// the releases that have them.
 var missing = map[string]string{
 	"autoscaling/v2beta1":        "v0.35",
 	"autoscaling/v2beta2":        "v0.35",
@@ -30,8 +30,8 @@ var missing = map[string]string{
 	"storagemigration.k8s.io/v1": "v0.37",
 }
 
-// The module's directories are the truth: whatever has a register.go there is
-// registered here, so that raising k8s.io/api cannot silently miss a group.
+// Every directory of the module with a register.go must be registered here, so an
+// upgrade of k8s.io/api cannot silently miss a group.
 func TestEveryGroupVersionOfTheAPIModuleIsRegistered(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
 	require.NoError(t, err, "find the directory of k8s.io/api")
@@ -47,8 +47,8 @@ func TestEveryGroupVersionOfTheAPIModuleIsRegistered(t *testing.T) {
 		match := groupName.FindSubmatch(source)
 		require.NotNil(t, match, "%s has no GroupName", file)
 		gv := schema.GroupVersion{Group: string(match[1]), Version: filepath.Base(filepath.Dir(file))}
-		// Options and WatchEvent come with any group; only a type of the
-		// group's own package shows that the group itself is there.
+		// Options and WatchEvent are registered with any group; only a type from the
+		// group's own package shows that the group is registered.
 		pkg := "k8s.io/api/" + filepath.ToSlash(filepath.Join(filepath.Base(filepath.Dir(filepath.Dir(file))), gv.Version))
 		own := 0
 		for _, typ := range s.KnownTypes(gv) {

@@ -51,7 +51,7 @@ func TestTypesFitTheirObjects(t *testing.T) {
 	require.Greater(t, tried, 50)
 }
 
-// A rule names a field that its type has.
+// Every rule is for an existing field of its type.
 func TestRulesNameFields(t *testing.T) {
 	kinds, types := scheme.New(), NewTypes()
 	b := builder{rules: types.rules(), names: map[reflect.Type]string{}}
@@ -76,12 +76,12 @@ func TestRulesNameFields(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-// later are fields with rules that not every supported release of k8s.io/api has.
+// later are fields with rules that some supported releases of k8s.io/api lack.
 var later = []string{
 	"bindMountOptions", "evictionResponders", "mapping", "nodeAllocatableResourceClaimStatuses", "overhead", "skipNodeOperations", "volumeHealth",
 }
 
-// own is a type such as a controller's author writes.
+// own is a type like those that authors of controllers write.
 type own struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -96,7 +96,7 @@ func readMap(data []byte, to reflect.Value) error {
 	}
 	t := to.Type()
 	if t.Key().Kind() != reflect.String {
-		return fmt.Errorf("a %v cannot be read: its keys are no texts", t)
+		return fmt.Errorf("a %v cannot be read: its keys are not strings", t)
 	}
 	all := reflect.MakeMapWithSize(t, len(members))
 	for name, data := range members {

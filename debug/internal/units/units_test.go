@@ -23,7 +23,7 @@ var names = []string{"none", "low", "high"}
 
 type inner struct{ Took time.Duration }
 
-// failing has methods that a reader of JSON could not undo.
+// failing has methods whose JSON could not be decoded again.
 type failing struct {
 	Err  error
 	Last time.Time
