@@ -44,10 +44,10 @@ func (s *cluster) Snapshot() *Snapshot {
 // stays down.
 func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
 
-// RestoreBumped is [Server.Restore] with the resource version raised by by, which must
-// be more than was written since, so that none is reused. It corresponds to etcdutl
-// snapshot restore with --bump-revision and --mark-compacted, as the Kubernetes
-// documentation recommends.
+// RestoreBumped is [Server.Restore] with the resource version raised by the argument by.
+// It must be more than was written since the snapshot, so no version is reused. This
+// corresponds to etcdutl snapshot restore with --bump-revision and --mark-compacted, as
+// the Kubernetes documentation recommends.
 func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 	for _, f := range s.restore(p, by) {
 		f.cut(errCut)

@@ -69,6 +69,7 @@ func New(opts Options) *Process {
 	return p
 }
 
+// ServeHTTP implements http.Handler.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { readOnly(p.mux).ServeHTTP(w, r) }
 
 // refusal is an error response.

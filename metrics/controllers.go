@@ -205,6 +205,7 @@ func (c *Controllers) counters(s *controller.Status) figures {
 	return found
 }
 
+// Describe implements prometheus.Collector.
 func (c *Controllers) Describe(out chan<- *prometheus.Desc) {
 	c.times.Describe(out)
 	out <- c.results

@@ -106,6 +106,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	return c
 }
 
+// Describe implements prometheus.Collector.
 func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	out <- c.state
 	out <- c.awaited

@@ -69,12 +69,14 @@ func (w *Webhooks) Register(path string) webhook.Metrics {
 	return &webhookMetrics{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
 }
 
+// Describe implements prometheus.Collector.
 func (w *Webhooks) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range w.all() {
 		c.Describe(out)
 	}
 }
 
+// Collect implements prometheus.Collector.
 func (w *Webhooks) Collect(out chan<- prometheus.Metric) {
 	for _, c := range w.all() {
 		c.Collect(out)
@@ -128,8 +130,10 @@ func NewCertificates(server string, source CertificateSource) *Certificates {
 	)}
 }
 
+// Describe implements prometheus.Collector.
 func (c *Certificates) Describe(out chan<- *prometheus.Desc) { out <- c.notAfter }
 
+// Collect implements prometheus.Collector.
 func (c *Certificates) Collect(out chan<- prometheus.Metric) {
 	var certificate *x509.Certificate
 	err := failure.Apart("a certificate for metrics", func() (err error) {

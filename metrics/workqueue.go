@@ -174,6 +174,7 @@ func (w *WorkQueues) sweep() {
 	}
 }
 
+// Describe implements prometheus.Collector.
 func (w *WorkQueues) Describe(out chan<- *prometheus.Desc) {
 	w.queueDuration.Describe(out)
 	w.workDuration.Describe(out)
@@ -183,6 +184,7 @@ func (w *WorkQueues) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// Collect implements prometheus.Collector.
 func (w *WorkQueues) Collect(out chan<- prometheus.Metric) {
 	found := figures{}
 	for name, s := range w.sums() {

@@ -134,6 +134,7 @@ func (e *UnrecordedError) Error() string {
 	return text
 }
 
+// RoundTrip implements http.RoundTripper.
 func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked, ok := read(req)
 	if !ok {
@@ -143,7 +144,7 @@ func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q == nil { // the recording has ended: what follows is unknown
+	if q == nil { // the recording has ended: nothing is known about later
 		<-req.Context().Done()
 		return nil, context.Cause(req.Context())
 	}
@@ -324,7 +325,7 @@ func (r *Replay) until(at time.Duration) time.Duration {
 	return scaled(at+r.late-r.now(), 1/r.opts.Speed)
 }
 
-// scaled returns d multiplied by by, limited to what a Duration can hold.
+// scaled returns d*by, limited to the range of a Duration.
 func scaled(d time.Duration, by float64) time.Duration {
 	const most = math.MaxInt64 / 4 // so sums do not overflow either
 	if d == 0 {
