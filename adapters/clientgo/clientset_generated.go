@@ -60,10 +60,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// clientOf returns the resource of a Go type and what lists and watches it in a
-// clientset, for every type that client-go's factory has an informer for: its informers
-// do not tell what they list with. The namespace is the one in which it does, empty for
-// types that are in none. It returns nil for other types.
+// clientOf returns the resource of a Go type, the namespace that is listed and the
+// type's lister-watcher in a clientset. It knows every type for which client-go's factory
+// has an informer, because client-go's informers do not expose their lister-watchers. The
+// namespace is empty for cluster-scoped types. For other types lw is nil.
 func clientOf(client kubernetes.Interface, namespace string, example runtime.Object) (resource, within string, lw *cache.ListWatch) {
 	switch example.(type) {
 	case *admissionregistrationv1.MutatingAdmissionPolicy:

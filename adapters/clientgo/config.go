@@ -18,21 +18,19 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// FromConfig returns a Millrace client that reaches the API server as client-go
-// would with cfg: its connections, proxy, certificates, credentials with their
-// renewal and plugins, impersonation, user agent and wrappers are client-go's.
-// Go types are looked up in client-go's scheme.
+// FromConfig returns a Millrace client that reaches the API server as client-go does with cfg: it uses
+// client-go's connections, proxy, certificates, credentials with their renewal and plugins, impersonation,
+// user agent and wrappers. It looks up Go types in client-go's scheme.
 //
-// Not taken over are QPS, Burst and RateLimiter, since Millrace does not limit
-// itself; Timeout, which would end watches; ContentType and its kin, since the
-// client asks for what is best for each kind; and compression, which is not
-// asked for: it costs more time than it saves within a cluster. Warnings of the
-// server go to klog.
+// FromConfig ignores QPS, Burst and RateLimiter, since Millrace has no client-side limit; Timeout, which
+// would end watches; ContentType and related fields, since the client requests the best format for each
+// kind; and compression, which costs more time than it saves within a cluster. Warnings of the server go to
+// klog.
 func FromConfig(cfg *clientrest.Config) (*rest.Client, error) {
 	return FromConfigAndScheme(cfg, scheme.Scheme)
 }
 
-// FromConfigAndScheme is FromConfig for Go types of another scheme.
+// FromConfigAndScheme is like [FromConfig] for the Go types of another scheme.
 func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.Client, error) {
 	cfg = clientrest.CopyConfig(cfg)
 	cfg.Timeout = 0
@@ -46,7 +44,7 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	}
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, secured)
 	if err != nil {
-		// The reason is not told: it quotes the address.
+		// Drop the cause: it quotes the address.
 		return nil, errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
 	}
 	transport, err := clientrest.TransportFor(cfg)
@@ -63,12 +61,11 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	}, types)
 }
 
-// uncompressed asks for bodies as they are, where a transport would ask for
-// compressed ones by itself.
+// uncompressed requests uncompressed bodies, where a transport would otherwise request compression.
 type uncompressed struct{ http.RoundTripper }
 
-// CloseIdleConnections is called by http.Client's method of the same name. Other clients of
-// client-go may have the same connections, and open them again when they need them.
+// CloseIdleConnections is called by the method of http.Client with the same name. Other clients of
+// client-go may share the connections; they reconnect when necessary.
 func (u uncompressed) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(u.RoundTripper) }
 
 // RoundTrip implements http.RoundTripper.

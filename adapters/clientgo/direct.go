@@ -16,15 +16,15 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// direct makes informers that list and watch through a Millrace client and whose
-// objects share equal parts.
+// direct creates informers that list and watch through a Millrace client. Equal parts of their objects are
+// shared.
 type direct struct {
 	client *rest.Client
 	pool   *wire.Pool
 }
 
-// informer returns an informer of what open gives, which is asked for a source
-// with a pool, or, where objects are transformed, without one.
+// informer returns an informer that reads from open's source. It passes a pool to open, or nil if objects
+// are transformed.
 func (d *direct) informer(name string, example runtime.Object, resync time.Duration, o *options, open func(*wire.Pool) source.ListerWatcher) *informer {
 	i := newInformer(name, resync, byNamespace())
 	i.holds, i.caches = fmt.Sprintf("%T", example), o.store
@@ -61,7 +61,7 @@ func (t *tweaking) Describe() source.Description {
 	return d
 }
 
-// narrow says in an origin that the tweak selects.
+// narrow adds the tweak's selectors to an origin.
 func (t *tweaking) narrow(o source.Origin, known bool) (source.Origin, bool) {
 	var opts metav1.ListOptions
 	t.tweak(&opts)

@@ -1,5 +1,5 @@
-// Package clientgo puts Millrace informers behind client-go's interfaces, so
-// that a program written for client-go changes one line.
+// Package clientgo provides Millrace informers behind client-go's interfaces, so a program written for
+// client-go changes one line.
 //
 // # Usage
 //
@@ -12,32 +12,31 @@
 //
 // # Guarantees
 //
-// What client-go says of a SharedInformer holds, and so do Millrace's laws L01
-// to L23; where the two differ the stricter one is kept. README.md lists the
-// differences.
+// Everything that client-go promises for a SharedInformer holds, and so do Millrace's laws L01 to L23;
+// where they differ, the stricter one applies. README.md lists the differences.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. A handler is called by a
-// goroutine of its own, one call at a time, while no lock is held.
+// Everything may be called from any goroutine. Each handler has its own goroutine, which makes one call at
+// a time and holds no locks.
 //
 // # Packed caches
 //
-// WithStore and ResourceOptions.Store let a cache hold bytes; a store's List and ByIndex make
-// an object of each. HeadsOf opens nothing, and makes copies that are the caller's.
+// With WithStore or ResourceOptions.Store a cache can hold bytes; the List and ByIndex of its store then
+// decode each object. HeadsOf decodes nothing by itself, and can return copies that belong to the caller.
 //
 // # Failure
 //
-// An object whose bytes were damaged in memory is an error of the reads that can return one,
-// until the server's copy is there.
+// If the bytes of an object were damaged in memory, reads that would return it fail until the informer has
+// fetched it again.
 //
-// What fails in listing and watching goes to the handler of watch errors;
-// everything else goes to utilruntime.ErrorHandlers. WaitForSync of an informer and
-// WaitForCacheSyncWithContext of a factory say why an informer has not synced.
+// Failures to list and watch go to the handler of watch errors; all others go to utilruntime.ErrorHandlers.
+// WaitForSync of an informer and WaitForCacheSyncWithContext of a factory say why an informer has not
+// synced.
 //
 // # Debugging
 //
-// Status, and Status of a factory, tell how an informer is doing; an Observer does so
-// of client-go's own. A factory and an Observer are a metrics.InformerSource, which
+// Status, for an informer or a factory, reports the state of informers; an Observer does the same for
+// client-go's own. A factory and an Observer implement metrics.InformerSource, which
 // manager.Manager.AddInformers shows in /metrics, /readyz and /debug/status.
 package clientgo

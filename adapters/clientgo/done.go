@@ -2,7 +2,7 @@ package clientgo
 
 import "sync"
 
-// done is something that happens once; it implements cache.DoneChecker.
+// done is an event that happens once. It implements cache.DoneChecker.
 type done struct {
 	name string
 	once sync.Once
@@ -11,10 +11,10 @@ type done struct {
 
 func newDone(name string) *done { return &done{name: name, ch: make(chan struct{})} }
 
-// Name says what is waited for.
+// Name returns the name of the event.
 func (d *done) Name() string { return d.name }
 
-// Done is closed when it has happened.
+// Done returns a channel that is closed when the event has happened.
 func (d *done) Done() <-chan struct{} { return d.ch }
 
 func (d *done) happened() { d.once.Do(func() { close(d.ch) }) }

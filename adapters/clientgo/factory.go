@@ -24,34 +24,32 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Factory is an informers.SharedInformerFactory whose informers are Millrace's.
-// Make it with NewSharedInformerFactory or NewSharedInformerFactoryForConfig.
+// Factory is an informers.SharedInformerFactory with Millrace informers. Create it with
+// [NewSharedInformerFactory] or [NewSharedInformerFactoryForConfig].
 //
-// The informers of the groups, such as Core().V1().Pods(), and those of
-// ForResource are Millrace's. One that the caller makes and gives to
-// InformerFor is used as it is: to have Millrace's there too, make it with
-// NewInformer.
+// The informers of the groups, such as Core().V1().Pods(), and of ForResource are Millrace's. An informer
+// that a caller creates and passes to InformerFor is used as it is: use [NewInformer] to create a Millrace
+// informer there too.
 type Factory struct {
 	client kubernetes.Interface
-	direct *direct // nil where the clientset lists and watches
+	direct *direct // nil if the clientset lists and watches
 	options
 	runner runner[reflect.Type]
 }
 
 var _ informers.SharedInformerFactory = (*Factory)(nil)
 
-// NewSharedInformerFactory is informers.NewSharedInformerFactoryWithOptions with
-// Millrace informers, over any clientset, fake ones too. The clientset decodes.
+// NewSharedInformerFactory is informers.NewSharedInformerFactoryWithOptions with Millrace informers, over
+// any clientset, including fake ones. The clientset decodes.
 func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration, options ...Option) *Factory {
 	return &Factory{client: client, options: gather(resync, options).whole()}
 }
 
-// NewSharedInformerFactoryForConfig is NewSharedInformerFactory with informers
-// that list and watch through FromConfig, decode straight from the bytes and
-// have equal parts of objects in memory once. It is what makes a program small
-// and fast.
+// NewSharedInformerFactoryForConfig is like [NewSharedInformerFactory], but its informers list and watch
+// through FromConfig, decode straight from the bytes and keep equal parts of objects in memory only once.
+// It makes a program small and fast.
 func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*Factory, error) {
-	millrace, err := FromConfig(cfg) // first, since client-go quotes an address that it cannot read
+	millrace, err := FromConfig(cfg) // first, since client-go's error quotes an unreadable address
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +61,7 @@ func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Durat
 	return &Factory{client: client, direct: d, options: gather(resync, options)}, nil
 }
 
-// kinds is the factory as the groups see it: what they ask for is known by its
-// type alone.
+// kinds is the factory as the groups see it. It identifies informers only by type.
 type kinds struct{ *Factory }
 
 // InformerFor returns the Millrace informer for the type of example.
@@ -78,7 +75,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 		at := kind.GroupVersion().WithResource(resource)
 		name := nameResource(at.GroupResource(), namespace)
 		if k.direct != nil {
-			place := discovery.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery is needed
+			place := discovery.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery needed
 			objects := rest.ResourceForMapping[object.Object](k.direct.client, place).Namespace(namespace).Keep(k.keep)
 			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) source.ListerWatcher {
 				return objects.Sharing(pool).Source()
@@ -89,7 +86,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 	})
 }
 
-// kindOf is the kind of a type that has one and no more.
+// kindOf returns the kind of a type. It returns an error if the type has none or several.
 func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	found, _, err := scheme.Scheme.ObjectKinds(example)
 	if err != nil {
@@ -101,7 +98,7 @@ func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	return found[0], nil
 }
 
-// nameResource names a resource in messages as Millrace does: "pods in namespace
+// nameResource returns the name that Millrace's messages use for a resource, such as "pods in namespace
 // shop".
 func nameResource(resource schema.GroupResource, namespace string) string {
 	if namespace == "" {
@@ -110,14 +107,13 @@ func nameResource(resource schema.GroupResource, namespace string) string {
 	return resource.String() + " in namespace " + namespace
 }
 
-// InformerFor returns the informer for the type of example, and makes it with
-// newInformer if there is none.
+// InformerFor returns the informer for the type of example, creating it with newInformer if necessary.
 func (f *Factory) InformerFor(example runtime.Object, newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	kind := reflect.TypeOf(example)
 	return f.runner.get(kind, func() cache.SharedIndexInformer {
 		i := newInformer(f.client, f.resyncOf(kind))
 		if f.transform != nil {
-			_ = i.SetTransform(f.transform) // fails only where the caller runs it already
+			_ = i.SetTransform(f.transform) // fails only if the caller already runs it
 		}
 		return i
 	})
@@ -153,38 +149,36 @@ func (g generic) Informer() cache.SharedIndexInformer { return g.informer }
 // Lister implements informers.GenericInformer.
 func (g generic) Lister() cache.GenericLister { return g.lister }
 
-// Start is StartWithContext until stop is closed.
+// Start is [Factory.StartWithContext] until stop is closed.
 func (f *Factory) Start(stop <-chan struct{}) { f.StartWithContext(wait.ContextForChannel(stop)) }
 
-// StartWithContext runs every informer that has not been run until ctx is done.
-// To have those that are asked for later, call it again.
+// StartWithContext runs every informer that is not running yet, until ctx is done. Call it again to run
+// informers that were requested later.
 func (f *Factory) StartWithContext(ctx context.Context) { f.runner.start(ctx) }
 
-// Shutdown waits until the informers have stopped, for which their context must
-// end. No informer can be started any more.
+// Shutdown waits until the informers have stopped. The caller must end their context. No informer can be
+// started afterwards.
 func (f *Factory) Shutdown() {
 	f.runner.shutdown()
 	f.identity.Release()
 }
 
-// WaitForCacheSync waits until every informer that was started has synced or
-// stopped, or stop is closed, and tells which have.
+// WaitForCacheSync waits until every started informer has synced or stopped, or stop is closed. It reports
+// which have synced.
 func (f *Factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
 	return f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop)).Synced
 }
 
-// WaitForCacheSyncWithContext waits until every informer that was started has
-// synced or stopped, or ctx is done. The error of the result says why each that has
-// not synced has not (L22).
+// WaitForCacheSyncWithContext waits until every started informer has synced or stopped, or ctx is done. For
+// each informer that has not synced, the error of the result says why (L22).
 func (f *Factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
 	synced, err := f.runner.wait(ctx)
 	return cache.SyncResult{Err: err, Synced: synced}
 }
 
-// Status returns the status of every informer, by name. It makes the factory a
+// Status returns the status of every informer, sorted by name. With it a Factory implements
 // metrics.InformerSource.
 func (f *Factory) Status() []sharedinformer.Status { return f.runner.status() }
 
-// Views returns every informer, by name, for those who look at all of them, such as package
-// debug.
+// Views returns every informer, sorted by name, for tools such as package debug.
 func (f *Factory) Views() []sharedinformer.View { return f.runner.views() }

@@ -13,12 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// MoveHandler is a cache.ResourceEventHandler that is told of objects that are another
-// process's from now on (ResourceOptions.Shard): OnMoved is called in the place of OnDelete,
-// with the last state that this process knew. Whoever keeps something for each
-// object lets go of it there too. Other handlers are not told, and neither is one inside
-// another, such as a cache.FilteringResourceEventHandler; client-go puts each
-// cache.TypedResourceEventHandler into one of its own.
+// MoveHandler is a cache.ResourceEventHandler that also learns when an object moves to another process
+// (ResourceOptions.Shard). The informer then calls OnMoved instead of OnDelete, with the last state known
+// to this process; a handler that keeps state per object should release it. Other handlers get no call, and
+// neither does a MoveHandler wrapped in another handler, such as a cache.FilteringResourceEventHandler;
+// client-go wraps each cache.TypedResourceEventHandler.
 type MoveHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
@@ -34,14 +33,12 @@ func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
 	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &resync})
 }
 
-// minimumResync is the shortest time between two resyncs of a handler, as in
-// client-go.
+// minimumResync is the shortest resync period of a handler, as in client-go.
 const minimumResync = time.Second
 
-// AddEventHandlerWithOptions adds a handler at any time before the informer has
-// stopped. Resyncs are as in client-go: there are none where the informer has
-// none; a handler's period is rounded up to a multiple of the shortest one that
-// was asked for before the informer ran.
+// AddEventHandlerWithOptions adds a handler at any time before the informer has stopped. Resyncs work as in
+// client-go: if the informer has no resync period, there are none; otherwise a handler's period is rounded
+// up to a multiple of the shortest period requested before the informer ran.
 func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	place := caller()
 	i.mu.Lock()
@@ -55,7 +52,7 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 		resync: ptr.Deref(opts.ResyncPeriod, i.resync),
 	}
 	if r.resync > 0 && r.resync < minimumResync {
-		ptr.Deref(opts.Logger, klog.Background()).Info("A handler asks for resyncs more often than they are made", "informer", i.name, "asked", r.resync, "made", minimumResync)
+		ptr.Deref(opts.Logger, klog.Background()).Info("A handler requests more frequent resyncs than supported", "informer", i.name, "asked", r.resync, "made", minimumResync)
 		r.resync = minimumResync
 	}
 	i.handlers[r] = struct{}{}
@@ -70,7 +67,7 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 	return r, nil
 }
 
-// join adds r to the informer that runs. It is called under mu.
+// join adds r to the running informer. i.mu must be held.
 func (i *informer) join(r *registration) {
 	if _, wanted := i.handlers[r]; !wanted {
 		return
@@ -84,7 +81,7 @@ func (i *informer) join(r *registration) {
 	})
 }
 
-// period is the resync period that a handler gets that asks for one.
+// period returns the effective resync period of a handler.
 func (i *informer) period(resync time.Duration) time.Duration {
 	if resync <= 0 || i.check <= 0 {
 		return 0
@@ -92,9 +89,8 @@ func (i *informer) period(resync time.Duration) time.Duration {
 	return (resync + i.check - 1) / i.check * i.check
 }
 
-// RemoveEventHandler takes a handler off the informer. Nothing more is told to
-// it, but for a call in progress, the end of which ShutdownChan tells. To
-// remove it again does nothing.
+// RemoveEventHandler removes a handler from the informer. Only a call in progress may continue after that;
+// ShutdownChan reports its end. Removing a handler again does nothing.
 func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {

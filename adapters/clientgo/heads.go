@@ -9,16 +9,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Heads is the cache of an informer for those who need no more of most objects than their
-// heads, or who want objects of their own. Of a packed cache it opens nothing by itself. It
-// is safe for concurrent use.
+// Heads is the cache of an informer for callers that need only the heads of most objects, or want copies of
+// objects. On a packed cache it decodes nothing unless asked to. It is safe for concurrent use.
 type Heads struct {
 	indexer.Reader[object.Head]
 	of *reads
 }
 
-// HeadsOf returns the heads of a Millrace informer that has synced. It reports false for any
-// other.
+// HeadsOf returns the heads of a Millrace informer that has synced. It returns false for any other
+// informer.
 func HeadsOf(informer cache.SharedIndexInformer) (Heads, bool) {
 	s, ok := informer.GetIndexer().(*store)
 	if !ok {
@@ -31,8 +30,8 @@ func HeadsOf(informer cache.SharedIndexInformer) (Heads, bool) {
 	return Heads{r.informer.Heads(), r}, true
 }
 
-// ByIndex yields the heads of the objects that have a value, in no particular order. It
-// fails where there is no index of that name.
+// ByIndex yields the heads of the objects with a value, in no particular order. It returns an error if
+// there is no index of that name.
 func (h Heads) ByIndex(name, value string) (iter.Seq[object.Head], error) {
 	i, err := h.of.index(name)
 	if err != nil {
@@ -41,16 +40,15 @@ func (h Heads) ByIndex(name, value string) (iter.Seq[object.Head], error) {
 	return i.found.Heads(value), nil
 }
 
-// Open returns the object of a head. It must not be changed. Open fails where the bytes of a
-// packed object are damaged, with an error that wraps wire.ErrDamaged; the informer then
-// asks the server for it again.
+// Open returns the object of a head. The caller must not change it. If the bytes of a packed object are
+// damaged, Open returns an error that wraps wire.ErrDamaged, and the informer fetches the object again.
 func (h Heads) Open(head object.Head) (object.Object, error) { return opened(h.of.informer.Open(head)) }
 
-// Copy returns the object of a head as one of the caller's own. A packed object that nobody
-// has in use is made for the caller, and not copied. Copy fails as Open does.
+// Copy returns a copy of a head's object that belongs to the caller. A packed object that is not in use is
+// decoded for the caller instead of copied. Copy fails as Open does.
 func (h Heads) Copy(head object.Head) (object.Object, error) { return opened(h.of.informer.Copy(head)) }
 
-// opened returns o as its source gave it.
+// opened returns o as its source returned it.
 func opened(o object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return nil, err

@@ -6,11 +6,11 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Holding is what an informer has of its objects, where processes share them
-// (ResourceOptions.Shard). It is safe for concurrent use.
+// Holding reports which objects an informer holds if processes share them (ResourceOptions.Shard). It is
+// safe for concurrent use.
 type Holding struct{ of *informer }
 
-// HoldingOf returns what an informer made by this package has. It returns false for others.
+// HoldingOf returns the Holding of an informer made by this package. It returns false for other informers.
 func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 	c, ok := informer.GetController().(controller) // the informer itself may be wrapped
 	if !ok {
@@ -22,9 +22,9 @@ func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 // Scope returns ResourceOptions.Shard.
 func (h Holding) Scope() shard.Scope { return h.of.shard }
 
-// Holds reports whether the store has all that is in the slot of a hash, and nothing older
-// than what the process wrote that had it before (S04). Handlers hear of it after that.
-// Before the informer runs it holds nothing. See sharedinformer.Informer.
+// Holds reports whether the store has everything in the slot of a hash, at least as new as the last writes
+// of the process that had the slot before (S04). Handlers are called after that. Before the informer runs,
+// Holds returns false. See [sharedinformer.Informer].
 func (h Holding) Holds(hash uint64) bool {
 	i := h.of.inner()
 	return i != nil && i.Holds(hash)

@@ -28,19 +28,16 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside.
-// The example may be nil, typed, *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata, and a nil pointer of a type.
+// NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside. The example may be nil,
+// typed, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or a nil pointer of a type.
 //
-// What lw brings is decoded by client-go, so that nothing is shared between
-// objects; see NewSharedInformerFactoryForConfig.
+// client-go decodes the objects from lw, so they share nothing; see [NewSharedInformerFactoryForConfig].
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-// NewInformerWithOptions is cache.NewSharedIndexInformerWithOptions with a
-// Millrace informer inside. Identifier and InformerMetricsProvider have no
-// effect: package metrics exports a Millrace informer.
+// NewInformerWithOptions is cache.NewSharedIndexInformerWithOptions with a Millrace informer inside.
+// Identifier and InformerMetricsProvider have no effect: package metrics exports Millrace informers.
 func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
 	name := opts.ObjectDescription
 	if name == "" {
@@ -70,7 +67,7 @@ func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if reflect.ValueOf(example).IsZero() { // a typed nil says its type alone
+	if reflect.ValueOf(example).IsZero() { // a typed nil has only a type
 		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
@@ -79,35 +76,35 @@ func describe(example runtime.Object) string {
 	return fmt.Sprintf("%T", example)
 }
 
-// decodedListTime is how long a list may take that comes whole or not at all.
+// decodedListTime is the time limit for a list that arrives as a whole.
 const decodedListTime = 10 * time.Minute
 
-// transform makes a source of one whose objects go through a cache.TransformFunc.
+// transform wraps a source in a cache.TransformFunc.
 type transform = func(source.ListerWatcher) source.ListerWatcher
 
-// informer is a Millrace informer with the surface of client-go's. What has to
-// be said before it runs is noted here; Run makes the informer from that.
+// informer is a Millrace informer with client-go's interface. It collects settings before it runs; Run
+// creates the Millrace informer from them.
 type informer struct {
 	name      string
-	holds     string // the Go type of the objects; empty where it is not known
+	holds     string // the Go type of the objects; empty if unknown
 	open      func(transform) source.ListerWatcher
 	lists     bool // the source cannot stream a list
 	caches    sharedinformer.Store
 	snapshots *snapshot.Directory
-	shard     shard.Scope      // what of the objects this process has
+	shard     shard.Scope      // the objects that this process holds
 	stall     time.Duration    // how long a list may be silent; 0 for the default
-	reflector *cache.Reflector // never run: it is what handlers of watch errors are shown
-	resync    time.Duration    // of handlers that do not say
+	reflector *cache.Reflector // never run: an argument for handlers of watch errors
+	resync    time.Duration    // default for handlers
 	store     *store
 	synced    *done
-	stopped   *done // happens under mu
+	stopped   *done // set under mu
 
-	mu           sync.Mutex // guards all below; nothing of the user's is called while it is held
+	mu           sync.Mutex // guards the fields below; not held during calls of user functions
 	check        time.Duration
 	transform    cache.TransformFunc
 	onWatchError cache.WatchErrorHandlerWithContext
 	handlers     map[*registration]struct{}
-	order        []*registration                         // of those added before it ran
+	order        []*registration                         // handlers added before Run, in order
 	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
 	refused      error                                   // why Run failed; nil if it did not
 	leaving      sync.WaitGroup                          // removed handlers with a call in progress
@@ -122,16 +119,15 @@ func newInformer(name string, resync time.Duration, indexers cache.Indexers) *in
 	}
 }
 
-// errStarted is what cannot be done any more. Tests of programs look for some of the
-// words that client-go says, here and where an informer has stopped.
+// errStarted rejects settings after Run. Tests of programs look for some of client-go's words, here and in
+// the error for a stopped informer.
 var errStarted = errors.New("informer has already started: set this before Run")
 
 // Run is RunWithContext until stop is closed.
 func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
-// RunWithContext keeps the store in step and the handlers informed until ctx is
-// done. When it returns, every goroutine that it started has ended (L23). It
-// runs once.
+// RunWithContext updates the store and calls the handlers until ctx is done. When it returns, all its
+// goroutines have ended (L23). It runs once.
 func (i *informer) RunWithContext(ctx context.Context) {
 	running, err := i.begin()
 	if err != nil {
@@ -156,16 +152,16 @@ func (i *informer) RunWithContext(ctx context.Context) {
 	i.leaving.Wait()
 }
 
-// refuse notes why the informer does not run, for those who wait for it.
+// refuse records why the informer does not run, for callers waiting for it.
 func (i *informer) refuse(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.refused = err
 }
 
-// begin makes the informer of what has been said so far. The environment
-// variable KUBE_CACHE_MUTATION_DETECTOR turns the mutation detector on, as in
-// client-go, which then panics; here it is a failure that is reported.
+// begin creates the Millrace informer from the current settings. The environment variable
+// KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector, as in client-go, which panics on a mutation;
+// here it is reported as a failure.
 func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -188,7 +184,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	return i.running, nil
 }
 
-// end lets the handlers go. No other leaves from then on.
+// end releases the handlers. None can be removed afterwards.
 func (i *informer) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -199,10 +195,11 @@ func (i *informer) end() {
 	clear(i.handlers)
 }
 
-// failed passes on what went wrong: to the handler of watch errors if it is
-// about listing and watching, and to utilruntime.ErrorHandlers otherwise.
+// failed reports a failure: to the handler of watch errors if listing or watching failed, and to
+// utilruntime.ErrorHandlers otherwise.
 //
-// A panic of the former is told to utilruntime.PanicHandlers, and the informer goes on.
+// If the handler of watch errors panics, utilruntime.PanicHandlers receive the panic and the informer
+// continues.
 func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdict {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	switch f.Phase {
@@ -214,14 +211,14 @@ func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdi
 		i.mu.Unlock()
 		err := f.Err
 		if f.Phase == failure.PhaseWatch && errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.ErrUnexpectedEOF // which handlers know by comparison, as client-go's own does
+			err = io.ErrUnexpectedEOF // handlers compare with ==, as client-go's own does
 		}
 		hear(ctx, i.reflector, err)
 	}
 	return failure.Retry
 }
 
-// transforming is the transform in Millrace's terms, nil if there is none.
+// transforming returns the transform for a source, or nil if there is none.
 func (i *informer) transforming() transform {
 	if i.transform == nil {
 		return nil
@@ -257,14 +254,13 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	return i.store.AddIndexers(indexers)
 }
 
-// HasSynced reports whether a whole list is in the store.
+// HasSynced reports whether a complete list is in the store.
 func (i *informer) HasSynced() bool { return i.synced.has() }
 
-// HasSyncedChecker is HasSynced as something to wait for.
+// HasSyncedChecker is HasSynced as a cache.DoneChecker.
 func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.synced }
 
-// LastSyncResourceVersion is the version up to which the informer has heard
-// everything.
+// LastSyncResourceVersion returns the version up to which the store is complete.
 func (i *informer) LastSyncResourceVersion() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -279,9 +275,9 @@ func (i *informer) SetWatchErrorHandler(h cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { h(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext sets who hears of failures to list, watch,
-// decode and transform; nil stands for cache.DefaultWatchErrorHandler. The
-// reflector that it is shown does not run. It fails once the informer runs.
+// SetWatchErrorHandlerWithContext sets the handler for failures to list, watch, decode and transform; nil
+// means cache.DefaultWatchErrorHandler. The reflector passed to it does not run. It returns an error once
+// the informer runs.
 func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWithContext) error {
 	if h == nil {
 		h = cache.DefaultWatchErrorHandler
@@ -289,9 +285,9 @@ func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWith
 	return i.configure(func() { i.onWatchError = h })
 }
 
-// SetTransform sets what changes each object before it is stored. It may
-// return an object of another type, but not another key. It is not shown
-// tombstones. It fails once the informer runs.
+// SetTransform sets the function that changes objects before they are stored. It may return an object of
+// another type, but not with another key. It is not called with tombstones. It returns an error once the
+// informer runs.
 func (i *informer) SetTransform(t cache.TransformFunc) error {
 	return i.configure(func() { i.transform = t })
 }
@@ -309,17 +305,17 @@ func (i *informer) configure(set func()) error {
 // IsStopped reports whether Run has returned.
 func (i *informer) IsStopped() bool { return i.stopped.has() }
 
-// GetController returns what client-go has it for: HasSynced and the version.
+// GetController returns a controller for HasSynced and LastSyncResourceVersion. Its Run does nothing.
 func (i *informer) GetController() cache.Controller { return controller{i} }
 
-// inner is the Millrace informer, nil before Run.
+// inner returns the Millrace informer, or nil before Run.
 func (i *informer) inner() *sharedinformer.Informer[object.Object] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.running
 }
 
-// status is the Millrace informer's, or what there is to say before it runs.
+// status returns the Millrace informer's status, or a preliminary one before Run.
 func (i *informer) status() sharedinformer.Status {
 	if running := i.inner(); running != nil {
 		s := running.Status()
@@ -347,10 +343,10 @@ func (i *informer) unsynced(ctx context.Context) error {
 	return running.WaitUntil(ctx, running.HasSynced)
 }
 
-// controller is the informer as a cache.Controller that runs nothing.
+// controller is a cache.Controller that runs nothing.
 type controller struct{ *informer }
 
-// Run does nothing: the informer is run by its owner.
+// Run does nothing: the informer's owner runs it.
 func (controller) Run(<-chan struct{}) {}
 
 // RunWithContext does nothing.

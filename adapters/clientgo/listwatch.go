@@ -11,13 +11,13 @@ import (
 
 //go:generate go run ./internal/generate
 
-// typedClient is the part of a client of one type that an informer needs.
+// typedClient is the part of a typed client that an informer needs.
 type typedClient[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// listWatch makes a cache.ListWatch of the client of one type.
+// listWatch returns a cache.ListWatch for a typed client.
 func listWatch[L runtime.Object](client typedClient[L]) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

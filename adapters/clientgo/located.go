@@ -14,18 +14,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// located is a source of what is served as a resource, whose kind is found out
-// when it is first needed. T is *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata.
+// located is a source for a resource whose kind is discovered at the first request. T is
+// *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 type located[T object.Object] struct {
 	client    *rest.Client
 	resource  schema.GroupVersionResource
 	namespace string
 	keep      wire.Fields
-	pool      *wire.Pool // nil where nothing is shared
+	pool      *wire.Pool // nil to share nothing
 }
 
-// Describe implements source.ListerWatcher. The resource does all of a request.
+// Describe implements source.ListerWatcher. The resource supports all features of a request.
 func (l *located[T]) Describe() source.Description {
 	return source.Description{
 		Name: nameResource(l.resource.GroupResource(), l.namespace), Namespace: l.namespace, Kept: l.keep, Pool: l.pool,
@@ -33,7 +32,7 @@ func (l *located[T]) Describe() source.Description {
 	}
 }
 
-// find returns the source with its kind.
+// find returns the source of the discovered kind.
 func (l *located[T]) find(ctx context.Context) (source.ListerWatcher, error) {
 	m, err := l.client.Mapper().MappingForResource(ctx, l.resource)
 	if err == nil && m.Resource != l.resource {

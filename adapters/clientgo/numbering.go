@@ -13,25 +13,22 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// numbering gives resource versions to the objects of a source that does not:
-// fake clientsets store objects as they were given to them, and handmade
-// sources of tests leave versions out. It begins with the first object without
-// a usable version, or at once where it is known that the versions mean
-// nothing; from then on everything is numbered in the order in which it comes.
-// To an API server's objects it does nothing.
+// numbering assigns resource versions to the objects of a source without usable ones: fake clientsets store
+// objects as given, and handwritten sources in tests omit versions. It starts at the first object without a
+// usable version, or at once if the versions are known to mean nothing; from then on it numbers everything
+// in order of arrival. It does nothing to objects of an API server.
 //
 // It belongs to the reflector's goroutine.
 type numbering struct {
 	source.ListerWatcher
 
 	fake bool              // the versions of objects mean nothing
-	on   bool              // numbering has begun
-	last uint64            // the last number, or the last version before numbering began
-	own  map[string]string // the source's own version of each number from which a watch may go on
+	on   bool              // numbering has started
+	last uint64            // the last number, or the last version before numbering started
+	own  map[string]string // the source's version of each number at which a watch may resume
 }
 
-// numbered is an object with a version that it does not have. Only the
-// informer's inside sees it; bare takes it off.
+// numbered is an object with an assigned version. Only the informer sees it; bare removes it.
 type numbered struct {
 	object.Object
 	version string
@@ -40,7 +37,7 @@ type numbered struct {
 // GetResourceVersion returns the number.
 func (n *numbered) GetResourceVersion() string { return n.version }
 
-// Inside is for a mutation detector, which tells of the object as users know it.
+// Inside returns the object that users see, for the mutation detector.
 func (n *numbered) Inside() object.Object { return n.Object }
 
 // DeepCopyObject keeps the number.
@@ -48,7 +45,7 @@ func (n *numbered) DeepCopyObject() runtime.Object {
 	return &numbered{n.Object.DeepCopyObject().(object.Object), n.version}
 }
 
-// bare returns o as its source gave it.
+// bare returns o as its source returned it.
 func bare(o object.Object) object.Object {
 	if n, ok := o.(*numbered); ok {
 		return n.Object
@@ -59,8 +56,7 @@ func bare(o object.Object) object.Object {
 // Describe implements source.ListerWatcher.
 func (n *numbering) Describe() source.Description { return n.ListerWatcher.Describe().Plain() }
 
-// see looks at a version of the source's, and begins to number where it is of
-// no use.
+// see looks at a version from the source, and starts numbering if it is unusable.
 func (n *numbering) see(version string) {
 	v, err := strconv.ParseUint(version, 10, 64)
 	if n.on = n.on || n.fake || err != nil || v == 0; !n.on {
@@ -73,7 +69,7 @@ func (n *numbering) next() string {
 	return strconv.FormatUint(n.last, 10)
 }
 
-// number gives o a version, if need be.
+// number assigns o a version if numbering has started.
 func (n *numbering) number(o object.Head) object.Head {
 	n.see(o.GetResourceVersion())
 	if !n.on {
@@ -92,7 +88,7 @@ func (n *numbering) List(ctx context.Context, opts source.Request) source.List[o
 				item = n.number(item)
 			}
 			if !yield(item, err) || err != nil {
-				if n.on && list.Meta.ResourceVersion != "" { // who looked at the first page knows it
+				if n.on && list.Meta.ResourceVersion != "" { // the consumer of the first page has seen it
 					n.numberList(list.Meta)
 				}
 				return
@@ -103,7 +99,7 @@ func (n *numbering) List(ctx context.Context, opts source.Request) source.List[o
 	return list
 }
 
-// numberList gives a list a version, if need be.
+// numberList assigns a list a version if numbering has started.
 func (n *numbering) numberList(list *metav1.ListMeta) {
 	own := list.ResourceVersion
 	if n.see(own); n.on {
@@ -112,7 +108,7 @@ func (n *numbering) numberList(list *metav1.ListMeta) {
 	}
 }
 
-// remember notes the source's own version of a number.
+// remember records the source's version of a number.
 func (n *numbering) remember(number, own string) {
 	if n.own == nil {
 		n.own = make(map[string]string)
@@ -120,9 +116,9 @@ func (n *numbering) remember(number, own string) {
 	n.own[number] = own
 }
 
-// Watch implements source.ListerWatcher. It goes on from the version that it is asked for, and
-// not from the last that was seen: a list that was only looked at was not taken. All other
-// versions are forgotten, since nobody goes back to them.
+// Watch implements source.ListerWatcher. It resumes at the requested version rather than the last one seen,
+// because the reflector may have read a list without using it. It forgets all other versions, since no
+// watch resumes there.
 func (n *numbering) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if own, ok := n.own[opts.ResourceVersion]; ok {
 		clear(n.own)
@@ -147,7 +143,7 @@ func (n *numbering) Watch(ctx context.Context, opts source.Request) (iter.Seq2[w
 			if !yield(e, err) || err != nil {
 				return
 			}
-			if n.on { // it was taken, and what came before it is past
+			if n.on { // the event was consumed, so earlier versions are no longer needed
 				delete(n.own, before)
 				before = e.Object.GetResourceVersion()
 			}

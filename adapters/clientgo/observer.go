@@ -16,17 +16,16 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Observer tells how client-go's own informers are doing, in Millrace's terms
-// and as far as that can be seen from outside. It is a metrics.InformerSource,
-// which manager.Manager.AddInformers takes. The zero Observer has none to tell of.
+// Observer reports the state of client-go's own informers as Millrace statuses, as far as it is visible
+// from outside. It is a metrics.InformerSource, which manager.Manager.AddInformers accepts. The zero
+// Observer observes no informers.
 type Observer struct {
-	mu  sync.Mutex // guards all; nothing is called while it is held
+	mu  sync.Mutex // guards all; not held during calls
 	all []*Observed
 }
 
-// Status returns the status of every informer, in the order in which they were
-// added. Objects counts the keys of the store, for which client-go copies them:
-// ask now and then, not always.
+// Status returns the status of every informer, in the order in which they were added. To count objects,
+// client-go copies the keys of the store, so do not call Status too often.
 func (o *Observer) Status() []sharedinformer.Status {
 	o.mu.Lock()
 	all := slices.Clone(o.all)
@@ -38,15 +37,14 @@ func (o *Observer) Status() []sharedinformer.Status {
 	return statuses
 }
 
-// Observe adds an informer, under a name such as "pods". The informer gets a
-// handler that counts changes and one of watch errors, which passes them on to
-// onWatchError, or to cache.DefaultWatchErrorHandler where that is nil: client-go
-// has place for one only, the last one that is set, and does not tell which it
-// has. It takes none when it runs, and then the status says that failures cannot
-// be seen. Observe fails where the informer has stopped.
+// Observe adds an informer under a name such as "pods". It gives the informer a handler that counts
+// changes, and a handler of watch errors that calls onWatchError, or cache.DefaultWatchErrorHandler if that
+// is nil. client-go has only one such handler, the last one set, and does not reveal it. A running informer
+// accepts none; its status then says that failures are not visible. Observe returns an error if the
+// informer has stopped.
 //
-// client-go tells that handler of lists that fail and of watches that the server
-// refuses. A watch that breaks, or that nobody answers, it does not tell of.
+// client-go calls that handler when a list fails or the server refuses a watch, but not when a watch breaks
+// or gets no answer.
 func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWatchError cache.WatchErrorHandlerWithContext) (*Observed, error) {
 	if onWatchError == nil {
 		onWatchError = cache.DefaultWatchErrorHandler
@@ -73,16 +71,16 @@ type Observed struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
 	changes  counter
-	blind    *failure.Failure // says that failures cannot be seen; nil where they can
+	blind    *failure.Failure // says that failures are not visible; nil if they are
 
-	mu       sync.Mutex // guards all below; nothing is called while it is held
+	mu       sync.Mutex // guards the fields below; not held during calls
 	failures uint64
 	failure  *failure.Failure // the last one
-	failedAt string           // the informer's version then
+	failedAt string           // the informer's version at that time
 	handlers []*observedHandler
 }
 
-// failed notes that listing or watching failed.
+// failed records a failure to list or watch.
 func (i *Observed) failed(err error) {
 	version, now := i.informer.LastSyncResourceVersion(), time.Now()
 	phase := failure.PhaseWatch
@@ -99,10 +97,9 @@ func (i *Observed) failed(err error) {
 	i.failure, i.failedAt = f, version
 }
 
-// Status returns the informer as it is now. That a failure is over is seen by
-// the next change or bookmark. The state is Watching once it has synced,
-// BackingOff while it fails, Listing before. Where failures cannot be seen, Failure
-// says so, and Watching means no more than synced.
+// Status returns the current status. Recovery from a failure shows at the next change or bookmark. The
+// state is Listing before the first sync, then Watching, and BackingOff during a failure. If failures are
+// not visible, Failure says so, and Watching only means synced.
 func (i *Observed) Status() sharedinformer.Status {
 	version, synced := i.informer.LastSyncResourceVersion(), i.informer.HasSynced()
 	s := sharedinformer.Status{
@@ -130,13 +127,12 @@ func (i *Observed) Status() sharedinformer.Status {
 	return s
 }
 
-// present are the handlers that were not removed. Those of an informer that has
-// stopped stay.
+// present returns the handlers that were not removed. It keeps those of a stopped informer.
 func (i *Observed) present() []*observedHandler {
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)
 	i.mu.Unlock()
-	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // in this order: a stop ends all
+	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // in this order: a stop ends all handlers
 		return handlers
 	}
 	i.mu.Lock()
@@ -145,11 +141,10 @@ func (i *Observed) present() []*observedHandler {
 	return slices.Clone(i.handlers)
 }
 
-// AddEventHandler adds a handler to the informer, with a clock around it: its
-// lag, its calls and the longest of them are part of the status, until it is
-// removed from the informer and its last call has returned. Pending may be off
-// by what changed while a running informer took the handler, and Behind is how
-// long the call in progress has taken.
+// AddEventHandler adds a handler to the informer and measures its calls: the status includes its lag, its
+// calls and the longest of them, until it is removed and its last call has returned. Pending may be off by
+// the changes that happened while a running informer added the handler, and Behind is the duration of the
+// call in progress.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	o := &observedHandler{next: h, name: name, place: caller()}
 	o.joined, o.found = i.changes.live.Load(), uint64(len(i.informer.GetStore().ListKeys()))
@@ -161,14 +156,14 @@ func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (c
 	if r, ok := registration.(interface{ ShutdownChan() <-chan struct{} }); ok {
 		o.ended = r.ShutdownChan()
 	}
-	i.present() // lets go of those that were removed, where nobody asks for the status
+	i.present() // drops removed handlers even if nothing calls Status
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.handlers = append(i.handlers, o)
 	return registration, nil
 }
 
-// counter is a handler that counts changes, and the objects of the initial list.
+// counter is a handler that counts changes, and separately the objects of the initial list.
 type counter struct{ initial, live atomic.Uint64 }
 
 func (c *counter) OnAdd(_ any, initial bool) {
@@ -187,7 +182,7 @@ func (c *counter) OnUpdate(old, o any) {
 
 func (c *counter) OnDelete(any) { c.live.Add(1) }
 
-// isResync reports whether an update is none.
+// isResync reports whether an update changes nothing.
 func isResync(old, o any) bool {
 	before, err := meta.Accessor(old)
 	if err != nil {
@@ -197,19 +192,19 @@ func isResync(old, o any) bool {
 	return err == nil && before.GetResourceVersion() == after.GetResourceVersion()
 }
 
-// observedHandler is a handler with a clock around it.
+// observedHandler is a handler whose calls are measured.
 type observedHandler struct {
 	next          cache.ResourceEventHandler
 	name, place   string
-	joined, found uint64 // changes before it joined, and objects that were there then
+	joined, found uint64 // changes before it joined, and objects at that time
 	registration  atomic.Pointer[cache.ResourceEventHandlerRegistration]
-	ended         <-chan struct{} // closed when it is not called any more; nil where that is not told
+	ended         <-chan struct{} // closed after its last call; nil if client-go does not report that
 
-	changes   counter       // that it has heard
+	changes   counter       // received
 	delivered atomic.Uint64 // calls that have returned
 	panics    atomic.Uint64
-	began     atomic.Int64 // the call in progress, in ns since 1970; 0 while idle
-	slowest   atomic.Int64 // ns
+	began     atomic.Int64 // start of the call in progress, in ns since 1970; 0 while idle
+	slowest   atomic.Int64 // in ns
 }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -248,7 +243,7 @@ func (h *observedHandler) time(call func()) {
 	returned = true
 }
 
-// left reports whether the handler is not called any more.
+// left reports whether the handler will not be called again.
 func (h *observedHandler) left() bool {
 	select {
 	case <-h.ended:
@@ -258,7 +253,7 @@ func (h *observedHandler) left() bool {
 	}
 }
 
-// status compares what the handler has heard with what all have.
+// status compares the handler's changes with all changes.
 func (h *observedHandler) status(all *counter) sharedinformer.HandlerStatus {
 	s := sharedinformer.HandlerStatus{
 		Name: h.name, Place: h.place, Delivered: h.delivered.Load(), Panics: h.panics.Load(),
@@ -277,5 +272,5 @@ func (h *observedHandler) status(all *counter) sharedinformer.HandlerStatus {
 	return s
 }
 
-// missing is what there is to hear and was not heard.
+// missing returns the number of changes not yet received.
 func missing(all, heard uint64) int { return int(max(all, heard) - heard) }

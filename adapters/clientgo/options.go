@@ -15,9 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Option configures a factory. Those of client-go cannot be used, because they
-// change a type that only client-go can name; here are the same by the same
-// names.
+// Option configures a factory. client-go's options cannot be used, because they change a type that only
+// client-go can name; these have the same names and meaning.
 type Option func(*options)
 
 type options struct {
@@ -48,38 +47,36 @@ func (o options) whole() options {
 	return o
 }
 
-// WithNamespace narrows the informers to one namespace.
+// WithNamespace limits the informers to one namespace.
 func WithNamespace(namespace string) Option { return func(o *options) { o.namespace = namespace } }
 
-// WithTweakListOptions sets what changes the options of every list and watch,
-// to set selectors for example.
+// WithTweakListOptions sets a function that changes the options of every list and watch, for example to set
+// selectors.
 func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) Option {
 	return func(o *options) { o.tweak = tweak }
 }
 
-// WithTransform sets the transform of every informer. Objects that are
-// transformed do not share equal parts: where a transform only drops fields,
-// WithKeep does the same for less.
+// WithTransform sets the transform of every informer. Transformed objects do not share equal parts: if a
+// transform only drops fields, WithKeep is cheaper.
 func WithTransform(transform cache.TransformFunc) Option {
 	return func(o *options) { o.transform = transform }
 }
 
-// WithKeep sets which fields of objects the informers hold, such as
-// wire.WithoutManagedFields. The others are skipped on the wire, and equal parts
-// of what is left are shared. Objects that do not have such a field fail to sync
-// with wire.ErrFields. It is for factories that decode themselves, which
-// are made for a config: where a clientset decodes, the constructor panics.
+// WithKeep sets which fields of objects the informers keep, such as wire.WithoutManagedFields. The decoder
+// skips all other fields, and equal parts of the remaining ones are shared. Informers of objects without
+// such a field fail to sync with wire.ErrFields. WithKeep requires a factory made for a config, which
+// decodes itself; the constructor panics if a clientset decodes.
 func WithKeep(wanted wire.Fields) Option {
 	return func(o *options) { o.keep, o.keeps = wanted, true }
 }
 
-// WithStore says how the informers cache objects. With sharedinformer.Packed they hold bytes,
-// in a small part of the memory, and make an object of them whenever one is asked for. That
-// suits kinds of which there are many. A program that walks all objects all the time, by
-// GetStore().List() or a lister, has them made each time.
+// WithStore sets how the informers cache objects. With sharedinformer.Packed they hold bytes, in a small
+// part of the memory, and decode an object whenever it is read. Use it for kinds with many objects. A
+// program that constantly iterates over all objects, with GetStore().List() or a lister, decodes them each
+// time.
 func WithStore(s sharedinformer.Store) Option { return func(o *options) { o.store = s } }
 
-// caching returns an informer that was made here, with the store that is wanted.
+// caching sets the store of an informer made by this package.
 func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if made, ok := i.(*informer); ok {
 		made.caches = o.store
@@ -87,8 +84,8 @@ func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer
 	return i
 }
 
-// WithCustomResyncConfig sets the resync periods of some types. It means
-// nothing to a ResourceFactory, where all objects are of one type.
+// WithCustomResyncConfig sets the resync periods of some types. It has no effect on a ResourceFactory,
+// whose objects are all of one type.
 func WithCustomResyncConfig(periods map[metav1.Object]time.Duration) Option {
 	return func(o *options) {
 		for example, period := range periods {
@@ -97,13 +94,13 @@ func WithCustomResyncConfig(periods map[metav1.Object]time.Duration) Option {
 	}
 }
 
-// WithInformerName sets what InformerName of a Factory returns, for informers
-// that are given to InformerFor. Shutdown releases it.
+// WithInformerName sets the result of Factory.InformerName, for informers passed to InformerFor. Shutdown
+// releases it.
 func WithInformerName(name *cache.InformerName) Option {
 	return func(o *options) { o.identity = name }
 }
 
-// resyncOf is the resync period of a type.
+// resyncOf returns the resync period of a type.
 func (o *options) resyncOf(t reflect.Type) time.Duration {
 	if period, ok := o.custom[t]; ok {
 		return period
@@ -111,8 +108,7 @@ func (o *options) resyncOf(t reflect.Type) time.Duration {
 	return o.resync
 }
 
-// listing returns client as a cache.ListerWatcher with tweaked options, and with
-// what client says of streaming lists.
+// listing returns a cache.ListerWatcher with tweaked options. It supports streaming lists if client does.
 func listing[L runtime.Object](o *options, from typedClient[L], client any) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(o.tweaked(listWatch(from)), client)
 }
@@ -134,7 +130,7 @@ func (o *options) tweaked(lw *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// byNamespace is the index that the informers of all factories have.
+// byNamespace returns the index that the informers of all factories have.
 func byNamespace() cache.Indexers {
 	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 }

@@ -16,18 +16,17 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// registration is one handler on one informer. It implements
-// cache.ResourceEventHandlerRegistration, and has the ShutdownChan that
-// cache.ShutDownEventHandler looks for.
+// registration is a handler of an informer. It implements cache.ResourceEventHandlerRegistration, and the
+// ShutdownChan that cache.ShutDownEventHandler needs.
 type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
 	place    string        // file:line of the call that added it
-	logger   *klog.Logger  // of cache.HandlerOptions; nil for the context's
-	resync   time.Duration // as asked for; see informer.period
+	logger   *klog.Logger  // from cache.HandlerOptions; nil for the context's
+	resync   time.Duration // as requested; see informer.period
 
 	synced *done
-	ended  chan struct{} // closed when the handler is not called any more
+	ended  chan struct{} // closed after the handler's last call
 	end    sync.Once
 
 	inner *sharedinformer.Registration // nil until the informer runs; guarded by informer.mu
@@ -36,26 +35,25 @@ type registration struct {
 // HasSynced reports whether the handler's last initial OnAdd has returned.
 func (r *registration) HasSynced() bool { return r.synced.has() }
 
-// HasSyncedChecker is HasSynced as something to wait for.
+// HasSyncedChecker is HasSynced as a cache.DoneChecker.
 func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.synced }
 
-// ShutdownChan is closed when the handler was removed, or the informer has
+// ShutdownChan returns a channel that is closed when the handler has been removed, or the informer has
 // stopped, and the last call has returned.
 func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
 
 func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
 
-// Handle implements sharedinformer.Handler. As with stock client-go,
-// utilruntime.PanicHandlers hear of a panic, with the handler's logger; then it goes
-// on to the informer, which counts it and ends the process if utilruntime.ReallyCrash
-// says so.
+// Handle implements sharedinformer.Handler. As in client-go, utilruntime.PanicHandlers receive a panic with
+// the handler's logger. It then propagates to the informer, which counts it and ends the process if
+// utilruntime.ReallyCrash is set.
 func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object.Object]) error {
 	if r.logger != nil {
 		ctx = klog.NewContext(ctx, *r.logger)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			// Up from the handler, this function and the runtime's: the line that panicked.
+			// Skip the handler, this function and the runtime's, to reach the line that panicked.
 			ctx := klog.NewContext(ctx, klog.FromContext(ctx).WithCallDepth(3))
 			for _, hear := range utilruntime.PanicHandlers {
 				hear(ctx, p)
@@ -77,7 +75,7 @@ func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object
 	return nil
 }
 
-// gone tells that an object has left the cache.
+// gone reports that an object has left the cache.
 func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Object) {
 	switch {
 	case e.Moved:
@@ -91,9 +89,8 @@ func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Obje
 	}
 }
 
-// caller is the file:line from which a handler was added, past the packages
-// that only pass it on; where nobody else did, as with the sources of
-// controller-runtime, the outermost of them.
+// caller returns the file:line that added a handler, skipping the packages that only pass it on. If there
+// is no other caller, as for the sources of controller-runtime, it returns the outermost of them.
 func caller() (place string) {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

@@ -24,42 +24,40 @@ type ResourceOptions struct {
 	ResyncPeriod time.Duration
 	Indexers     cache.Indexers
 
-	// Tweak changes the options of every list and watch, to set selectors for
-	// example.
+	// Tweak changes the options of every list and watch, for example to set selectors.
 	Tweak func(*metav1.ListOptions)
 
-	// Pages lists in pages even where the server could stream a list.
+	// Pages requests lists in pages even if the server could stream them.
 	Pages bool
 
-	// Pool is where equal parts of objects are there once. It is not used where
-	// a transform is set, which may change objects. Nil shares nothing.
+	// Pool stores equal parts of objects once. Informers with a transform, which may change objects, ignore
+	// it. If nil, nothing is shared.
 	Pool *wire.Pool
 
-	// Store says how objects are cached; see WithStore.
+	// Store sets how objects are cached; see WithStore.
 	Store sharedinformer.Store
 
-	// Snapshot is where the informer keeps what it has for the next process; see
-	// sharedinformer.Options. Informers with a transform or a share have none.
+	// Snapshot is where the informer saves its objects for the next process; see sharedinformer.Options.
+	// Informers with a transform or a share save none.
 	Snapshot *snapshot.Directory
 
-	// Shard is what of the objects this process has, where processes share them; see
-	// sharedinformer.Options. The zero value is all of them.
+	// Shard selects this process's share of the objects; see sharedinformer.Options. The zero value is all
+	// of them.
 	//
-	// An object that moves to another process leaves the store. OnDelete is not called, since
-	// nothing has happened to it (S03); a handler that wants to know is a MoveHandler. One
-	// that comes is told by OnAdd, and is not of the initial list. So a handler may hear
-	// OnAdd of one object twice, and nothing between.
+	// An object that moves to another process leaves the store without a call of OnDelete, since nothing
+	// has happened to it (S03); a handler that needs to know implements MoveHandler. An arriving object is
+	// reported by OnAdd, and not as part of the initial list. So a handler may receive OnAdd twice for an
+	// object, with no call in between.
 	Shard shard.Scope
 }
 
-// NewInformerFor returns an informer, with the surface of client-go's, of the
-// objects of a resource of a Millrace client. They are decoded straight from
-// the bytes.
+// NewInformerFor returns an informer with client-go's interface for the objects of a Millrace resource. It
+// decodes them straight from the bytes.
 func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOptions) cache.SharedIndexInformer {
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	if origin, ok := objects.Source().Describe().Origin(); ok { // it knows what an interface holds
+	if origin, ok := objects.Source().Describe().Origin(); ok { // the origin knows the type behind an interface
 		i.holds = origin.Type.String()
 	}
 	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard
@@ -73,9 +71,9 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	return i
 }
 
-// WaitForHandlers waits until each handler that informer has by now has heard of
-// every object of its initial list, or is called no more. The error is the cause
-// of ctx. An informer that is not Millrace's is not waited for.
+// WaitForHandlers waits until each current handler of informer has received every object of its initial
+// list, or has ended. It returns the cause of ctx if that is done first. If informer is not Millrace's, it
+// returns at once.
 func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) error {
 	c, ok := informer.GetController().(controller)
 	if !ok {
@@ -89,7 +87,7 @@ func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) er
 		case <-r.synced.Done():
 		case <-r.ended:
 		case <-ctx.Done():
-			select { // several at once
+			select { // both may be ready
 			case <-r.synced.Done():
 			case <-r.ended:
 			default:

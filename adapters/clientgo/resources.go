@@ -25,9 +25,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// ResourceFactory has Millrace informers by resource. It is a
-// dynamicinformer.DynamicSharedInformerFactory or a
-// metadatainformer.SharedInformerFactory, by what made it.
+// ResourceFactory creates Millrace informers by resource. It implements both
+// dynamicinformer.DynamicSharedInformerFactory and metadatainformer.SharedInformerFactory; its constructor
+// determines the type of objects.
 type ResourceFactory struct {
 	newInformer func(schema.GroupVersionResource) cache.SharedIndexInformer
 	newLister   newLister
@@ -39,9 +39,8 @@ var (
 	_ metadatainformer.SharedInformerFactory       = (*ResourceFactory)(nil)
 )
 
-// NewDynamicSharedInformerFactory is
-// dynamicinformer.NewDynamicSharedInformerFactory with Millrace informers, over
-// any dynamic client, fake ones too. The client decodes.
+// NewDynamicSharedInformerFactory is dynamicinformer.NewDynamicSharedInformerFactory with Millrace
+// informers, over any dynamic client, including fake ones. The client decodes.
 func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration, options ...Option) *ResourceFactory {
 	o := gather(resync, options).whole()
 	return newResourceFactory(dynamicLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
@@ -49,16 +48,15 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Durat
 	})
 }
 
-// NewDynamicSharedInformerFactoryForConfig is NewDynamicSharedInformerFactory
-// with informers that list and watch through FromConfig, decode straight from
-// the bytes and have equal parts of objects in memory once.
+// NewDynamicSharedInformerFactoryForConfig is like [NewDynamicSharedInformerFactory], but its informers
+// list and watch through FromConfig, decode straight from the bytes and keep equal parts of objects in
+// memory only once.
 func NewDynamicSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
 	return newDirectFactory(cfg, dynamicLister, gather(resync, options), &unstructured.Unstructured{})
 }
 
-// NewMetadataSharedInformerFactory is metadatainformer.NewSharedInformerFactory
-// with Millrace informers, over any metadata client, fake ones too. The client
-// decodes.
+// NewMetadataSharedInformerFactory is metadatainformer.NewSharedInformerFactory with Millrace informers,
+// over any metadata client, including fake ones. The client decodes.
 func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Duration, options ...Option) *ResourceFactory {
 	o := gather(resync, options).whole()
 	return newResourceFactory(metadataLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
@@ -66,9 +64,9 @@ func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Dur
 	})
 }
 
-// NewMetadataSharedInformerFactoryForConfig is NewMetadataSharedInformerFactory
-// with informers that list and watch through FromConfig, decode straight from
-// the bytes and have equal parts of objects in memory once.
+// NewMetadataSharedInformerFactoryForConfig is like [NewMetadataSharedInformerFactory], but its informers
+// list and watch through FromConfig, decode straight from the bytes and keep equal parts of objects in
+// memory only once.
 func NewMetadataSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
 	return newDirectFactory(cfg, metadataLister, gather(resync, options), &metav1.PartialObjectMetadata{})
 }
@@ -80,7 +78,7 @@ func (o *options) decoded(lw cache.ListerWatcher, example runtime.Object, name s
 	}))
 }
 
-// newDirectFactory returns a factory of informers of one Go type over the wire.
+// newDirectFactory returns a factory whose informers decode one Go type from the bytes.
 func newDirectFactory[T object.Object](cfg *clientrest.Config, newLister newLister, o options, example T) (*ResourceFactory, error) {
 	client, err := FromConfig(cfg)
 	if err != nil {
@@ -104,7 +102,7 @@ func newResourceFactory(newLister newLister, o options, newInformer func(schema.
 	}}
 }
 
-// newLister makes the lister of a resource.
+// newLister creates the lister of a resource.
 type newLister func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
 
 func dynamicLister(i cache.Indexer, resource schema.GroupVersionResource) cache.GenericLister {
@@ -121,37 +119,35 @@ func (f *ResourceFactory) ForResource(resource schema.GroupVersionResource) info
 	return generic{i, f.newLister(i.GetIndexer(), resource)}
 }
 
-// Start is StartWithContext until stop is closed.
+// Start is [ResourceFactory.StartWithContext] until stop is closed.
 func (f *ResourceFactory) Start(stop <-chan struct{}) {
 	f.StartWithContext(wait.ContextForChannel(stop))
 }
 
-// StartWithContext runs every informer that has not been run until ctx is done.
-// To have those that are asked for later, call it again.
+// StartWithContext runs every informer that is not running yet, until ctx is done. Call it again to run
+// informers that were requested later.
 func (f *ResourceFactory) StartWithContext(ctx context.Context) { f.runner.start(ctx) }
 
-// WaitForCacheSync waits until every informer that was started has synced or
-// stopped, or stop is closed, and tells which have.
+// WaitForCacheSync waits until every started informer has synced or stopped, or stop is closed. It reports
+// which have synced.
 func (f *ResourceFactory) WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool {
 	synced, _ := f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop))
 	return synced
 }
 
-// WaitForCacheSyncWithContext waits until every informer that was started has
-// synced or stopped, or ctx is done. The error says why each that has not synced has not
-// (L22).
+// WaitForCacheSyncWithContext waits until every started informer has synced or stopped, or ctx is done. For
+// each informer that has not synced, the error says why (L22).
 func (f *ResourceFactory) WaitForCacheSyncWithContext(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
 	return f.runner.wait(ctx)
 }
 
-// Shutdown waits until the informers have stopped, for which their context must
-// end. No informer can be started any more.
+// Shutdown waits until the informers have stopped. The caller must end their context. No informer can be
+// started afterwards.
 func (f *ResourceFactory) Shutdown() { f.runner.shutdown() }
 
-// Status returns the status of every informer, by name. It makes the factory a
+// Status returns the status of every informer, sorted by name. With it a ResourceFactory implements
 // metrics.InformerSource.
 func (f *ResourceFactory) Status() []sharedinformer.Status { return f.runner.status() }
 
-// Views returns every informer, by name, for those who look at all of them, such as package
-// debug.
+// Views returns every informer, sorted by name, for tools such as package debug.
 func (f *ResourceFactory) Views() []sharedinformer.View { return f.runner.views() }

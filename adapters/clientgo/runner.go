@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// runner has informers by what they are of, and runs each once.
+// runner holds informers by key and runs each once.
 type runner[K comparable] struct {
-	mu        sync.Mutex // guards all below; while it is held informers are made, which calls no function of the user's but InformerFor's
+	mu        sync.Mutex // guards the fields below; while it is held, informers are created, which calls no user function except InformerFor's
 	informers map[K]cache.SharedIndexInformer
 	started   map[K]bool
 	tasks     sync.WaitGroup
@@ -57,8 +57,8 @@ func (r *runner[K]) shutdown() {
 	r.tasks.Wait()
 }
 
-// wait waits for those that were started. The error names each that has not
-// synced, with its state and last failure.
+// wait waits for the started informers. The error names each one that has not synced, with its state and
+// last failure.
 func (r *runner[K]) wait(ctx context.Context) (map[K]bool, error) {
 	r.mu.Lock()
 	waiting := maps.Clone(r.informers)
@@ -74,7 +74,7 @@ func (r *runner[K]) wait(ctx context.Context) (map[K]bool, error) {
 	return synced, errors.Join(failures...)
 }
 
-// views are the informers by name, but for those that are not Millrace's.
+// views returns the Millrace informers, sorted by name.
 func (r *runner[K]) views() (all []sharedinformer.View) {
 	r.mu.Lock()
 	informers := slices.Collect(maps.Values(r.informers))

@@ -22,19 +22,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// upstream makes a source.ListerWatcher of one of client-go's. Objects come decoded
-// from there, so that a list is whole in memory before its first item is
-// yielded. One that ignores its context holds up the end of a run until it
-// answers.
+// upstream is a source.ListerWatcher over one of client-go's. Objects arrive decoded, so a list is complete
+// in memory before its first item is yielded. If lw ignores its context, a run cannot end until lw returns.
 type upstream struct {
 	lw   cache.ListerWatcherWithContext
-	of   reflect.Type            // of the objects; nil for any
-	kind schema.GroupVersionKind // the same, of untyped objects; empty for any
+	of   reflect.Type            // type of the objects; nil for any
+	kind schema.GroupVersionKind // kind of untyped objects; empty for any
 	name string
 }
 
-// newSource keeps nothing of the example, which its owner may go on to use: a
-// cache of controller-runtime gives what somebody reads into.
+// newSource keeps no reference to the example, because its owner may reuse it: a cache of
+// controller-runtime passes the object that the caller reads into.
 func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *upstream {
 	s := &upstream{lw: cache.ToListerWatcherWithContext(lw), of: reflect.TypeOf(example), name: name}
 	if untyped, ok := example.(*unstructured.Unstructured); ok {
@@ -46,7 +44,7 @@ func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *ups
 // Describe implements source.ListerWatcher.
 func (s *upstream) Describe() source.Description { return source.Description{Name: s.name} }
 
-// maxEmptyPages is how many pages without an item a list may have in a row, as in package rest.
+// maxEmptyPages is the largest number of consecutive empty pages in a list, as in package rest.
 const maxEmptyPages = 1000
 
 // List implements source.ListerWatcher.
@@ -55,7 +53,7 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 	list := source.List[object.Head]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Head, error) bool) {
 		empty := 0
-		token := "" // that led to some earlier page
+		token := "" // of some earlier page
 		for pages := 1; ; pages++ {
 			page, items, err := s.page(ctx, opts, yield)
 			if empty++; items > 0 {
@@ -74,20 +72,20 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 			case "":
 				return
 			case opts.Continue:
-				yield(nil, fmt.Errorf("list %s: page %d leads to itself: the source gave the continue token that it was asked with", s.name, pages))
+				yield(nil, fmt.Errorf("list %s: page %d leads to itself: the source returned the continue token that it received", s.name, pages))
 				return
 			case token:
-				yield(nil, fmt.Errorf("list %s: page %d leads back to an earlier one: the source gave a continue token again", s.name, pages))
+				yield(nil, fmt.Errorf("list %s: page %d leads back to an earlier one: the source repeated a continue token", s.name, pages))
 				return
 			}
 			if empty >= maxEmptyPages {
-				yield(nil, fmt.Errorf("list %s: %d pages in a row held nothing, and the source promises more", s.name, empty))
+				yield(nil, fmt.Errorf("list %s: %d consecutive pages were empty, and the source announces more", s.name, empty))
 				return
 			}
 			if pages&(pages-1) == 0 {
-				token = page.GetContinue() // at powers of two: a circle is found within three rounds
+				token = page.GetContinue() // at powers of two: this finds a cycle within three rounds
 			}
-			// The token stands for the resource version of the first page.
+			// The token implies the resource version of the first page.
 			opts.Continue = page.GetContinue()
 			opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 		}
@@ -95,8 +93,7 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 	return list
 }
 
-// page reads one page, and says how many items it has. It returns nil where the consumer wants
-// no more.
+// page reads one page and returns its number of items. It returns a nil page if the consumer stopped.
 func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Head, error) bool) (page metav1.ListInterface, items int, err error) {
 	list, err := s.lw.ListWithContext(traced(ctx), opts)
 	if err != nil {
@@ -135,7 +132,7 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	}
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		defer end(w)
-		defer cancel() // first, so that nobody reads a body that is being closed
+		defer cancel() // first, so that no goroutine reads a body while it is being closed
 		for {
 			select {
 			case e, ok := <-w.ResultChan():
@@ -154,10 +151,9 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	}, nil
 }
 
-// traced returns a context whose requests note what they wait for. A request of
-// client-go that is refused with a Retry-After does not return: it rests for that long
-// and asks again, up to ten times. All that can be seen from here is that the server has
-// answered.
+// traced returns a context whose requests record what they wait for. If the server refuses a request with a
+// Retry-After, client-go does not return but sleeps that long and retries, up to ten times. From here we
+// only see that the server answered.
 func traced(ctx context.Context) context.Context {
 	p := source.ProgressOf(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -166,12 +162,11 @@ func traced(ctx context.Context) context.Context {
 	})
 }
 
-// endTime is how long a watch may take to close its channel when it is stopped.
+// endTime is how long a stopped watch may take to close its channel.
 const endTime = time.Second
 
-// end stops w and takes what it still has, without which some watches (those of
-// watch.Filter, for example) keep a goroutine for ever. One that does not close
-// its channel, as it must, is left after endTime.
+// end stops w and drains its channel, because otherwise some watches (such as watch.Filter's) leak a
+// goroutine. It gives up after endTime if the channel is not closed, as it must be.
 func end(w watch.Interface) {
 	w.Stop()
 	late := time.NewTimer(endTime)
@@ -188,8 +183,8 @@ func end(w watch.Interface) {
 	}
 }
 
-// event checks one event of a watch. Stock client-go passes over objects of
-// another type, and takes them from a list; here they are failures (L21).
+// event checks one event of a watch. client-go ignores objects of another type in a watch, and accepts them
+// in a list; here both are failures (L21).
 func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	now := time.Now()
 	event := wire.Event[object.Head]{Type: e.Type, Received: now, Decoded: now}
@@ -210,7 +205,7 @@ func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	return event, nil
 }
 
-// check compares an object with what is wanted.
+// check compares an object's type and kind with the expected ones.
 func (s *upstream) check(o object.Object) error {
 	if got := reflect.TypeOf(o); s.of != nil && got != s.of {
 		return fmt.Errorf("is a %v, want a %v", got, s.of)

@@ -9,9 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Status returns how an informer made by this package is doing: its state and
-// since when, what failed last, and how far each handler is. It returns false
-// for others.
+// Status returns the status of an informer made by this package: its state and since when, its last
+// failure, and the progress of each handler. It returns false for other informers.
 func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 	if c, ok := informer.GetController().(controller); ok { // the informer itself may be wrapped
 		return c.status(), true
@@ -19,9 +18,9 @@ func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 	return sharedinformer.Status{}, false
 }
 
-// WaitForSync waits until a whole list is in the store of an informer, ctx is done,
-// or the informer has stopped. The error says why it is not (L22). Of client-go's
-// own informers it says no more than that, and does not hear of their stop.
+// WaitForSync waits until a complete list is in the store of an informer, ctx is done, or the informer has
+// stopped. The error says why it has not synced (L22). For client-go's own informers the error has no
+// reason, and WaitForSync does not notice that they stop.
 func WaitForSync(ctx context.Context, informer cache.SharedIndexInformer) error {
 	c, ours := informer.GetController().(controller)
 	var stopped <-chan struct{}
@@ -35,7 +34,7 @@ func WaitForSync(ctx context.Context, informer cache.SharedIndexInformer) error 
 	case <-stopped:
 	}
 	switch {
-	case informer.HasSynced(): // both at once
+	case informer.HasSynced(): // both may be ready
 		return nil
 	case ours:
 		return c.unsynced(ctx)

@@ -17,29 +17,27 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// ErrReadOnly is what the writing methods of a store return once its informer
-// has synced (L16). Before, and for ever where the informer is never run, as in
-// many tests, the store may be written to.
+// ErrReadOnly is returned by the writing methods of a store once its informer has synced (L16). Before
+// that, and always if the informer never runs, as in many tests, the store is writable.
 var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
 
-// store is the cache.Indexer of an informer. Until the informer has synced it
-// is one of client-go's own, which may be written to; from then on it shows
-// the informer's cache, where nothing is left of what was written.
+// store is the cache.Indexer of an informer. Until the informer has synced it is one of client-go's own,
+// which is writable; from then on it shows the informer's cache, without anything written before.
 type store struct {
-	written cache.Indexer // keeps the names and functions of all indexes too
+	written cache.Indexer // also keeps the names and functions of all indexes
 	reads   atomic.Pointer[reads]
-	synced  atomic.Bool // reads has a whole list
+	synced  atomic.Bool // reads has a complete list
 
-	mu sync.Mutex // held while indexes are added to both, or copied; meanwhile their functions are called, and who hears of failures
+	mu sync.Mutex // held while indexes are added to both stores or copied, which calls index functions and failure handlers
 }
 
 func newStore(indexers cache.Indexers) *store {
-	own := make(cache.Indexers) // to be added to
+	own := make(cache.Indexers) // a copy that may be extended
 	maps.Copy(own, indexers)
 	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, own)}
 }
 
-// show lets the store show the cache of i as soon as that has a whole list.
+// show makes the store show the cache of i once that has a complete list.
 func (s *store) show(i *sharedinformer.Informer[object.Object]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +46,7 @@ func (s *store) show(i *sharedinformer.Informer[object.Object]) {
 	s.reads.Store(r)
 }
 
-// current is what the store shows.
+// current returns the indexer that the store shows.
 func (s *store) current() cache.Indexer {
 	r := s.reads.Load()
 	switch {
@@ -88,7 +86,7 @@ func (s *store) ByIndex(name, value string) ([]any, error) {
 }
 func (s *store) GetIndexers() cache.Indexers { return s.current().GetIndexers() }
 
-// AddIndexers adds indexes at any time. It fails where a name is taken.
+// AddIndexers adds indexes at any time. It returns an error if a name is taken.
 func (s *store) AddIndexers(indexers cache.Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +104,7 @@ type reads struct {
 	cache    indexer.Reader[object.Object]
 	informer *sharedinformer.Informer[object.Object]
 
-	mu      sync.RWMutex // guards indexes; nothing is called while it is held
+	mu      sync.RWMutex // guards indexes; not held during calls
 	indexes map[string]*index
 }
 
@@ -116,7 +114,7 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the heads of the objects that have a value, as of one moment each time.
+// finder finds the heads of the objects with a value. Each call reads a consistent state.
 type finder interface {
 	Heads(value string) iter.Seq[object.Head]
 	HeadsOfAny(values []string) iter.Seq[object.Head]
@@ -127,7 +125,7 @@ type finder interface {
 // namespaces is the index by namespace, which every cache has.
 type namespaces struct{ indexer.Reader[object.Head] }
 
-// Heads yields the objects of a namespace; of the empty one, those that have none.
+// Heads yields the objects of a namespace. The empty namespace means objects without one.
 func (n namespaces) Heads(namespace string) iter.Seq[object.Head] {
 	if namespace != "" {
 		return n.Namespace(namespace)
@@ -135,7 +133,7 @@ func (n namespaces) Heads(namespace string) iter.Seq[object.Head] {
 	return n.HeadsOfAny([]string{namespace})
 }
 
-// HeadsOfAny yields the objects of some namespaces.
+// HeadsOfAny yields the objects of several namespaces.
 func (n namespaces) HeadsOfAny(of []string) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) {
 		for o := range n.All() {
@@ -146,7 +144,7 @@ func (n namespaces) HeadsOfAny(of []string) iter.Seq[object.Head] {
 	}
 }
 
-// Len is how many objects Heads yields.
+// Len returns the number of objects in a namespace.
 func (n namespaces) Len(namespace string) int {
 	count := 0
 	for range n.Heads(namespace) {
@@ -155,7 +153,7 @@ func (n namespaces) Len(namespace string) int {
 	return count
 }
 
-// Values are the namespaces that objects are in.
+// Values returns the namespaces of all objects.
 func (n namespaces) Values() []string {
 	all := make(map[string]struct{})
 	for o := range n.All() {
@@ -164,18 +162,16 @@ func (n namespaces) Values() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// isNamespace reports whether an index function is that of client-go by
-// namespace.
+// isNamespace reports whether values is client-go's index function for namespaces.
 func isNamespace(values cache.IndexFunc) bool {
 	return reflect.ValueOf(values).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
 
-// AddIndexers makes an index of each function, and never fails. An object for
-// which one fails is not found by that index, and the failure is reported (L15);
-// stock client-go panics.
+// AddIndexers creates an index for each function, and never fails. An object for which a function fails is
+// missing from that index, and the failure is reported (L15); client-go panics.
 func (r *reads) AddIndexers(indexers cache.Indexers) error {
 	for name, values := range indexers {
-		found := &index{r.finder(name, values), values} // calls the function of all objects
+		found := &index{r.finder(name, values), values} // calls the function with all objects
 		r.mu.Lock()
 		r.indexes[name] = found
 		r.mu.Unlock()
@@ -212,13 +208,12 @@ func (*reads) Delete(any) error            { return ErrReadOnly }
 func (*reads) Replace([]any, string) error { return ErrReadOnly }
 func (*reads) Resync() error               { return nil }
 
-// Bookmark does nothing: the cache's resource version is a promise (L13), and
-// only the informer can make it.
+// Bookmark does nothing: the cache's resource version is a promise (L13) that only the informer can make.
 func (*reads) Bookmark(string) {}
 
 func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }
 
-// List returns all objects in a slice of the caller's, without those that are damaged.
+// List returns all undamaged objects in a slice that belongs to the caller.
 func (r *reads) List() []any {
 	objects, _ := r.cache.Snapshot()
 	all := make([]any, 0, r.cache.Len())
@@ -256,7 +251,7 @@ func (r *reads) GetByKey(key string) (any, bool, error) {
 	}
 	o, err := opened(r.informer.Open(head))
 	if err != nil {
-		return nil, false, err // damaged, which is not the same as gone
+		return nil, false, err // damaged is not the same as deleted
 	}
 	return o, true, nil
 }
@@ -284,7 +279,7 @@ func (r *reads) ByIndex(name, value string) ([]any, error) {
 	return r.having(i, value)
 }
 
-// IndexKeys are in order, as stock client-go has them.
+// IndexKeys returns the keys in order, as client-go does.
 func (r *reads) IndexKeys(name, value string) ([]string, error) {
 	i, err := r.index(name)
 	if err != nil {
@@ -317,7 +312,7 @@ func (r *reads) GetIndexers() cache.Indexers {
 	return all
 }
 
-// having returns the objects that have a value, in a slice of the caller's.
+// having returns the objects with a value in a slice that belongs to the caller.
 func (r *reads) having(i *index, value string) ([]any, error) {
 	return r.opened(make([]any, 0, i.found.Len(value)), i.found.Heads(value))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// ViewOf returns what can be seen of an informer made by this package, such as for package
-// debug. It returns false for others.
+// ViewOf returns a view of an informer made by this package, for tools such as package debug. It returns
+// false for other informers.
 func ViewOf(informer cache.SharedIndexInformer) (sharedinformer.View, bool) {
 	c, ok := informer.GetController().(controller) // the informer itself may be wrapped
 	if !ok {
@@ -18,7 +18,7 @@ func ViewOf(informer cache.SharedIndexInformer) (sharedinformer.View, bool) {
 	return view{c.informer}, true
 }
 
-// view is an informer before it runs, too.
+// view is the view of an informer, even before it runs.
 type view struct{ of *informer }
 
 // Name implements sharedinformer.View.
@@ -27,8 +27,8 @@ func (v view) Name() string { return v.Status().Reflector.Resource }
 // Status implements sharedinformer.View.
 func (v view) Status() sharedinformer.Status { return v.of.status() }
 
-// Heads implements sharedinformer.View. Before the informer runs there are none: what its
-// store has been given by others is not what it has read.
+// Heads implements sharedinformer.View. Before the informer runs there are none, even if others have
+// written to its store.
 func (v view) Heads() indexer.Reader[object.Head] {
 	if i := v.of.inner(); i != nil {
 		return i.Heads()
@@ -38,5 +38,5 @@ func (v view) Heads() indexer.Reader[object.Head] {
 
 // Object implements sharedinformer.View.
 func (v view) Object(head object.Head) (object.Object, error) {
-	return opened(v.of.inner().Open(head)) // Heads has given the head
+	return opened(v.of.inner().Open(head)) // the head came from Heads
 }

@@ -1,8 +1,7 @@
-// Command generate writes what this module has to say of each API group and each type
-// of the client-go that it is built with: the groups of informers.SharedInformerFactory,
-// and what lists and watches a type in a clientset. Run it by go generate, in the
-// directory of package clientgo, after client-go has changed; a test says so where it
-// was forgotten.
+// Command generate writes the code for each API group and type of the linked client-go: the groups of
+// informers.SharedInformerFactory, and the lister-watcher of each type in a clientset. Run it with go
+// generate in the directory of package clientgo after client-go has changed; a test fails if that was
+// forgotten.
 package main
 
 import (
@@ -36,7 +35,7 @@ func main() {
 	}
 }
 
-// files are what is generated.
+// files are the generated files.
 var files = map[string]func() ([]byte, error){
 	"groups_generated.go":    groups,
 	"clientset_generated.go": clientset,
@@ -51,7 +50,7 @@ package clientgo
 import (
 `
 
-// groups writes a method of Factory for each API group of client-go's factory.
+// groups generates a method of Factory for each API group of client-go's factory.
 func groups() ([]byte, error) {
 	const root = "k8s.io/client-go/informers/"
 	var imports, methods bytes.Buffer
@@ -68,7 +67,7 @@ func groups() ([]byte, error) {
 	return format.Source([]byte(header + imports.String() + ")\n" + methods.String()))
 }
 
-// kind is a Go type that can be listed and watched in a clientset.
+// kind is a Go type that a clientset can list and watch.
 type kind struct {
 	pkg, name  string // of the type
 	group      string // method of the clientset
@@ -76,16 +75,16 @@ type kind struct {
 	namespaced bool
 }
 
-// resource is the name in paths. The methods of clientsets are made of it.
+// resource returns the name in paths. The names of a clientset's methods derive from it.
 func (k *kind) resource() string { return strings.ToLower(k.method) }
 
-// alias is what the file calls the package of the type.
+// alias returns the import name of the type's package.
 func (k *kind) alias() string {
 	alias := path.Base(path.Dir(k.pkg)) + path.Base(k.pkg)
 	return strings.ReplaceAll(alias, "-", "")
 }
 
-// clientset writes the function clientOf.
+// clientset generates the function clientOf.
 func clientset() ([]byte, error) {
 	kinds, err := listed()
 	if err != nil {
@@ -109,10 +108,10 @@ func clientset() ([]byte, error) {
 	"k8s.io/client-go/tools/cache"
 )
 
-// clientOf returns the resource of a Go type and what lists and watches it in a
-// clientset, for every type that client-go's factory has an informer for: its informers
-// do not tell what they list with. The namespace is the one in which it does, empty for
-// types that are in none. It returns nil for other types.
+// clientOf returns the resource of a Go type, the namespace that is listed and the
+// type's lister-watcher in a clientset. It knows every type for which client-go's factory
+// has an informer, because client-go's informers do not expose their lister-watchers. The
+// namespace is empty for cluster-scoped types. For other types lw is nil.
 func clientOf(client kubernetes.Interface, namespace string, example runtime.Object) (resource, within string, lw *cache.ListWatch) {
 	switch example.(type) {
 ` + cases.String() + `	}
@@ -121,7 +120,7 @@ func clientOf(client kubernetes.Interface, namespace string, example runtime.Obj
 `))
 }
 
-// listed finds the types that client-go has informers for.
+// listed finds the types for which client-go has informers.
 func listed() ([]kind, error) {
 	var found []kind
 	factory := informers.NewSharedInformerFactory(nil, 0)
@@ -150,7 +149,7 @@ func listed() ([]kind, error) {
 	return found, nil
 }
 
-// kindOf reads off the method of a group's client what it is a client of.
+// kindOf derives the type from the method of a group's client.
 func kindOf(group string, method reflect.Method) (kind, bool) {
 	if method.Type.NumOut() != 1 || method.Type.Out(0).Kind() != reflect.Interface || method.Type.NumIn() > 1 {
 		return kind{}, false
@@ -165,12 +164,12 @@ func kindOf(group string, method reflect.Method) (kind, bool) {
 	return kind{pkg: t.PkgPath(), name: t.Name(), group: group, method: method.Name, namespaced: method.Type.NumIn() == 1}, true
 }
 
-// versionOf is the group and version of the type that a method is a client of.
+// versionOf returns the group and version of the type that a method returns a client for.
 func versionOf(method reflect.Method) (schema.GroupVersion, error) {
 	get, _ := method.Type.Out(0).MethodByName("Get")
 	example, ok := reflect.New(get.Type.Out(0).Elem()).Interface().(runtime.Object)
 	if !ok {
-		return schema.GroupVersion{}, fmt.Errorf("%s is a client of %v, which is no object", method.Name, get.Type.Out(0))
+		return schema.GroupVersion{}, fmt.Errorf("%s is a client of %v, which is not an object", method.Name, get.Type.Out(0))
 	}
 	kinds, _, err := scheme.Scheme.ObjectKinds(example)
 	if err != nil {
