@@ -31,7 +31,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Cache is a cache.Cache whose informers are Millrace's. Make it with NewCache.
+// Cache is a cache.Cache with Millrace informers. Create it with [NewCache].
 type Cache struct {
 	client       *rest.Client
 	pool         *wire.Pool
@@ -47,7 +47,7 @@ type Cache struct {
 
 	started chan struct{} // closed by Start
 
-	mu      sync.RWMutex // guards all below; nothing is waited for while it is held
+	mu      sync.RWMutex // guards the fields below; held only briefly
 	kinds   map[form]*kind
 	ctx     context.Context // of Start
 	stopped bool
@@ -56,49 +56,47 @@ type Cache struct {
 
 var _ cache.Cache = (*Cache)(nil)
 
-// Options are what cache.Options cannot say. The zero value works.
+// Options are settings that cache.Options does not have. The zero value works.
 type Options struct {
-	// Keep says which fields of objects are cached, of all kinds; the others are
-	// not even decoded. wire.WithoutManagedFields does what
-	// cache.TransformStripManagedFields does, and lets objects share parts.
+	// Keep selects the fields of objects that are cached, for all kinds; others are not even decoded.
+	// wire.WithoutManagedFields does the same as cache.TransformStripManagedFields, but lets objects share
+	// parts.
 	Keep wire.Fields
 
-	// Store says how objects are cached. By default they are packed: the cache holds bytes, in
-	// a small part of the memory, and makes a copy of them for each read, where another cache
-	// would copy an object. Those that are read without a copy, because of
-	// cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached whole, as are all with
-	// sharedinformer.Whole. With sharedinformer.Packed none are.
+	// Store sets how objects are cached. By default they are packed: the cache holds bytes, in a small part
+	// of the memory, and decodes a copy for each read, where other caches would copy an object. Objects
+	// read without a copy, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
+	// whole. With sharedinformer.Whole all objects are cached whole, with sharedinformer.Packed none.
 	Store sharedinformer.Store
 
-	// Snapshot is where informers keep what they have, so that a later process begins with
-	// it and need not list it; see sharedinformer.Options. Nil means nowhere. Those with a
-	// transform or a share have no snapshot.
+	// Snapshot is where informers save their objects, so the next process starts with them and need not
+	// list; see sharedinformer.Options. If nil, nothing is saved. Informers with a transform or a share
+	// save no snapshot.
 	Snapshot *snapshot.Directory
 
-	// Shards says what this process has of the objects of a kind, where processes share them:
-	// by Group.Shard, or with any other shard.Share. An example stands for the kind, in all its
-	// versions, Go types and namespaces. Kinds that are not named are whole. NewCache
-	// fails where a kind is not served, or cannot be shared so.
+	// Shards selects this process's share of the objects of each kind, with Group.Shard or any other
+	// shard.Share. An example object represents its kind, in all versions, Go types and namespaces. Kinds
+	// not listed are not shared. NewCache returns an error if a kind is not served or cannot be shared in
+	// this way.
 	//
-	// Get, List and indexes show the share alone. What moves to another process leaves the
-	// cache without an event, and what comes is a create event. Sharded makes a
-	// reconciler of it that works on the share.
+	// Get, List and indexes show only the share. An object that moves to another process leaves the cache
+	// without an event; an arriving object is a create event. [Sharded] returns a reconciler for the share.
 	Shards map[client.Object]shard.Scope
 }
 
-// errNewInformer says how to have what NewInformer is set for.
+// errNewInformer explains the alternatives to NewInformer.
 var errNewInformer = errors.New("cache.Options.NewInformer: this cache makes its own informers. " +
 	"If it is set for metrics, leave it nil: metrics.NewInformers exports this cache. " +
 	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes what cache.NewSharedIndexInformerWithOptions does")
 
-// NewCache fits manager.Options.NewCache. All that the options say holds, but
-// for NewInformer, which is refused. Where NewInformer is needed, keep cache.New and
-// let it call clientgo.NewInformerWithOptions. A selector that selects nothing is refused, too.
+// NewCache is a function for manager.Options.NewCache. It supports all options except NewInformer: if you
+// need that, keep cache.New and let it call clientgo.NewInformerWithOptions. It also rejects selectors that
+// match nothing.
 func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	return Options{}.NewCache(cfg, opts)
 }
 
-// NewCache is the function NewCache with more options.
+// NewCache is like the function [NewCache], with more options.
 func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	if opts.NewInformer != nil {
 		return nil, errNewInformer
@@ -106,7 +104,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
-	address, err := addressOf(cfg) // first, since others quote what they cannot read
+	address, err := addressOf(cfg) // first, since the errors below quote an unreadable address
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +137,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	}, nil
 }
 
-// kind returns the informers of a form. They are made if there are none.
+// kind returns the informers of a form, creating them if necessary.
 func (c *Cache) kind(f form) (*kind, error) {
 	if k, ok := c.peek(f); ok {
 		return k, nil
@@ -160,7 +158,7 @@ func (c *Cache) kind(f form) (*kind, error) {
 	return made, nil
 }
 
-// all returns all there are.
+// all returns all kinds.
 func (c *Cache) all() []*kind {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -174,8 +172,7 @@ func (c *Cache) peek(f form) (*kind, bool) {
 	return k, ok
 }
 
-// run runs the informers of k until it is removed or the cache ends. It is
-// called under mu.
+// run runs the informers of k until it is removed or the cache ends. c.mu must be held.
 func (c *Cache) run(k *kind) {
 	if c.stopped {
 		k.end(errEnded)
@@ -188,8 +185,8 @@ func (c *Cache) run(k *kind) {
 	}
 }
 
-// Start runs the informers, and those that are asked for later, until ctx is
-// done. It returns when all have ended, and can be called once.
+// Start runs the informers, including those requested later, until ctx is done. It returns when all have
+// ended. It can be called once.
 func (c *Cache) Start(ctx context.Context) error {
 	if err := c.begin(log.IntoContext(ctx, log.Log.WithName("cache"))); err != nil {
 		return err
@@ -228,14 +225,14 @@ func (c *Cache) isStarted() bool {
 	}
 }
 
-// NeedLeaderElection tells a manager that the cache runs on every replica.
+// NeedLeaderElection returns false: the cache runs on every replica.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// WaitForCacheSync waits until every informer has synced. Where it reports
-// false, the reasons are logged; WaitForSync returns them.
+// WaitForCacheSync waits until every informer has synced. If it returns false, it has logged the reasons;
+// WaitForSync returns them.
 //
-// It then gives the handlers a moment to hear of all objects: controllers ask
-// them next, and do not ask again for 100 ms where one has not.
+// It then gives the handlers a moment to receive all objects: controllers check them next, and if one has
+// not, wait 100 ms before checking again.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	if err := c.WaitForSync(ctx); err != nil {
 		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
@@ -249,18 +246,17 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// handlersPatience is how long a handler may hold up callers that wait for the
-// cache. It may wait for something that begins only then.
+// handlersPatience bounds the wait for handlers. A handler may be waiting for something that starts only
+// afterwards.
 const handlersPatience = time.Second
 
-// WaitForSync waits until the cache is started and every informer that is not
-// removed meanwhile has synced. The error names each that has not, with its
-// state and last failure (L22).
+// WaitForSync waits until the cache has started and every informer has synced or was removed. The error
+// names each that has not, with its state and last failure (L22).
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	select {
 	case <-c.started:
 	case <-ctx.Done():
-		if !c.isStarted() { // else both at once
+		if !c.isStarted() { // otherwise both happened at once
 			return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
 		}
 	}
@@ -273,7 +269,7 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Status returns the status of every informer, by name. It makes the cache a
+// Status returns the status of every informer, sorted by name. With it a Cache implements
 // metrics.InformerSource.
 func (c *Cache) Status() []sharedinformer.Status {
 	var all []sharedinformer.Status
@@ -283,8 +279,7 @@ func (c *Cache) Status() []sharedinformer.Status {
 	return all
 }
 
-// Views returns every informer, by name, for those who look at all of them, such as package
-// debug.
+// Views returns every informer, sorted by name, for tools such as package debug.
 func (c *Cache) Views() []sharedinformer.View {
 	var all []sharedinformer.View
 	for _, k := range c.all() {
@@ -294,8 +289,8 @@ func (c *Cache) Views() []sharedinformer.View {
 	return all
 }
 
-// GetInformer returns the informer of obj's kind and Go type. Unless told
-// otherwise, it waits until the informer has synced if the cache runs.
+// GetInformer returns the informer for obj's kind and Go type. If the cache is running, it waits until the
+// informer has synced, unless an option says otherwise.
 func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	f, err := c.formOf(obj)
 	if err != nil {
@@ -304,7 +299,7 @@ func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cach
 	return c.informer(ctx, f, opts)
 }
 
-// GetInformerForKind is GetInformer for the Go type that the scheme has.
+// GetInformerForKind is GetInformer for the scheme's Go type of a kind.
 func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	obj, err := c.scheme.New(gvk)
 	if err != nil {
@@ -330,7 +325,7 @@ func (c *Cache) informer(ctx context.Context, f form, opts []cache.InformerGetOp
 	return k.informer(), nil
 }
 
-// RemoveInformer stops and forgets the informer of obj's kind and Go type.
+// RemoveInformer stops and removes the informer for obj's kind and Go type.
 func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	f, err := c.formOf(obj)
 	if err != nil {
@@ -345,9 +340,8 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	return nil
 }
 
-// IndexField lets List find objects of obj's kind and Go type by the values that
-// extract draws from them, with client.MatchingFields. It may be called at any
-// time.
+// IndexField lets List select objects of obj's kind and Go type by the values that extract returns, with
+// client.MatchingFields. It may be called at any time.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	if extract == nil {
 		return fmt.Errorf("index the field %q of %T: the function is nil: give one that returns the values of an object", field, obj)
@@ -359,9 +353,9 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return i.AddIndexers(toolscache.Indexers{indexOf(field): valuesOf(extract)})
 }
 
-// Get puts the object under key into out, a copy unless the options or those of
-// the cache say otherwise. Where ctx is that of a reconciler of Sharded, an object that
-// may be another process's by now is another error than not found.
+// Get stores the object with the key in out. It is a copy unless the options or those of the cache say
+// otherwise. With the context of a [Sharded] reconciler, an object that may have moved to another process
+// is an error other than not found.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	r, err := c.reader(ctx, "get", out, key.Namespace)
 	if err != nil {
@@ -376,10 +370,10 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 	return err
 }
 
-// List puts the objects that the options select into out, copies unless the
-// options or those of the cache say otherwise. A field selector needs an index
-// for each of its fields; see IndexField. Where ctx is that of a reconciler of Sharded,
-// List fails once what is shared may not be all there any more.
+// List stores the objects that the options select in out. They are copies unless the options or those of
+// the cache say otherwise. A field selector needs an index for each of its fields; see IndexField. With the
+// context of a [Sharded] reconciler, List returns an error if shared objects may have moved to another
+// process.
 func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -390,8 +384,8 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 	return cmp.Or(r.list(out, &o), r.lacking(ctx))
 }
 
-// reader returns what reads objects of obj's kind and Go type in a namespace, or in all, which have
-// synced. It waits for no other namespace, and fails at once if the cache does not have this one.
+// reader returns a reader for objects of obj's kind and Go type in one namespace or all, after they have
+// synced. It does not wait for other namespaces, and fails at once if the cache does not have this one.
 func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, namespace string) (reader, error) {
 	f, err := c.formOf(obj)
 	if err != nil {
@@ -415,8 +409,8 @@ func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, nam
 	return r, r.synced(ctx, r.from)
 }
 
-// readerOf finds or makes the informers to read a form from. Metadata that has
-// none of its own is read from objects that are there, if these are whole.
+// readerOf finds or creates the informers that serve reads of a form. Metadata without informers of its own
+// is read from existing whole objects.
 func (c *Cache) readerOf(f form) (reader, error) {
 	if k, ok := c.peek(f); ok {
 		return reader{kind: k}, nil

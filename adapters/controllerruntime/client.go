@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// addressOf returns the URL of the server of cfg.
+// addressOf returns the URL of cfg's server.
 func addressOf(cfg *clientrest.Config) (string, error) {
 	host := cfg.Host
 	if host == "" {
@@ -20,14 +20,14 @@ func addressOf(cfg *clientrest.Config) (string, error) {
 	}
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, clientrest.IsConfigTransportTLS(*cfg))
 	if err != nil {
-		// The reason is not told: it quotes the address.
+		// Drop the cause: it quotes the address.
 		return "", errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
 	}
 	return base.String(), nil
 }
 
-// newClient returns a Millrace client for the server at an address. It has the transport
-// of an HTTP client, which knows the credentials already.
+// newClient returns a Millrace client for the server at address. It uses the transport of an HTTP client,
+// which already has the credentials.
 func newClient(address, userAgent string, through *http.Client, types *runtime.Scheme) (*rest.Client, error) {
 	transport := through.Transport
 	if transport == nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/selector"
 )
 
-// configs say how the objects of each kind are cached.
+// configs are the cache settings of each kind.
 type configs struct {
 	byKind      map[schema.GroupVersionKind]cache.ByObject
-	byNamespace map[string]cache.Config // for kinds that byKind gives no namespaces
+	byNamespace map[string]cache.Config // for kinds without namespaces in byKind
 	defaults    cache.Config
 }
 
@@ -59,11 +59,11 @@ func newConfigs(opts cache.Options) (configs, error) {
 	return c, nil
 }
 
-// selective fails where a selector of an option, or of a namespace in it, selects nothing.
-// The text of such a selector, which is all that a server is sent, selects more.
+// selective returns an error if a selector of an option, or of a namespace in it, matches nothing. Only the
+// text of a selector reaches the server, and the text of such a selector matches more.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
 	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
-		return fmt.Errorf("%s: a selector that selects nothing: a server would read it as one that selects more; leave it out, and do not read the kind", option)
+		return fmt.Errorf("%s: a selector that matches nothing: a server would read it as one that matches more; remove it, and do not read the kind", option)
 	}
 	for namespace, config := range namespaces {
 		if err := selective(fmt.Sprintf("%s: namespace %q", option, namespace), config.LabelSelector, config.FieldSelector, nil); err != nil {
@@ -73,11 +73,10 @@ func selective(option string, byLabel labels.Selector, byField fields.Selector, 
 	return nil
 }
 
-// of returns the configuration of each namespace in which objects of a kind are
-// cached. The empty namespace stands for all, or for all others.
+// of returns the configuration of each namespace in which objects of a kind are cached. The empty namespace
+// means all namespaces, or all others.
 //
-// What a namespace leaves open is taken from the kind, then from
-// DefaultNamespaces, then from the defaults of all.
+// Unset fields come from the kind, then from DefaultNamespaces, then from the general defaults.
 func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]cache.Config {
 	kind := c.byKind[gvk]
 	own := cache.Config{
@@ -106,7 +105,7 @@ func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]ca
 	return all
 }
 
-// filled returns config with what it leaves open taken from others.
+// filled returns config with unset fields taken from another one.
 func filled(config, from cache.Config) cache.Config {
 	if config.LabelSelector == nil {
 		config.LabelSelector = from.LabelSelector
@@ -129,8 +128,7 @@ func filled(config, from cache.Config) cache.Config {
 	return config
 }
 
-// outside narrows a selector, which may be nil, to objects in none of the named
-// namespaces.
+// outside adds the condition to a selector, which may be nil, that objects are in none of the namespaces.
 func outside(namespaces map[string]cache.Config, selector fields.Selector) fields.Selector {
 	var terms []fields.Selector
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {

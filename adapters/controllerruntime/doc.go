@@ -1,45 +1,40 @@
-// Package controllerruntime puts Millrace's cache and work queue behind
-// controller-runtime's interfaces, so that an operator written for
-// controller-runtime changes one line.
+// Package controllerruntime provides Millrace's cache and work queue behind controller-runtime's
+// interfaces, so an operator written for controller-runtime changes one line.
 //
 // # Usage
 //
 //	options.NewCache = millrace.NewCache // ctrl.Options, before ctrl.NewManager
 //	controller.Options{NewQueue: millrace.NewQueue[ctrl.Request]}
 //
-// Or, for replicas that share the work, a Group, Options.Shards and Sharded.
+// For replicas that share the work, use a Group, Options.Shards and Sharded instead.
 //
 // # Guarantees
 //
-// What controller-runtime says of a cache.Cache and of a
-// priorityqueue.PriorityQueue holds; of the informers within, Millrace's laws L01
-// to L23 too, and of the queue L26 to L30. README.md lists the differences, and how far S01
-// to S05 go where work is shared.
+// Everything that controller-runtime promises for a cache.Cache and a priorityqueue.PriorityQueue holds.
+// Millrace's laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists the
+// differences, and to what extent S01 to S05 hold for shared work.
 //
-// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise.
-// Equal parts of whole ones are in memory once, for all kinds (W03), but for
-// those with a transform. What Get and List return is a copy, unless the options
-// say otherwise; what handlers, predicates and map functions are given is not,
-// as in stock controller-runtime, and must not be changed.
+// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Equal parts of
+// whole objects are in memory only once, across all kinds (W03), except for objects with a transform. Get
+// and List return copies, unless the options say otherwise; handlers, predicates and map functions receive
+// cached objects, as in controller-runtime, and must not change them.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. No lock is held while anything is
-// waited for, nor while a function of the user's is called.
+// Everything may be called from any goroutine. No lock is held during a wait or a call of a user's
+// function.
 //
 // # Failure
 //
-// A kind that is not served is the RESTMapper's error, such as a
-// *meta.NoKindMatchError, and may be asked for again. A caller that waits for an
-// informer that cannot sync is told why: WaitForSync returns the state and the
-// last failure of each, WaitForCacheSync logs them, and the error of a read that
-// waited has them in its text. A handler, a predicate or a map function that
-// panics ends the process unless utilruntime.ReallyCrash is false; of a reconciler
-// that panics, controller-runtime makes a failed one.
+// If a kind is not served, calls return the RESTMapper's error, such as a *meta.NoKindMatchError, and may
+// be retried. If an informer cannot sync, callers learn why: WaitForSync returns the state and the last
+// failure of each informer, WaitForCacheSync logs them, and the error of a read that waited includes them.
+// A panic in a handler, a predicate or a map function ends the process unless utilruntime.ReallyCrash is
+// false; controller-runtime treats a panic in a reconciler as a failure.
 //
 // # Debugging
 //
-// The cache of a manager is a *Cache: its Status tells how each informer is
-// doing, and makes it a metrics.InformerSource. A queue is a *Queue with Status
-// and Contents; its figures are in controller-runtime's registry.
+// The cache of a manager is a *Cache: its Status reports the state of each informer, and makes it a
+// metrics.InformerSource. A queue is a *Queue with Status and Contents; its metrics are in
+// controller-runtime's registry.
 package controllerruntime

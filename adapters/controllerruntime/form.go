@@ -10,22 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// form is a kind of objects, and what they are in Go.
+// form is a kind of objects with its Go representation.
 type form struct {
 	gvk schema.GroupVersionKind
 	as  shape
 }
 
-// shape is what objects are in Go.
+// shape is the Go representation of objects.
 type shape uint8
 
 const (
 	typed   shape = iota
 	untyped       // unstructured
-	partial       // metadata alone
+	partial       // only metadata
 )
 
-// shapeOf returns the shape of an object or, of a list, that of its items.
+// shapeOf returns the shape of an object, or of a list's items.
 func shapeOf(obj runtime.Object) shape {
 	switch obj.(type) {
 	case runtime.Unstructured:
@@ -36,7 +36,7 @@ func shapeOf(obj runtime.Object) shape {
 	return typed
 }
 
-// formOf returns the form of an object or, of a list, that of its items.
+// formOf returns the form of an object, or of a list's items.
 func (c *Cache) formOf(obj runtime.Object) (form, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Group is a membership.Group that a manager runs: the processes that share work. Make it
-// with NewGroup, give its Shard to Options.Shards, and add it to the manager. All methods may
-// be called from any goroutine.
+// Group is a membership.Group that a manager runs: a group of processes that share work. Create it with
+// [NewGroup], pass the result of Shard to Options.Shards, and add the group to the manager. All methods are
+// safe for concurrent use.
 type Group struct {
 	*membership.Group
 	client *rest.Client
@@ -34,17 +34,16 @@ var (
 	_ manager.LeaderElectionRunnable = (*Group)(nil)
 )
 
-// dialTime and keepAlive are those of client-go's connections.
+// dialTime and keepAlive are the values of client-go's connections.
 const (
 	dialTime  = 30 * time.Second
 	keepAlive = 30 * time.Second
 )
 
-// NewGroup makes the member of a group that this process is, and sends nothing. It reaches
-// the server as cfg says, over a connection of its own, so that a renewal waits behind no other
-// request. Without a Logger, controller-runtime's hears of it. The options name group and
-// namespace; the process needs the verbs create, delete, get, list, update and watch on leases
-// in there.
+// NewGroup creates this process's member of a group, without sending requests. It reaches the server
+// according to cfg, over a connection of its own so that renewals do not queue behind other requests. The
+// default Logger is controller-runtime's. The options set the group's name and namespace; the process needs
+// the verbs create, delete, get, list, update and watch on leases in that namespace.
 func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	leases := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(leases); err != nil {
@@ -68,7 +67,7 @@ func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	return &Group{group, client}, nil
 }
 
-// Shard is what a key puts into this process's share of the work; of a nil group, everything.
+// Shard returns this process's share of the work under a key function; for a nil group, all work.
 func (g *Group) Shard(key shard.Key) shard.Scope {
 	if g == nil {
 		return shard.Scope{}
@@ -76,17 +75,17 @@ func (g *Group) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: g.Group}
 }
 
-// Start implements manager.Runnable: it takes part until ctx is done, and returns when what
-// was in hand has ended and all slots are handed over; see membership.Group.Run. The manager's
+// Start implements manager.Runnable. It takes part in the group until ctx is done, and returns when the
+// work in progress has ended and all slots are handed over; see membership.Group.Run. The manager's
 // GracefulShutdownTimeout should be longer than membership.Options.Patience.
 func (g *Group) Start(ctx context.Context) error {
 	defer g.client.CloseIdleConnections()
 	return g.Run(ctx)
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica takes part.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false: every replica takes part.
 func (g *Group) NeedLeaderElection() bool { return false }
 
-// Ready is a healthz.Checker, for manager.AddReadyzCheck: it fails where this process takes no
-// part in the work, such as without the right to Leases, and says why.
+// Ready is a healthz.Checker for manager.AddReadyzCheck. It returns an error with the reason if this
+// process does not take part in the work, for example because it may not use Leases.
 func (g *Group) Ready(*http.Request) error { return g.Status().Refusal }

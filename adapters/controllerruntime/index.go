@@ -8,15 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// indexOf is the name of the index of a field, as controller-runtime has it.
+// indexOf returns the name of a field's index, as in controller-runtime.
 func indexOf(field string) string { return "field:" + field }
 
-// valueIn is what a value is in an index that is looked up by namespace too. The
-// empty namespace stands for all.
+// valueIn returns the index entry for a value in a namespace. The empty namespace means all.
 func valueIn(namespace, value string) string { return namespace + "/" + value }
 
-// valuesOf returns the function of an index: each value twice, in the object's
-// namespace and in all.
+// valuesOf returns an index function with two entries per value: in the object's namespace and in all.
 func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 	return func(o any) ([]string, error) {
 		object, ok := o.(client.Object)
@@ -34,8 +32,8 @@ func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 	}
 }
 
-// valuesFor returns the values of an object; none where the function fails or
-// panics, which was reported when the object came into the index (L15).
+// valuesFor returns the values of an object. It returns none if the function fails or panics, which was
+// reported when the object was indexed (L15).
 func valuesFor(values toolscache.IndexFunc, o any) (all []string) {
 	defer func() {
 		if recover() != nil {

@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// joined is the informers of several namespaces as one. A handler is called by
-// each of them, so that calls for objects of different namespaces may overlap,
-// as with stock controller-runtime.
+// joined combines the informers of several namespaces. Each of them calls the handlers, so calls for
+// objects of different namespaces may overlap, as in controller-runtime.
 type joined struct {
 	informers []toolscache.SharedIndexInformer
 	removed   <-chan struct{}
@@ -56,8 +55,8 @@ func (j *joined) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o
 	return r, nil
 }
 
-// RemoveEventHandler takes a handler off each informer. One that was not added
-// here is left alone.
+// RemoveEventHandler removes a handler from each informer. It returns an error if the handler was added
+// elsewhere.
 func (j *joined) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registrations)
 	if !ok {
@@ -90,13 +89,13 @@ func (j *joined) IsStopped() bool {
 	return true
 }
 
-// registrations are one handler on each of the joined informers, in their order.
+// registrations are the registrations of a handler with each joined informer, in their order.
 type registrations struct {
 	each []toolscache.ResourceEventHandlerRegistration
 	*everyone
 }
 
-// everyone is several checkers as one.
+// everyone combines several checkers.
 type everyone struct {
 	checkers []toolscache.DoneChecker
 	removed  <-chan struct{} // ends the wait
@@ -108,7 +107,7 @@ func newEveryone(checkers []toolscache.DoneChecker, removed <-chan struct{}) *ev
 	return &everyone{checkers: checkers, removed: removed, done: make(chan struct{})}
 }
 
-// HasSynced reports whether all have.
+// HasSynced reports whether all have synced.
 func (e *everyone) HasSynced() bool {
 	for _, c := range e.checkers {
 		if !toolscache.IsDone(c) {
@@ -118,10 +117,10 @@ func (e *everyone) HasSynced() bool {
 	return true
 }
 
-// HasSyncedChecker is HasSynced as something to wait for.
+// HasSyncedChecker is HasSynced as a toolscache.DoneChecker.
 func (e *everyone) HasSyncedChecker() toolscache.DoneChecker { return e }
 
-// Name says what is waited for.
+// Name returns the names of all checkers.
 func (e *everyone) Name() string {
 	names := make([]string, len(e.checkers))
 	for n, c := range e.checkers {
@@ -130,10 +129,10 @@ func (e *everyone) Name() string {
 	return strings.Join(names, ", ")
 }
 
-// Done is closed when all have synced.
+// Done returns a channel that is closed when all have synced.
 func (e *everyone) Done() <-chan struct{} {
 	e.once.Do(func() {
-		go func() { // ends with the last of them, or when the kind is removed
+		go func() { // ends with the last checker, or when the kind is removed
 			for _, c := range e.checkers {
 				select {
 				case <-c.Done():

@@ -26,8 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// kind has the informers of one form of objects: one for each namespace that the
-// options name, or one for all.
+// kind holds the informers of a form: one for each namespace in the options, or one for all.
 type kind struct {
 	form
 	namespaced bool
@@ -38,14 +37,13 @@ type kind struct {
 	end        context.CancelCauseFunc
 }
 
-// scope is the informer of one namespace, or of all or all others.
+// scope is the informer of one namespace, of all namespaces, or of all others.
 type scope struct {
 	informer toolscache.SharedIndexInformer
-	copies   bool // what is read from it is copied
+	copies   bool // reads return copies
 }
 
-// newKind makes the informers of a form. It fails as the cache's RESTMapper
-// does where the kind is not served.
+// newKind creates the informers of a form. If the kind is not served, it returns the RESTMapper's error.
 func (c *Cache) newKind(f form) (*kind, error) {
 	if f.as == typed && !c.scheme.Recognizes(f.gvk) {
 		return nil, runtime.NewNotRegisteredErrForKind(c.scheme.Name(), f.gvk)
@@ -68,17 +66,16 @@ func (c *Cache) newKind(f form) (*kind, error) {
 	return k, nil
 }
 
-// defaultSyncPeriod is how often handlers are told of all objects where the
-// options do not say it, as in controller-runtime.
+// defaultSyncPeriod is the default resync period, as in controller-runtime.
 const defaultSyncPeriod = 10 * time.Hour
 
-// newInformer makes the informer of one namespace, or of all where it is empty.
+// newInformer creates the informer of one namespace, or of all if namespace is empty.
 func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string, config cache.Config) (toolscache.SharedIndexInformer, error) {
 	if namespace == metav1.NamespaceAll && place.Namespaced && config.FieldSelector != nil {
 		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
 	}
 	bookmarks := ptr.Deref(config.EnableWatchBookmarks, true)
-	// A tenth more or less, so that not all kinds are told of at once.
+	// Add up to 10 % of jitter, so that kinds do not resync all at once.
 	period := float64(ptr.Deref(config.SyncPeriod, defaultSyncPeriod)) * (0.9 + 0.2*rand.Float64())
 	opts := clientgo.ResourceOptions{
 		ResyncPeriod: time.Duration(period),
@@ -87,7 +84,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		Store:        c.storeOf(config),
 		Snapshot:     c.snapshots,
 		Shard:        c.shards[place.Kind.GroupKind()],
-		Pages:        !bookmarks, // the end of a streaming list is a bookmark
+		Pages:        !bookmarks, // a streaming list ends with a bookmark
 		Tweak: func(o *metav1.ListOptions) {
 			o.AllowWatchBookmarks = o.AllowWatchBookmarks && bookmarks
 			if config.LabelSelector != nil {
@@ -115,7 +112,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 	return informer, informer.SetTransform(config.Transform)
 }
 
-// storeOf is how the objects of a configuration are cached.
+// storeOf returns how the objects of a configuration are cached.
 func (c *Cache) storeOf(config cache.Config) sharedinformer.Store {
 	switch {
 	case c.store != sharedinformer.DefaultStore:
@@ -130,7 +127,7 @@ func informerOf[T object.Object](c *Cache, place discovery.Mapping, namespace st
 	return clientgo.NewInformerFor(rest.ResourceForMapping[T](c.client, place).Namespace(namespace).Keep(c.keep), opts)
 }
 
-// informer returns what handlers are added to.
+// informer returns the informer for handlers.
 func (k *kind) informer() cache.Informer {
 	informers := make([]toolscache.SharedIndexInformer, 0, len(k.scopes))
 	for _, namespace := range k.namespaces() {
@@ -142,11 +139,11 @@ func (k *kind) informer() cache.Informer {
 	return newJoined(informers, k.ctx.Done())
 }
 
-// namespaces returns the names of the scopes in order.
+// namespaces returns the sorted names of the scopes.
 func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes)) }
 
-// covering returns the name of the scope that has a namespace. The empty namespace is all of them,
-// or that of a kind without namespaces.
+// covering returns the name of the scope that includes a namespace. The empty namespace means all, or a
+// kind without namespaces.
 func (k *kind) covering(namespace string) (name string, ok bool) {
 	if _, ok := k.scopes[namespace]; ok && k.namespaced {
 		return namespace, true
@@ -167,22 +164,20 @@ func (k *kind) wait(ctx context.Context, scopes []string) error {
 	return errors.Join(failures...)
 }
 
-// waitForHandlers waits until each handler has heard of all objects, or ctx is
-// done.
+// waitForHandlers waits until each handler has received all objects, or ctx is done.
 func (k *kind) waitForHandlers(ctx context.Context) {
 	for _, s := range k.scopes {
-		_ = clientgo.WaitForHandlers(ctx, s.informer) // nobody is told: it is but a courtesy
+		_ = clientgo.WaitForHandlers(ctx, s.informer) // best effort
 	}
 }
 
-// Why nobody waits for an informer any longer.
+// Reasons for giving up waiting for an informer.
 var (
 	errRemoved = errors.New("the informer was removed")
 	errEnded   = errors.New("the cache has ended")
 )
 
-// synced is wait for a caller that wants to read. Its error is one of a timeout,
-// as controller-runtime's is.
+// synced is wait for readers. Its error is a timeout error, as in controller-runtime.
 func (k *kind) synced(ctx context.Context, scopes []string) error {
 	if !slices.ContainsFunc(scopes, func(name string) bool { return !k.scopes[name].informer.HasSynced() }) {
 		return nil

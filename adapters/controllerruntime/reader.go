@@ -26,11 +26,11 @@ import (
 // reader reads from the informers of a kind.
 type reader struct {
 	*kind
-	partial bool     // the objects are whole, and only their metadata is wanted
-	from    []string // the scopes that are read
+	partial bool     // the cached objects are whole, but only their metadata is wanted
+	from    []string // the scopes to read
 }
 
-// get puts the object under key into out.
+// get stores the object with the key in out.
 func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error {
 	if !r.namespaced {
 		key.Namespace = ""
@@ -54,17 +54,17 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	}
 	from, to := reflect.ValueOf(object), reflect.ValueOf(out)
 	if !from.Type().AssignableTo(to.Type()) {
-		return fmt.Errorf("the cache has a %v, and a %v was asked for", from.Type(), to.Type())
+		return fmt.Errorf("the cache has a %v, but a %v was requested", from.Type(), to.Type())
 	}
 	to.Elem().Set(from.Elem())
 	return nil
 }
 
-// errNotSynced: there is no cache to read from.
+// errNotSynced is returned if there is no cache to read yet.
 var errNotSynced = errors.New("the informer has not synced")
 
-// give returns the object of a head in the form that is wanted. A copy of one that is there
-// as bytes is made of them.
+// give returns the object of a head in the requested form. A copy of a packed object is decoded from its
+// bytes.
 func (r reader) give(heads clientgo.Heads, head object.Head, copied bool) (given runtime.Object, err error) {
 	if copied && !r.partial {
 		given, err = heads.Copy(head)
@@ -85,7 +85,7 @@ func (r reader) give(heads clientgo.Heads, head object.Head, copied bool) (given
 	return given, nil
 }
 
-// metadataOf returns the metadata of an object, which they share.
+// metadataOf returns the metadata of an object without copying it.
 func metadataOf(object runtime.Object, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	all, err := meta.Accessor(object)
 	if err != nil {
@@ -99,10 +99,10 @@ func metadataOf(object runtime.Object, gvk schema.GroupVersionKind) (runtime.Obj
 	return part, nil
 }
 
-// errContinue says that a list cannot be gone on with.
+// errContinue is returned for a list with a continue token.
 var errContinue = errors.New("continue list option is not supported by the cache")
 
-// list puts the objects that the options select into out.
+// list stores the objects that the options select in out.
 func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 	if opts.Continue != "" {
 		return errContinue
@@ -117,12 +117,11 @@ func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 	if err := meta.SetList(out, objects); err != nil {
 		return err
 	}
-	out.SetContinue("continue-not-supported") // as controller-runtime writes it
+	out.SetContinue("continue-not-supported") // same text as controller-runtime's
 	return nil
 }
 
-// gather appends the objects of one scope that the options select, until the
-// limit is reached.
+// gather appends the objects of one scope that the options select, up to the limit.
 func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptions) ([]runtime.Object, error) {
 	heads, ok := clientgo.HeadsOf(s.informer)
 	if !ok {
@@ -156,7 +155,7 @@ func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptio
 	return objects, nil
 }
 
-// requirements are fields of an object and the values that they must have.
+// requirements are fields of an object with their required values.
 type requirements []requirement
 
 type requirement struct {
@@ -164,8 +163,8 @@ type requirement struct {
 	wanted string
 }
 
-// hold reports whether the object of a head has the values. Where there are none to be seen
-// it is not opened.
+// hold reports whether the object of a head has the values. Without requirements it does not decode the
+// object.
 func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, error) {
 	if len(with) == 0 {
 		return true, nil
@@ -177,8 +176,8 @@ func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, err
 	return !slices.ContainsFunc(with, func(r requirement) bool { return !slices.Contains(valuesFor(r.values, o), r.wanted) }), nil
 }
 
-// find returns the heads of what may match, by fields, by namespace, or all; and what is
-// still to be seen of the objects themselves.
+// find returns the heads of possible matches, by fields, by namespace, or all, and the requirements that
+// their objects must still meet.
 func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptions) (iter.Seq[object.Head], requirements, error) {
 	if opts.FieldSelector != nil {
 		return findByFields(heads, store, opts.FieldSelector, opts.Namespace)
@@ -186,7 +185,7 @@ func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptio
 	return heads.Namespace(opts.Namespace), nil, nil
 }
 
-// findByFields takes what the index of the first field has. The other fields are to be seen.
+// findByFields uses the index of the first field. The other fields become requirements.
 func findByFields(heads clientgo.Heads, store toolscache.Indexer, by fields.Selector, namespace string) (iter.Seq[object.Head], requirements, error) {
 	required := by.Requirements()
 	if len(required) == 0 || selector.NoFields(by) || slices.ContainsFunc(required, func(r fields.Requirement) bool {

@@ -21,43 +21,43 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Sharded returns a reconciler that calls r for this process's share of the objects of a kind,
-// and drops requests for all others. The cache is that of the manager, made with
-// Options.Shards, which has the scope of the kind that is reconciled, and of each
-// kind that it owns: those of For and Owns of the builder. Where the share of the first is nil
-// nothing is shared, and Sharded returns r.
+// Sharded returns a reconciler that calls r for this process's share of the objects of a kind, and drops
+// requests for all others. from is the manager's cache, made with Options.Shards; it must have a scope for
+// the reconciled kind and for each kind that it owns: those of For and Owns in the builder. If the Share of
+// the reconciled kind is nil, nothing is shared and Sharded returns r.
 //
 //	r, err := millrace.Sharded(m.GetCache(), &reconciler{m.GetClient()}, &v1.Cart{}, &corev1.ConfigMap{})
 //	err = ctrl.NewControllerManagedBy(m).For(&v1.Cart{}).Owns(&corev1.ConfigMap{}).Complete(r)
 //
-// It fails where a kind has no scope or another share, and where owners and what they own
-// would be in different processes (shard.Key.Follows).
+// Sharded returns an error if a kind has no scope or another share, or if owners and owned objects would be
+// in different processes (shard.Key.Follows).
 //
-// At any moment r works in one process at most on what is in one slot (S01). Its context
-// carries the shard.Token, and ends when the slot is lost, with a cause that wraps
-// shard.ErrLost or shard.ErrMoved. An error that r returns then is dropped: the process that
-// has the slot begins anew. A request waits until every informer of the kinds holds the slot,
-// from 20 ms to 5 s at a time, so that r sees what the process before has written (S04). Let r
-// read with the context that it is given: then a Get or List of a shared kind whose objects
-// have left the cache is an error, and never "not found". However r ends, also by a panic or
-// runtime.Goexit, the slot is left.
+// At any time at most one process runs r for the objects of a slot (S01). The context passed to r carries
+// the shard.Token, and ends when the slot is lost, with a cause that wraps shard.ErrLost or shard.ErrMoved.
+// An error that r returns then is dropped, because the slot's new process starts over. A request waits
+// until the informers of all kinds hold the slot, polling every 20 ms to 5 s, so r sees the writes of the
+// previous process (S04). r must read with its context: then a Get or List of a shared kind whose objects
+// have left the cache returns an error, and never "not found". However r ends, even by a panic or
+// runtime.Goexit, it leaves the slot.
 //
-// What controller-runtime's interfaces do not let it do:
+// controller-runtime's interfaces impose some limits:
 //
-//   - A request has no UID. So by shard.ByUID, and by anything else but shard.ByNamespace, nobody
-//     knows whose an object was that is gone: its deletion is reconciled by nobody. What must
-//     be done then belongs under a finalizer. By namespace a deletion is reconciled, unless
-//     the slot is lost just then. In the same way requests for what is no object, such as a
-//     name that stands for everything, come by namespace alone.
-//   - A controller that runs with the elected leader alone works on its own share alone, and
-//     nobody on the rest: where there is leader election, set NeedLeaderElection of
-//     controller.Options to false. Nor are sources seen: those of Watches, whose kinds are not
-//     named here, are not waited for.
-//   - A dropped request counts as a success in controller-runtime's metrics, and one that waits
+//   - A request has no UID. So with any key except shard.ByNamespace, the owner of a deleted
+//     object is unknown, and no process reconciles its deletion. Use a finalizer for cleanup.
+//     With shard.ByNamespace deletions are reconciled, unless the slot is lost at that moment.
+//     Likewise, requests that name no object, such as a single request for everything, reach a
+//     reconciler only with shard.ByNamespace.
+//   - A controller that runs only on the elected leader works on the leader's share, and the
+//     rest is not reconciled. With leader election, set NeedLeaderElection in
+//     controller.Options to false.
+//   - Sharded does not see sources, so it does not wait for those of Watches, whose kinds are
+//     not named here.
+//   - A dropped request counts as a success in controller-runtime's metrics, and a waiting one
 //     as requeued.
-//   - Reads with another context, such as context.Background, take what has moved for deleted.
-//   - client.CacheOptions.EnableReadYourWritesConsistency waits for objects that may be
-//     another process's, until the context of a read is done. Leave it off.
+//   - Reads with another context, such as context.Background, mistake moved objects for deleted
+//     ones.
+//   - client.CacheOptions.EnableReadYourWritesConsistency waits for objects that may be in
+//     another process until the context of a read is done. Leave it off.
 func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object, owns ...client.Object) (reconcile.Reconciler, error) {
 	c, ok := from.(*Cache)
 	switch {
@@ -100,23 +100,23 @@ func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object,
 type sharded struct {
 	cache *Cache
 	next  reconcile.Reconciler
-	form  form // of what is reconciled
+	form  form // of the reconciled kind
 	scope shard.Scope
 	plain bool                      // the form has no namespaces
-	kinds map[schema.GroupKind]bool // that must hold a slot before work begins in it
+	kinds map[schema.GroupKind]bool // kinds that must hold a slot before work begins
 	waits sharding.Waits
-	reads sharding.Waits // of reads of other kinds, which go on while the slot is entered anew
+	reads sharding.Waits // for reads of other kinds, while the slot is entered again
 }
 
-// parted says why what is owned cannot have a scope; nil if it can.
+// parted says why an owned kind cannot have a scope, or returns nil.
 func (s *sharded) parted(owned shard.Scope) error {
 	switch {
 	case owned.Everything() && s.scope.Everything():
 		return nil
 	case owned.Everything():
-		return errors.New("what is owned is whole in every process, and the owners are shared: give it the same share in Options.Shards")
+		return errors.New("the owned kind is not shared but its owners are: give both the same share in Options.Shards")
 	case owned.Share != s.scope.Share:
-		return errors.New("the two do not have the same share: give both one in Options.Shards")
+		return errors.New("the two have different shares: give both the same share in Options.Shards")
 	}
 	return owned.Key.Follows(s.scope.Key)
 }
@@ -132,12 +132,12 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("enter the share: %w", err)
-	case in == nil: // if there is no wait either, it is another process's
+	case in == nil: // without a wait, it belongs to another process
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	defer func() {
 		if err := in.Leave(); err != nil {
-			log.FromContext(ctx).Error(err, "The slot may not be left", failure.Stack(err)...)
+			log.FromContext(ctx).Error(err, "The slot may not have been left", failure.Stack(err)...)
 		}
 	}()
 	result, err := s.next.Reconcile(withWork(in.Context, in), req)
@@ -146,13 +146,13 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	case errors.Is(err, sharding.ErrNotHeld):
 		return reconcile.Result{RequeueAfter: s.reads.Next(in.Token)}, nil
 	case errors.Is(err, errElsewhere), sharding.Over(in.Context):
-		return reconcile.Result{}, nil // the process that has it now begins anew
+		return reconcile.Result{}, nil // the slot's new process starts over
 	}
 	return result, err
 }
 
-// enter enters the share for a request. It returns no work where that is another process's, or, with
-// a wait, where it is too early.
+// enter enters the share for a request. It returns no work if the object belongs to another process, and
+// also a wait if it is too early.
 func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time.Duration, error) {
 	key := req.NamespacedName
 	if s.plain {
@@ -174,9 +174,9 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time
 	return &work{Work: in, kind: s.form.gvk.GroupKind(), key: key}, 0, nil
 }
 
-// hashOf returns the hash of the object of a key. By namespace it is that of the key alone,
-// so that a deletion is known too; otherwise that of the object, if the cache has it.
-// It fails with errNotSynced where that cannot be said yet.
+// hashOf returns the hash of a key's object. With shard.ByNamespace it depends only on the key, so it is
+// known for deleted objects too; otherwise it is the hash of the cached object, if there is one. It returns
+// errNotSynced if that is not known yet.
 func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err error) {
 	if s.scope.Key.String() == shard.ByNamespace().String() {
 		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -200,7 +200,7 @@ func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err err
 			return s.scope.Key.Hash(head), true, nil
 		}
 	}
-	if read == 0 { // nobody has read the kind, or its informer was removed
+	if read == 0 { // the kind was not read yet, or its informer was removed
 		if _, err = s.cache.kind(s.form); err == nil {
 			err = errNotSynced
 		}

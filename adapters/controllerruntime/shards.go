@@ -15,11 +15,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// shards are what of each kind this process has. A kind that is not there is whole. All
-// versions of a kind have one scope, as all Go types of it do: they are the same objects.
+// shards are this process's shares of kinds. Kinds not in the map are not shared. All versions and Go types
+// of a kind have one scope, because they are the same objects.
 type shards map[schema.GroupKind]shard.Scope
 
-// newShards reads Options.Shards. Every error names the kind.
+// newShards validates Options.Shards. Every error names the kind.
 func newShards(of map[client.Object]shard.Scope, opts cache.Options, with configs, keep wire.Fields) (shards, error) {
 	all := make(shards, len(of))
 	for obj, scope := range of {
@@ -32,41 +32,41 @@ func newShards(of map[client.Object]shard.Scope, opts cache.Options, with config
 			return nil, fmt.Errorf("Options.Shards: %v: %w", gvk, err)
 		}
 		if _, twice := all[gvk.GroupKind()]; twice {
-			return nil, fmt.Errorf("Options.Shards: %v is there twice: name each kind once, it stands for all its versions and Go types", gvk.GroupKind())
+			return nil, fmt.Errorf("Options.Shards: %v appears twice: name each kind once, for all its versions and Go types", gvk.GroupKind())
 		}
 		if err := unfit(scope, with.of(gvk, m.Scope.Name() == meta.RESTScopeNameNamespace), keep); err != nil {
 			return nil, fmt.Errorf("Options.Shards: %v: %w", gvk, err)
 		}
 		if group, ok := scope.Share.(*Group); ok {
-			scope.Share = group.Group // so that it equals that of Group.Shard
+			scope.Share = group.Group // so that it equals the one from Group.Shard
 		}
 		all[gvk.GroupKind()] = scope
 	}
 	return all, nil
 }
 
-// unfit says why a kind cannot have a scope; nil if it can.
+// unfit says why a kind cannot have a scope, or returns nil.
 func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields) error {
 	if v := reflect.ValueOf(scope.Share); v.Kind() == reflect.Pointer && v.IsNil() {
-		return fmt.Errorf("the share is a nil %T: leave Scope.Share out to have everything", scope.Share)
+		return fmt.Errorf("the share is a nil %T: omit Scope.Share to hold all objects", scope.Share)
 	}
 	if err := scope.Err(); err != nil || scope.Everything() || scope.Key.Fixed() {
 		return err
 	}
 	for _, config := range configs {
 		if config.Transform != nil {
-			return fmt.Errorf("its objects go through a transform, which might change what %s reads: share them by UID or namespace, or leave the transform out", scope.Key)
+			return fmt.Errorf("its objects go through a transform, which might change what %s reads: shard them by UID or namespace, or remove the transform", scope.Key)
 		}
 	}
 	for _, field := range scope.Key.Fields() {
 		if !keep.KeepsAll(field) {
-			return fmt.Errorf("to share by %s needs %s, which Options.Keep leaves out: keep it, or share by UID or namespace", scope.Key, field)
+			return fmt.Errorf("sharding by %s needs %s, which Options.Keep drops: keep it, or shard by UID or namespace", scope.Key, field)
 		}
 	}
 	return nil
 }
 
-// holds reports whether every informer of a kind has what is in the slot of a hash.
+// holds reports whether every informer of a kind holds the slot of a hash.
 func (k *kind) holds(hash uint64) bool {
 	for _, s := range k.scopes {
 		if h, ok := clientgo.HoldingOf(s.informer); !ok || !h.Holds(hash) {

@@ -130,7 +130,7 @@ func TestShardsThatCannotBe(t *testing.T) {
 		{want: "Kind=Pod: a controllerruntime_test.incomparable is no shard.Share", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Share: incomparable{}}}},
 		{want: "the share is a nil *controllerruntime.Group", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Share: (*controllerruntime.Group)(nil)}}},
 		{want: "objects go through a transform, which might change what label app reads", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: share}}, opts: through},
-		{want: "to share by label app needs metadata.labels", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: share}}, keep: wire.Without("metadata.labels")},
+		{want: "sharding by label app needs metadata.labels", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: share}}, keep: wire.Without("metadata.labels")},
 	} {
 		on(t, newCache, func(r *rig) {
 			_, err := controllerruntime.Options{Shards: c.shards, Keep: c.keep}.NewCache(r.cfg, c.opts)

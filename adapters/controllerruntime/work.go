@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// work is what a reconciler of Sharded has in hand. Its context has it, so that a read of
-// the cache never takes for gone what another process has.
+// work is the work in progress of a Sharded reconciler. Its context carries it, so that a read of the cache
+// never mistakes an object in another process for a deleted one.
 type work struct {
 	*sharding.Work
 	kind schema.GroupKind // of the reconciled object
@@ -26,12 +26,12 @@ func withWork(ctx context.Context, w *work) context.Context {
 	return context.WithValue(ctx, workKey{}, w)
 }
 
-// errElsewhere: the cache has let go of objects, which may be another process's now.
-var errElsewhere = errors.New("what the cache lacks may be another process's")
+// errElsewhere is returned if objects have left the cache and may be in another process.
+var errElsewhere = errors.New("objects missing from the cache may be in another process")
 
-// lacking says why what a read in ctx did not find may be there all the same: because the slot
-// of the work was lost meanwhile, or the objects of the kind are yet to come. It is asked
-// after the read. If the term of the work goes on then, nothing was dropped before.
+// lacking says why an object that a read in ctx did not find may exist all the same: the slot was lost
+// during the work, or the objects of the kind have not arrived yet. It must be called after the read. If
+// the work's term is still valid then, nothing was dropped before.
 func (k *kind) lacking(ctx context.Context) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if !ok || k.shard.Share != w.Share {
@@ -47,9 +47,9 @@ func (k *kind) lacking(ctx context.Context) error {
 	}
 }
 
-// absent says why an object that a read in ctx did not find may be there all the same. The
-// object that is reconciled was in the cache when the work began; by a key that may change, such
-// as a label, it may have moved since, and nobody can tell that from a deletion.
+// absent says why an object that a read in ctx did not find may exist all the same. The reconciled object
+// was in the cache when the work began; if its shard key may change, as a label does, it may have moved
+// since, which looks like a deletion.
 func (k *kind) absent(ctx context.Context, key client.ObjectKey) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if ok && !k.shard.Everything() && !k.shard.Key.Fixed() && key == w.key && k.gvk.GroupKind() == w.kind {
