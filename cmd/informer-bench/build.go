@@ -13,8 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// repository finds the directory above the working directory that has the
-// contestants.
+// repository returns the nearest directory, from the working directory up, that contains the contestants.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -30,12 +29,11 @@ func repository() (string, error) {
 	}
 }
 
-// place is where the main package of a contestant is: a module below bench/, a
-// directory in it, and build tags.
+// place locates the main package of a contestant: a module below bench/, a directory in it, and build tags.
 type place struct{ module, directory, tags string }
 
-// placesOf are the places where a contestant may be, the present one first. The
-// others are those of earlier revisions.
+// placesOf returns the places where a contestant may be: its current place, then those of earlier
+// revisions.
 func placesOf(contestant string) []place {
 	return map[string][]place{
 		results.Millrace:                {{"contestants/millrace", "whole", ""}, {"contestants/millrace", "", ""}, {"millrace", "", ""}},
@@ -50,19 +48,19 @@ func placesOf(contestant string) []place {
 	}[contestant]
 }
 
-// libraries are the modules whose version is that of the contestant. Millrace has
-// the revision of the source.
+// libraries maps a contestant to the module whose version identifies it. Millrace's version is the revision
+// of the source.
 var libraries = map[string]string{results.ClientGo: "k8s.io/client-go", results.ControllerRuntime: "sigs.k8s.io/controller-runtime"}
 
 // builder builds entrants.
 type builder struct {
 	root     string // of the repository
-	dir      string // for what is built, and for other revisions while they are
+	dir      string // for binaries, and for worktrees of other revisions
 	progress io.Writer
-	versions map[string]string // of what was built, for the results file
+	versions map[string]string // of the built contestants, for the results file
 }
 
-// build builds all entrants, each from its own revision, and sets their programs.
+// build builds each entrant from its revision and sets its program.
 func (b *builder) build(ctx context.Context, entrants []entrant) error {
 	b.versions = map[string]string{}
 	if commit := describe(b.root); commit != "" {
@@ -111,8 +109,8 @@ func (b *builder) buildRevision(ctx context.Context, revision, dir string, entra
 	return nil
 }
 
-// buildOne builds an entrant of a source tree, and returns the version of the
-// library that it is, if that is not Millrace.
+// buildOne builds an entrant from a source tree. It returns the version of the entrant's library, or "" for
+// Millrace.
 func buildOne(ctx context.Context, source string, e *entrant) (version string, err error) {
 	for _, at := range placesOf(e.contestant) {
 		module := filepath.Join(source, "bench", filepath.FromSlash(at.module))
@@ -127,5 +125,5 @@ func buildOne(ctx context.Context, source string, e *entrant) (version string, e
 		}
 		return "", nil
 	}
-	return "", errors.New("this revision does not have it")
+	return "", errors.New("this revision does not have this contestant")
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is how much CPU time all threads of a process have used: the clock
-// that clock_getcpuclockid(3) names, whose number is made of the process's.
+// cpuTime returns the CPU time of all threads of a process. It reads the clock of clock_getcpuclockid(3),
+// whose number derives from the process's.
 func cpuTime(pid int) (time.Duration, error) {
 	const perProcess, scheduler = 0, 2
 	var t unix.Timespec
@@ -21,9 +21,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// memory returns the resident memory of a process and the most that it was
-// since it began, or since resetPeak. Unlike the maximum of getrusage(2), it
-// does not count what the parent had when it forked.
+// memory returns the resident memory of a process and its peak since the start or the last resetPeak.
+// Unlike the maximum of getrusage(2), the peak does not include the parent's memory at the fork.
 func memory(pid int) (resident, peak uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -44,8 +43,7 @@ func memory(pid int) (resident, peak uint64, err error) {
 	return resident, peak, nil
 }
 
-// resetPeak lets the peak begin anew at what is resident now: proc(5),
-// clear_refs.
+// resetPeak sets the peak to the current resident memory; see clear_refs in proc(5).
 func resetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var errLinux = errors.New("CPU time and memory of another process are read in the way of Linux: run it there")
+var errLinux = errors.New("measuring CPU time and memory of another process needs Linux")
 
 func cpuTime(int) (time.Duration, error)            { return 0, errLinux }
 func memory(int) (resident, peak uint64, err error) { return 0, 0, errLinux }

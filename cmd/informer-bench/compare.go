@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// compared is two revisions of a contestant, held against each other in one job.
+// compared compares two revisions of a contestant in one job.
 type compared struct {
 	job           scenario.Job
 	latest, older entrant
 	figures       []results.Comparison
 }
 
-// compare holds the revisions that took part in a job against each other.
+// compare compares the revisions that took part in a job.
 func compare(j scenario.Job, entrants []entrant, all rounds) (list []compared) {
 	for _, pair := range pairs(entrants) {
 		c := compared{job: j, latest: pair[0], older: pair[1]}
@@ -42,8 +42,7 @@ func compare(j scenario.Job, entrants []entrant, all rounds) (list []compared) {
 	return list
 }
 
-// derived tells whether a metric is wall or CPU time by another number: to judge
-// it as well would be to judge one figure twice.
+// derived reports whether a metric is wall or CPU time in another unit, which would be judged twice.
 func derived(j scenario.Job, metric string) bool {
 	switch metric {
 	case results.CPUPerObject, results.EventsPerSec, results.WallPerEvent:
@@ -54,9 +53,9 @@ func derived(j scenario.Job, metric string) bool {
 	return false
 }
 
-// writeCompared prints a line for each metric.
+// writeCompared prints a line per metric.
 func writeCompared(out io.Writer, c compared) error {
-	fmt.Fprintf(out, "\n%s: %s against %s\n", c.job.Title(), c.latest.name, c.older.name) // an error shows at Flush
+	fmt.Fprintf(out, "\n%s: %s against %s\n", c.job.Title(), c.latest.name, c.older.name) // Flush reports write errors
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "METRIC\t%s\t%s\tRATIO\tMIN\tMAX\tVERDICT\n", strings.ToUpper(c.latest.name), strings.ToUpper(c.older.name))
 	for _, f := range c.figures {
@@ -66,11 +65,10 @@ func writeCompared(out io.Writer, c compared) error {
 	return w.Flush()
 }
 
-// ratioOf writes the median of the ratios pair by pair, and with the format
-// their minimum and maximum.
+// ratioOf formats the median of the pairwise ratios, and with spread also their minimum and maximum.
 func ratioOf(f results.Comparison, spread string) string {
 	if f.Ratio == (results.Stat{}) {
-		return strings.Repeat("\t", strings.Count(spread, "\t")) // zero was divided by
+		return strings.Repeat("\t", strings.Count(spread, "\t")) // no ratio: a value was zero
 	}
 	return fmt.Sprintf("%.3f"+spread, f.Ratio.Median, f.Ratio.Min, f.Ratio.Max)
 }
@@ -123,7 +121,7 @@ func conclude(w io.Writer, list []compared) {
 	fmt.Fprintf(w, "faster than noise (or less): %d\nunclear: %d\nthe same: %d\n", len(by[results.Better]), len(by[results.Unclear]), len(by[results.Same]))
 }
 
-// errWriter keeps the first error.
+// errWriter remembers the first error.
 type errWriter struct {
 	out io.Writer
 	err error

@@ -25,44 +25,42 @@ type contest struct {
 	progress io.Writer
 }
 
-// deadline is how long one contestant may take for one round: five minutes, or a
-// millisecond for each object where that is more.
+// deadline returns the time limit for a contestant in one round: five minutes, or a millisecond per object
+// if that is more.
 func deadline(j scenario.Job) time.Duration {
 	return max(5*time.Minute, time.Duration(j.Objects)*time.Millisecond)
 }
 
-// reading is what the clocks and the kernel said at a mark.
+// reading is the state of clocks and memory at a mark.
 type reading struct {
 	at             time.Time
 	cpu            time.Duration
 	resident, peak uint64
 }
 
-// outcome is one contestant in one round.
+// outcome is the result of one contestant in one round.
 type outcome struct {
 	marks  map[string]reading
-	memory []results.Point // over time, where that matters
-	listed time.Time       // when the last list was asked for, where that matters
+	memory []results.Point // over time, if the scenario needs it
+	listed time.Time       // when the last list was requested, if the scenario needs it
 	result protocol.Result
 }
 
-// of are the entrants that take part in a job.
+// of returns the entrants that take part in a job.
 func (c *contest) of(j scenario.Job) []entrant {
 	return slices.DeleteFunc(slices.Clone(c.entrants), func(e entrant) bool {
 		return !slices.Contains(j.Contestants, e.contestant) || !fits(j, e, memoryTotal())
 	})
 }
 
-// fits tells whether an entrant takes less than half of the memory of a machine, or there
-// is no saying.
+// fits reports whether an entrant needs less than half of the machine's memory, or its needs are unknown.
 func fits(j scenario.Job, e entrant, memory uint64) bool {
 	return memory == 0 || uint64(j.Objects)*uint64(j.Takes[e.contestant]) < memory/2
 }
 
-// run measures one job, round by round and entrant by entrant, and fails where
-// two of them differ. The order is turned round in every second round, so that
-// nobody is always the first. Beside the measures of all rounds it returns the
-// memory over time of the last.
+// run measures a job, round by round and entrant by entrant, and returns an error if two entrants did
+// different work. Every second round reverses the order, so no entrant is always first. It returns the
+// measures of all rounds, and the last round's memory over time.
 func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][]results.Point, error) {
 	var server *loadServer
 	if j.Script != scenario.Alone {
@@ -77,7 +75,7 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 	order := c.of(j)
 	for _, e := range c.entrants {
 		if slices.Contains(j.Contestants, e.contestant) && !slices.Contains(order, e) {
-			fmt.Fprintf(c.progress, "%s: %s is left out: it would take more than half of the memory of this machine\n", j.Title(), e.name)
+			fmt.Fprintf(c.progress, "%s: skipping %s: it would need more than half of this machine's memory\n", j.Title(), e.name)
 		}
 	}
 	count := c.rounds
@@ -89,7 +87,7 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 		for _, e := range order {
 			o, err := c.one(ctx, j, e, server)
 			if e.revision != "" && errors.Is(err, errNotKnown) {
-				fmt.Fprintf(c.progress, "%s: %s does not know the scenario and is left out\n", j.Title(), e.name)
+				fmt.Fprintf(c.progress, "%s: skipping %s: it does not know the scenario\n", j.Title(), e.name)
 				order = slices.DeleteFunc(slices.Clone(order), func(other entrant) bool { return other.name == e.name })
 				continue
 			}
@@ -115,10 +113,10 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 	return all, overTime, nil
 }
 
-// errNotKnown is that of a contestant that does not know the scenario.
+// errNotKnown is returned if a contestant does not know the scenario.
 var errNotKnown = errors.New("not known there")
 
-// one is one entrant in one round.
+// one runs one entrant in one round.
 func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline(j), fmt.Errorf("took longer than %v", deadline(j)))
 	defer cancel()
@@ -163,8 +161,7 @@ func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *lo
 	return o, nil
 }
 
-// because puts before an error why ctx has ended, if it has: what comes after that
-// is no more than its consequence.
+// because wraps err in the cause of ctx, if ctx is done: err is then only a consequence.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -172,12 +169,12 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps are what is done at marks: before the work begins, and once the contestant is
-// synced, where more follows.
+// steps are the harness's actions at marks: before the work begins, and, if more follows, once the
+// contestant has synced.
 type steps struct{ begin, synced func() error }
 
-// converse talks to a contestant until it has given its result. If overTime is
-// set, its memory is noted from the begin to the end of the work.
+// converse talks to a contestant until it has sent its result. If overTime is set, it records the
+// contestant's memory during the work.
 func converse(p *process, start protocol.Start, overTime bool, at steps) (*outcome, error) {
 	o := &outcome{marks: map[string]reading{}}
 	var sampling *sampler
@@ -218,8 +215,8 @@ func converse(p *process, start protocol.Start, overTime bool, at steps) (*outco
 	}
 }
 
-// mark reads the clocks and lets the contestant go on. Where more follows after
-// the sync, the peak of the memory begins anew there.
+// mark reads the clocks and lets the contestant continue. If more follows the sync, it resets the memory
+// peak there.
 func (o *outcome) mark(p *process, name string, more bool, at steps) error {
 	if _, twice := o.marks[name]; twice {
 		return fmt.Errorf("set the mark %q twice", name)
@@ -258,7 +255,7 @@ func readClocks(pid int) (r reading, err error) {
 	return r, err
 }
 
-// agree compares what the contestants with a cache had at the end.
+// agree compares the final caches of the contestants that have one.
 func agree(outcomes map[string]protocol.Result) error {
 	first := ""
 	for _, name := range slices.Sorted(maps.Keys(outcomes)) {

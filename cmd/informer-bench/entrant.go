@@ -8,20 +8,20 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// entrant is a contestant in a run: built from the source tree around the
-// working directory, or from another revision of it.
+// entrant is a contestant in a run, built from the source tree around the working directory or from another
+// revision.
 type entrant struct {
-	name       string // as it was asked for and as results name it: "millrace@main"
+	name       string // as requested and as named in results: "millrace@main"
 	contestant string // "millrace"
 	revision   string // "main"; empty for the source tree
-	program    string // the path of what was built
+	program    string // path of the built program
 }
 
-// parseEntrant reads CONTESTANT or CONTESTANT@REVISION.
+// parseEntrant parses CONTESTANT or CONTESTANT@REVISION.
 func parseEntrant(name string) (entrant, error) {
 	contestant, revision, at := strings.Cut(name, "@")
 	if !slices.Contains(scenario.Contestants(), contestant) {
-		return entrant{}, fmt.Errorf("there is no contestant %q: want one of %q", contestant, scenario.Contestants())
+		return entrant{}, fmt.Errorf("unknown contestant %q: want one of %q", contestant, scenario.Contestants())
 	}
 	if at && revision == "" {
 		return entrant{}, fmt.Errorf("contestant %q: a revision must follow the @", name)
@@ -29,10 +29,9 @@ func parseEntrant(name string) (entrant, error) {
 	return entrant{name: name, contestant: contestant, revision: revision}, nil
 }
 
-// enter returns those that take part in any of the scenarios: those asked for,
-// all contestants if none is. They are in the order of the contestants, and as
-// they were asked for where they differ in the revision alone. It fails where
-// nobody would take part.
+// enter returns the requested entrants, by default all contestants, that take part in any of the scenarios.
+// They are in the order of the contestants; revisions of the same contestant keep the requested order. It
+// returns an error if there are none.
 func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	if len(asked) == 0 {
 		asked = scenario.Contestants()
@@ -44,7 +43,7 @@ func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(other entrant) bool { return other.name == name }) {
-			return nil, fmt.Errorf("contestant %q is there twice", name)
+			return nil, fmt.Errorf("contestant %q appears twice", name)
 		}
 		all = append(all, e)
 	}
@@ -54,13 +53,13 @@ func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 		return !slices.ContainsFunc(chosen, func(s scenario.Scenario) bool { return slices.Contains(s.Contestants, e.contestant) })
 	})
 	if len(all) == 0 {
-		return nil, fmt.Errorf("of the contestants %q, none takes part in the scenarios that were chosen", asked)
+		return nil, fmt.Errorf("none of the contestants %q takes part in the selected scenarios", asked)
 	}
 	return all, nil
 }
 
-// paired tells whether each entrant has another revision of itself among them,
-// so that there is nothing to say but how they differ.
+// paired reports whether each entrant has another revision of itself among them, so the only result is how
+// they differ.
 func paired(entrants []entrant) bool {
 	return len(entrants) > 0 && !slices.ContainsFunc(entrants, func(e entrant) bool {
 		return !slices.ContainsFunc(entrants, func(other entrant) bool {
@@ -69,8 +68,7 @@ func paired(entrants []entrant) bool {
 	})
 }
 
-// pairs are the entrants that are two revisions of one contestant: of those that
-// were asked for first, each with every later one.
+// pairs returns pairs of revisions of the same contestant: the one requested first with each later one.
 func pairs(entrants []entrant) (all [][2]entrant) {
 	for i, older := range entrants {
 		first := slices.IndexFunc(entrants, func(e entrant) bool { return e.contestant == older.contestant })

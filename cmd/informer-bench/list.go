@@ -15,7 +15,7 @@ import (
 func newListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "Say which scenarios there are, what they measure, and what Millrace aims at",
+		Short: "List the scenarios, what they measure, and Millrace's targets",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return writeList(cmd.OutOrStdout()) },
 	}

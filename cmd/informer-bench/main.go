@@ -1,20 +1,18 @@
-// Command informer-bench measures Millrace beside client-go and
-// controller-runtime: the same work on the same machine, in turn.
+// Command informer-bench compares Millrace with client-go and controller-runtime: the same work on the same
+// machine, in turn.
 //
 //	informer-bench list
 //	informer-bench run --scenario sync-protobuf,watch-protobuf --rounds 5 --json results.json
 //	informer-bench report results.json
 //
-// Every contestant is a program of its own, which the harness builds from the
-// directory bench/contestants of the repository and runs once a round, in turn (A B A B),
-// against a server that has everything encoded beforehand and is a process of
-// its own, too. Wall and CPU time and peak memory are read from the operating
-// system at the marks that a contestant sets; what a contestant has in its
-// cache at the end is compared, and a run in which two differ fails.
+// Every contestant is a separate program. The harness builds it from the directory bench/contestants of the
+// repository and runs it once a round, in turn (A B A B), against a server in another process that has
+// encoded everything in advance. At the marks that a contestant sets, the harness reads wall and CPU time
+// and peak memory from the operating system. It compares the final caches of the contestants, and a run in
+// which two differ fails.
 //
-// Absolute figures belong to a machine and an hour. What can be carried away are
-// the ratios: each is taken within one round, and their median is what targets
-// are held against.
+// Absolute figures depend on the machine and the time of the run. Ratios are portable: each is taken within
+// one round, and targets apply to their median.
 package main
 
 import (
@@ -48,8 +46,8 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// newManualCommand returns the hidden verb "man DIR", which a release calls for its manual
-// pages. SOURCE_DATE_EPOCH, if set, is their date.
+// newManualCommand returns the hidden verb "man DIR", which writes the manual pages for a release. They are
+// dated SOURCE_DATE_EPOCH if it is set.
 func newManualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -60,7 +58,7 @@ func newManualCommand() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
-			cmd.Root().DisableAutoGenTag = true // it holds today's date
+			cmd.Root().DisableAutoGenTag = true // it would add today's date
 			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Manual: "INFORMER-BENCH"}, args[0])
 		},
 	}

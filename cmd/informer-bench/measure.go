@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// measure makes metrics of what was read. Units are in the names. It fails where a
-// mark is missing, or a figure is no number.
+// measure computes metrics from the readings. Their names contain the units. It returns an error if a mark
+// is missing or a figure is not a number.
 func measure(j scenario.Job, o *outcome) (measures, error) {
 	for _, name := range needed(j) {
 		if _, ok := o.marks[name]; !ok {
@@ -23,16 +23,16 @@ func measure(j scenario.Job, o *outcome) (measures, error) {
 	m := figures(j, o)
 	for _, metric := range slices.Sorted(maps.Keys(m)) {
 		if v := m[metric]; math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%s is %v, which is no figure", metric, v)
+			return nil, fmt.Errorf("%s is %v, which is not a number", metric, v)
 		}
 	}
 	if m[results.Wall] <= 0 {
-		return nil, fmt.Errorf("its work took %s, which is no time", seconds(m[results.Wall]))
+		return nil, fmt.Errorf("its work took %s, which is not a valid time", seconds(m[results.Wall]))
 	}
 	return m, nil
 }
 
-// needed are the marks between which figures are taken.
+// needed returns the marks between which the work is measured.
 func needed(j scenario.Job) []string {
 	switch j.Script {
 	case scenario.Watch, scenario.Relist:
@@ -45,7 +45,7 @@ func needed(j scenario.Job) []string {
 	return []string{protocol.MarkBegin, protocol.MarkSynced}
 }
 
-// figures are those that marks and clocks, and the contestant itself, have given.
+// figures returns the metrics from marks, clocks and the contestant itself.
 func figures(j scenario.Job, o *outcome) measures {
 	m := measures{}
 	maps.Copy(m, o.result.Metrics)
@@ -65,7 +65,7 @@ func figures(j scenario.Job, o *outcome) measures {
 	}
 	began := from.at
 	if j.Script == scenario.Relist {
-		began = o.listed // how long the contestant waited before that is not the list's
+		began = o.listed // exclude the contestant's wait before the list
 		m[results.PeakOverSteady] = float64(to.peak) / float64(from.resident)
 	}
 	wall, cpu := to.at.Sub(began), to.cpu-from.cpu
@@ -86,10 +86,9 @@ func figures(j scenario.Job, o *outcome) measures {
 	return m
 }
 
-// measureReconciles takes the start, until each object was reconciled, apart from
-// the changes after it. The reconciles of the start are taken from when the cache
-// is complete: what comes before is what other scenarios are about. Those of the
-// changes have reading and decoding in them.
+// measureReconciles measures the start, until each object was reconciled, separately from the changes after
+// it. It counts the reconciles of the start from the moment the cache is complete, because other scenarios
+// measure the time before. Those of the changes include reading and decoding.
 func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	begin, cached, reconciled := marks[protocol.MarkBegin], marks[protocol.MarkCached], marks[protocol.MarkReconciled]
 	synced, done := marks[protocol.MarkSynced], marks[protocol.MarkDone]
@@ -99,7 +98,7 @@ func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	m[results.CPUPerEvent] = (done.cpu - synced.cpu).Seconds() / float64(j.Params[scenario.Events])
 }
 
-// headline is what progress says of a round.
+// headline summarizes a round for the progress output.
 func headline(m measures) string {
 	text := fmt.Sprintf("wall %s, CPU %s", seconds(m[results.Wall]), seconds(m[results.CPU]))
 	if p99, ok := m[results.P99]; ok {

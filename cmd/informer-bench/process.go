@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is another program that is talked to in lines of JSON.
+// process is another program that exchanges lines of JSON with us.
 type process struct {
 	name    string
 	cmd     *exec.Cmd
@@ -23,11 +23,10 @@ type process struct {
 	grumble *tail
 }
 
-// letGo is how long a program that has ended, or was killed, may have its output
-// held open by others that it has started.
+// letGo is how long we wait for the output of an ended or killed program, which its children may hold open.
 const letGo = time.Second
 
-// launch starts a program, which ctx kills.
+// launch starts a program. It is killed when ctx is done.
 func launch(ctx context.Context, name, path string, args ...string) (*process, error) {
 	p := &process{name: name, cmd: exec.CommandContext(ctx, path, args...), grumble: &tail{}}
 	p.cmd.Stderr = p.grumble
@@ -41,7 +40,7 @@ func launch(ctx context.Context, name, path string, args ...string) (*process, e
 	}
 	p.cmd.WaitDelay = letGo
 	p.cmd.Cancel = func() error {
-		time.AfterFunc(letGo, func() { _ = stdout.Close() }) // nobody goes on to hear
+		time.AfterFunc(letGo, func() { _ = stdout.Close() }) // nothing reads it any more
 		return p.cmd.Process.Kill()
 	}
 	p.in, p.out = json.NewEncoder(p.stdin), bufio.NewScanner(stdout)
@@ -64,14 +63,14 @@ func (p *process) say(v any) error {
 // hear reads one line.
 func (p *process) hear(v any) error {
 	if !p.out.Scan() {
-		if err := p.out.Err(); err != nil { // it may go on to talk, so that it is not waited for
-			return fmt.Errorf("hear what %s says: %w", p.name, err)
+		if err := p.out.Err(); err != nil { // the program may still be running, so do not wait for it
+			return fmt.Errorf("read from %s: %w", p.name, err)
 		}
 		err := p.wait()
 		if err == nil {
 			err = errors.New("exit status 0")
 		}
-		return fmt.Errorf("%s ended before it said what was expected: %w", p.name, err)
+		return fmt.Errorf("%s ended early: %w", p.name, err)
 	}
 	if err := json.Unmarshal(p.out.Bytes(), v); err != nil {
 		return fmt.Errorf("%s said %q: %w", p.name, p.out.Bytes(), err)
@@ -79,12 +78,12 @@ func (p *process) hear(v any) error {
 	return nil
 }
 
-// end closes the program's stdin and waits until it has gone.
+// end closes the program's stdin and waits for it.
 func (p *process) end() error {
 	return errors.Join(p.stdin.Close(), p.wait())
 }
 
-// kill ends the program at once. How it ended does not matter then.
+// kill kills the program and ignores how it ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -100,7 +99,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// tail keeps the last part of what is written to it.
+// tail keeps the end of everything written to it.
 type tail struct{ kept []byte }
 
 const tailSize = 4 << 10

@@ -12,25 +12,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newReportCommand hands over to the program in bench/report. It is a module
-// of its own, like the contestants, so that the library which draws the charts
-// is no dependency of Millrace.
+// newReportCommand runs the program in bench/report. Like the contestants it is a separate module, so
+// Millrace does not depend on the chart library.
 func newReportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "report RESULTS.json",
-		Short: "Make results/benchmarks.md and charts from a results file",
+		Short: "benchmarks.md and charts from a results file/benchmarks.md and charts from a results file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return report(cmd.Context(), args[0], out, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory that gets results/benchmarks.md, bench/out/overview.svg and bench/out/charts")
+	cmd.Flags().StringVar(&out, "out", ".", "output directory of results/benchmarks.md, bench/out/overview.svg and bench/out/charts")
 	return cmd
 }
 
-// report builds the program and runs it. What it writes it names on stdout, and
-// what is wrong it says on stderr.
+// report builds the program and runs it. The program lists the files it writes on stdout, and problems on
+// stderr.
 func report(ctx context.Context, results, out string, stdout, stderr io.Writer) (err error) {
 	root, err := repository()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// describe is the commit of the source tree, "+" after it where something is not
-// committed; empty outside a repository.
+// describe returns the commit of the source tree, with "+" if there are uncommitted changes. It is empty
+// outside a repository.
 func describe(root string) string {
 	described, err := git(context.Background(), root, "describe", "--always", "--dirty=+", "--abbrev=12")
 	if err != nil {
@@ -20,9 +20,8 @@ func describe(root string) string {
 	return described
 }
 
-// checkOut puts a revision into a directory that does not exist yet, and names
-// the commit. The directory is a worktree of the repository, so that nothing is
-// fetched; remove takes it away.
+// checkOut checks out a revision into a new directory and returns the commit. The directory is a worktree
+// of the repository, so nothing is fetched; remove deletes it.
 func checkOut(ctx context.Context, root, revision, dir string) (commit string, remove func() error, err error) {
 	if commit, err = git(ctx, root, "rev-parse", "--verify", "--short=12", "--end-of-options", revision+"^{commit}"); err != nil {
 		return "", nil, fmt.Errorf("revision %s: %w", revision, err)
@@ -31,7 +30,7 @@ func checkOut(ctx context.Context, root, revision, dir string) (commit string, r
 		return "", nil, fmt.Errorf("check out %s: %w", revision, err)
 	}
 	return commit, func() error {
-		// Also when ctx was cancelled: the repository would go on to list it.
+		// Even if ctx was cancelled, or the repository would keep listing it.
 		_, err := git(context.WithoutCancel(ctx), root, "worktree", "remove", "--force", dir)
 		return err
 	}, nil
@@ -45,8 +44,7 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	return tool(ctx, "go", dir, args...)
 }
 
-// tool runs a command and returns what it printed. What it complained of is in
-// the error.
+// tool runs a command and returns its output. An error includes its stderr.
 func tool(ctx context.Context, name, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = filepath.Clean(dir)

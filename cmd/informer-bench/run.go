@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// runFlags are those of the command run.
+// runFlags are the flags of the command run.
 type runFlags struct {
 	scenarios   []string
 	contestants []string
@@ -33,9 +33,9 @@ func newRunCommand() *cobra.Command {
 
 Progress goes to stderr, the table to stdout. The exit code is 1 when something
 failed or the contestants did not do the same work; a target that is not met is
-no failure, and neither is a revision that is slower.
+not a failure, and neither is a slower revision.
 
-A contestant may be one of another revision, which is built in a temporary
+A contestant may be from another revision, which is built in a temporary
 worktree:
 
   informer-bench run --contestant millrace,millrace@main
@@ -50,10 +50,10 @@ That needs at least 5 rounds.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.scenarios, "scenario", nil, "scenarios or groups of them, comma-separated (default all)")
-	flags.StringSliceVar(&f.contestants, "contestant", nil, "what takes part, comma-separated, each NAME or NAME@REVISION (default all names)")
-	flags.IntVar(&f.rounds, "rounds", 5, "how often each contestant runs")
-	flags.IntVar(&f.objects, "objects", scenario.DefaultObjects, "how many objects there are")
-	flags.Uint64Var(&f.seed, "seed", 1, "what the objects are made from")
+	flags.StringSliceVar(&f.contestants, "contestant", nil, "contestants, comma-separated, each NAME or NAME@REVISION (default all names)")
+	flags.IntVar(&f.rounds, "rounds", 5, "rounds per contestant")
+	flags.IntVar(&f.objects, "objects", scenario.DefaultObjects, "number of objects")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the generated objects")
 	flags.BoolVar(&f.hostile, "hostile", false, "objects in which nothing repeats")
 	flags.StringVar(&f.json, "json", "", "file to write the results to")
 	return cmd
@@ -80,7 +80,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	}
 	if f.json != "" {
 		if err := results.Writable(f.json); err != nil {
-			return err // now, and not when the first scenario has been measured
+			return err // fail now rather than after the first scenario
 		}
 	}
 	if c.self, err = os.Executable(); err != nil {
@@ -110,7 +110,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 		}
 		all = append(all, differences...)
 		measured.Results = append(measured.Results, variants...)
-		if f.json != "" { // after each scenario: a run may be cut short
+		if f.json != "" { // after each scenario, because the run may be interrupted
 			if err := measured.Save(f.json); err != nil {
 				return err
 			}

@@ -106,11 +106,11 @@ func TestRunTakesAnotherRevision(t *testing.T) {
 
 func TestRunRefusesNonsense(t *testing.T) {
 	for want, f := range map[string]runFlags{
-		"at least 1": {rounds: 0, objects: 1},
-		"no-such":    {rounds: 1, objects: 1, scenarios: []string{"no-such"}},
-		"contestant": {rounds: 1, objects: 1, contestants: []string{"nobody"}},
-		"none takes": {rounds: 1, objects: 1, contestants: []string{"floor"}, scenarios: []string{"workqueue"}},
-		"/no/dir":    {rounds: 1, objects: 1, json: "/no/dir/results.json"},
+		"at least 1":              {rounds: 0, objects: 1},
+		"no-such":                 {rounds: 1, objects: 1, scenarios: []string{"no-such"}},
+		"contestant":              {rounds: 1, objects: 1, contestants: []string{"nobody"}},
+		"none of the contestants": {rounds: 1, objects: 1, contestants: []string{"floor"}, scenarios: []string{"workqueue"}},
+		"/no/dir":                 {rounds: 1, objects: 1, json: "/no/dir/results.json"},
 	} {
 		require.ErrorContains(t, run(t.Context(), f, io.Discard, io.Discard), want)
 	}

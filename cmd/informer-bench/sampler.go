@@ -7,16 +7,14 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// sampleEvery is how often the memory of a contestant is looked at where it is
-// wanted over time.
+// sampleEvery is the interval between samples of a contestant's memory.
 const sampleEvery = 20 * time.Millisecond
 
-// sampler notes the resident memory of a process over time, in a goroutine that
-// lives until end.
+// sampler records the resident memory of a process over time, in a goroutine that runs until end.
 type sampler struct {
 	stop   chan struct{}
 	task   sync.WaitGroup
-	points []results.Point // of the goroutine, until end
+	points []results.Point // owned by the goroutine until end
 }
 
 func startSampler(pid int) *sampler {
@@ -28,7 +26,7 @@ func startSampler(pid int) *sampler {
 		for {
 			resident, _, err := memory(pid)
 			if err != nil {
-				return // the process has gone, which whoever talks to it will report
+				return // the process has ended, which converse reports
 			}
 			s.points = append(s.points, results.Point{T: time.Since(began).Seconds(), V: float64(resident)})
 			select {
@@ -41,8 +39,7 @@ func startSampler(pid int) *sampler {
 	return s
 }
 
-// end stops the goroutine and returns what it has noted. A nil sampler has
-// noted nothing.
+// end stops the goroutine and returns its samples. A nil sampler has none.
 func (s *sampler) end() []results.Point {
 	if s == nil {
 		return nil

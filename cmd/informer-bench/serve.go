@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// serveSpec is what a load server is to serve.
+// serveSpec configures a load server.
 type serveSpec struct {
 	Custom  bool   `json:"custom"`
 	Hostile bool   `json:"hostile"`
@@ -30,18 +30,18 @@ type serveSpec struct {
 	Stamp   bool   `json:"stamp"`   // events carry the time of sending
 	Stream  bool   `json:"stream"`  // lists are streamed
 	Relist  bool   `json:"relist"`  // the version will expire
-	Afresh  bool   `json:"afresh"`  // streamed lists are made as they are sent
-	Chosen  bool   `json:"chosen"`  // the server knows shard selectors
+	Afresh  bool   `json:"afresh"`  // streamed lists are created while being sent
+	Chosen  bool   `json:"chosen"`  // the server supports shard selectors
 }
 
-// serving is the first thing that a load server says.
+// serving is the first message of a load server.
 type serving struct {
 	URL       string `json:"url"`
 	ListRV    uint64 `json:"list_rv"`
 	ExpiredRV uint64 `json:"expired_rv"` // of the list after the version has expired
 }
 
-// order is what the harness asks of a load server, and answered what it says.
+// order is a command of the harness to a load server, and answered its answer.
 type order struct {
 	Do        string  `json:"do"` // play, expire, reset, tell
 	Events    int64   `json:"events,omitempty"`
@@ -50,14 +50,14 @@ type order struct {
 
 type answered struct {
 	Error  string `json:"error,omitempty"`
-	Listed int64  `json:"listed,omitempty"` // when the last list was asked for, Unix ns
-	Lists  int    `json:"lists,omitempty"`  // how many were, that were not streamed
+	Listed int64  `json:"listed,omitempty"` // when the last list was requested, Unix ns
+	Lists  int    `json:"lists,omitempty"`  // number of lists that were not streamed
 }
 
 func newServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "serve SPEC",
-		Short:  "Be the load server of a run",
+		Short:  "Run the load server of a run",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func newServeCommand() *cobra.Command {
 	}
 }
 
-// serve obeys orders until in ends.
+// serve executes orders until in ends.
 func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) error {
 	load, err := apiservertest.NewLoad(loadOptions(spec))
 	if err != nil {
@@ -86,7 +86,7 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 	if err != nil {
 		return fmt.Errorf("serve: warm up: %w", err)
 	}
-	debug.FreeOSMemory() // of the encoding, at a time when nobody is measured
+	debug.FreeOSMemory() // frees memory of the encoding, outside of any measurement
 	answers := json.NewEncoder(out)
 	if err := answers.Encode(first); err != nil {
 		return err
@@ -155,7 +155,7 @@ func widgetResource() apiservertest.Resource {
 	}
 }
 
-// warm lets everything that will be asked for be encoded.
+// warm makes the server encode everything that will be requested.
 func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url string) (first serving, err error) {
 	first.URL = url
 	accept, path := wire.MediaProtobuf, "/api/v1/pods"
@@ -164,7 +164,7 @@ func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url str
 		accept, path = wire.MediaJSON, "/apis/"+version.String()+"/"+objects.WidgetPlural
 	}
 	ask := func() (uint64, error) {
-		if spec.Afresh { // nothing is encoded beforehand
+		if spec.Afresh { // nothing is encoded in advance
 			return strconv.ParseUint(load.ListRV(), 10, 64)
 		}
 		if !spec.Stream {
@@ -172,7 +172,7 @@ func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url str
 				return 0, err
 			}
 		}
-		// A watch that may last no longer than a second ends by itself.
+		// A watch with a timeout of one second ends on its own.
 		query := "?watch=1&timeoutSeconds=1&resourceVersion=" + load.ListRV()
 		if spec.Stream {
 			query = "?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

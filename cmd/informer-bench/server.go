@@ -39,7 +39,7 @@ func (c *contest) serve(ctx context.Context, j scenario.Job) (*loadServer, error
 	return s, nil
 }
 
-// until is the version of the last event of a job.
+// until returns the version of the last event of a job.
 func (s *loadServer) until(j scenario.Job) uint64 {
 	switch j.Script {
 	case scenario.Watch, scenario.Reconcile:
@@ -50,7 +50,7 @@ func (s *loadServer) until(j scenario.Job) uint64 {
 	return 0
 }
 
-// begin does what the server does before a contestant begins.
+// begin performs the server's actions before a contestant begins.
 func (s *loadServer) begin(ctx context.Context, j scenario.Job) error {
 	if j.Script != scenario.Restart || !j.Params.On(scenario.Expired) {
 		return nil
@@ -58,22 +58,20 @@ func (s *loadServer) begin(ctx context.Context, j scenario.Job) error {
 	return s.order(ctx, order{Do: "expire"}, nil)
 }
 
-// follow does what the server does once a contestant is synced.
+// follow performs the server's actions once a contestant has synced.
 func (s *loadServer) follow(ctx context.Context, j scenario.Job) error {
 	if j.Script != scenario.Relist {
 		play := order{Do: "play", Events: int64(j.Params[scenario.Events]), PerSecond: float64(j.Params[scenario.PerSecond])}
 		return s.order(ctx, play, nil)
 	}
-	// The one event after the list tells the contestant that all of the list
-	// has passed through its handlers.
+	// The event after the list tells the contestant that its handlers have received the whole list.
 	if err := s.order(ctx, order{Do: "expire"}, nil); err != nil {
 		return err
 	}
 	return s.order(ctx, order{Do: "play", Events: 1}, nil)
 }
 
-// order waits until the order was carried out. A server that has not when ctx is
-// done is killed.
+// order waits until the server has executed the order. If ctx ends first, it kills the server.
 func (s *loadServer) order(ctx context.Context, o order, a *answered) error {
 	defer context.AfterFunc(ctx, func() { _ = s.cmd.Cancel() })()
 	if a == nil {

@@ -13,7 +13,7 @@ type measures map[string]float64
 // rounds are the measures of each contestant, round by round.
 type rounds map[string][]measures
 
-// summarize makes results of the rounds of a job, in the order of the entrants.
+// summarize creates results from the rounds of a job, in the order of the entrants.
 func summarize(j scenario.Job, entrants []entrant, all rounds) []results.Result {
 	params := maps.Clone(results.Params(j.Params))
 	params[results.Objects] = j.Objects
@@ -60,8 +60,8 @@ func column(of []measures, metric string) (values []float64) {
 	return values
 }
 
-// ratiosOf divides round by round, so that what the machine was doing at the
-// time hits both sides. Metrics that are zero on the other side have no ratio.
+// ratiosOf divides round by round, so disturbances of the machine affect both sides. Metrics that are zero
+// on the other side have no ratio.
 func ratiosOf(of, to []measures) map[string]results.Stat {
 	ratios := map[string]results.Stat{}
 	if len(of) == 0 {

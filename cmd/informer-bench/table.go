@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// writeTable prints a job: a line for each metric and contestant.
+// writeTable prints a job with a line per metric and contestant.
 func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result) error {
-	fmt.Fprintf(out, "\n%s\n", j.Title()) // an error shows at Flush, on the same writer
+	fmt.Fprintf(out, "\n%s\n", j.Title()) // the tabwriter's Flush reports errors of the same writer
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	peer := j.Peer()
 	fmt.Fprint(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t")
@@ -42,7 +42,7 @@ func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result
 	return w.Flush()
 }
 
-// metricsOf are those that any row has, in the order in which they are shown.
+// metricsOf returns the metrics that any row has, in display order.
 func metricsOf(rows []results.Result) []string {
 	all := map[string]results.Stat{}
 	for _, row := range rows {
@@ -67,7 +67,7 @@ func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	return strings.Join(judged, "; ")
 }
 
-// writeGrowth prints the targets that are about several variants.
+// writeGrowth prints the targets that span several variants.
 func writeGrowth(out io.Writer, variants []results.Result) error {
 	for _, v := range (&results.Results{Results: variants}).Check(results.Targets()) {
 		if !v.Target.Growth || !v.Measured {

@@ -8,14 +8,13 @@ import (
 	"runtime/pprof"
 )
 
-// profiler writes a CPU profile of each stretch between two marks. A nil profiler writes
-// nothing.
+// profiler writes a CPU profile for each interval between two marks. A nil profiler does nothing.
 type profiler struct {
 	dir  string
-	file *os.File // that is being written; nil between stretches
+	file *os.File // the current profile; nil between intervals
 }
 
-// begin begins a stretch.
+// begin starts an interval.
 func (p *profiler) begin() error {
 	if p == nil {
 		return nil
@@ -31,7 +30,7 @@ func (p *profiler) begin() error {
 	return nil
 }
 
-// end ends a stretch, if there is one, and names its profile after the mark.
+// end ends the current interval, if any, and names its profile after the mark.
 func (p *profiler) end(scenario, mark string) error {
 	if p == nil || p.file == nil {
 		return nil

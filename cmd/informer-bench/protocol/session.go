@@ -12,17 +12,16 @@ import (
 	"time"
 )
 
-// Session is the contestant's side of a conversation. It belongs to the
-// goroutine of the scenario.
+// Session is the contestant's side of a conversation. It belongs to the goroutine of the scenario.
 type Session struct {
 	Start
 
-	// Metrics are those that a part of the scenario has measured.
+	// Metrics are those measured so far in the scenario.
 	Metrics map[string]float64
 
 	in  *json.Decoder
 	out io.Writer
-	// Began is when the harness has seen the mark begin.
+	// Began is when the harness acknowledged the mark begin.
 	Began time.Time
 
 	before uint64 // heap in use before the work
@@ -30,17 +29,15 @@ type Session struct {
 	profiler *profiler
 }
 
-// Work does the work of one scenario and gives account of it. What it measures
-// must not become garbage before it has called Session.Live.
+// Work runs one scenario and returns its result. Objects that it measures must stay reachable until it has
+// called Session.Live.
 type Work func(ctx context.Context, s *Session) (*Result, error)
 
-// Main is the main function of a contestant. It exits with 1 when the scenario
-// fails, after the harness was told why.
+// Main is the main function of a contestant. If the scenario fails, it tells the harness and exits with 1.
 //
-// Where the environment variable INFORMER_BENCH_PROFILE is set, it names a directory for
-// CPU profiles: one of each stretch between two marks, SCENARIO-MARK-PID.pprof, with the
-// mark that ends it, and end for the last. They are for contestants that are looked into, not for such as are
-// compared.
+// If the environment variable INFORMER_BENCH_PROFILE is set, it names a directory for CPU profiles: one for
+// each interval between two marks, SCENARIO-MARK-PID.pprof, named after the mark that ends it, or end for
+// the last. Use profiles to investigate a contestant, not to compare contestants.
 func Main(scenarios map[string]Work) {
 	if err := Serve(context.Background(), os.Stdin, os.Stdout, scenarios); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,8 +45,8 @@ func Main(scenarios map[string]Work) {
 	}
 }
 
-// NewSession returns the contestant's side of a conversation that has reached
-// the work: what the harness answers comes from in, what it is told goes to out.
+// NewSession returns the contestant's side of a conversation that has reached the work. It reads the
+// harness's answers from in and writes to out.
 func NewSession(start Start, in io.Reader, out io.Writer) *Session {
 	return &Session{Start: start, in: json.NewDecoder(bufio.NewReader(in)), out: out}
 }
@@ -102,20 +99,19 @@ func (s *Session) Mark(name string) error {
 	return s.profiler.begin()
 }
 
-// Live is the heap in use after two collections, less what was in use before
-// the work began.
+// Live returns the heap in use after two collections, minus the heap in use before the work.
 func (s *Session) Live() int64 { return int64(HeapInUse()) - int64(s.before) }
 
-// HeapInUse is the heap in use after two collections, in bytes.
+// HeapInUse returns the heap in use after two collections, in bytes.
 func HeapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // what only finalizers and pools held
+	runtime.GC() // frees memory held only by finalizers and pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// Mallocs is how many allocations the process has made so far.
+// Mallocs returns the number of allocations of the process so far.
 func Mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -9,52 +9,48 @@ import (
 // Difference says whether two contestants differ by more than noise.
 type Difference int
 
-// The differences.
+// The possible differences.
 const (
 	Same    Difference = iota // the median ratio is within 2 % of 1, or the figures are too small to matter
-	Unclear                   // it is not, but rounds disagree or are too few
+	Unclear                   // the ratio differs, but rounds disagree or are too few
 	Better                    // better by more than noise
 	Worse                     // worse by more than noise
 )
 
-// Comparison is one figure of two contestants that took turns.
+// Comparison compares a figure of two contestants that took turns.
 type Comparison struct {
 	Metric   string
 	New, Old Stat
 
-	// Ratio sums up new/old, round by round. It is zero where a round of the
-	// old one is zero.
+	// Ratio summarizes new/old, round by round. It is zero if a round of old is zero.
 	Ratio Stat
 
-	// Rounds is how many pairs there are, and WorseIn in how many of them the
-	// new one was worse.
+	// Rounds is the number of pairs, and WorseIn the number of those in which new was worse.
 	Rounds, WorseIn int
 
 	Difference Difference
 }
 
 const (
-	// noticed is by what share a median ratio must differ from 1 to be called a
-	// difference, however well the rounds agree.
+	// noticed is how far the median ratio must be from 1 to count as a difference, even if all rounds
+	// agree.
 	noticed = 0.02
 
-	// significance is how often chance alone may call something a difference
-	// that is none, in one direction: with 5 rounds all must agree (1 in 32).
+	// significance is the largest accepted probability that chance alone causes a difference in one
+	// direction: with 5 rounds all must agree (1 in 32).
 	significance = 0.05
 )
 
-// FewestRounds is how many rounds a difference must have been measured in: fewer
-// cannot tell one from noise.
+// FewestRounds is the number of rounds needed to tell a difference from noise.
 const FewestRounds = 5
 
-// Compare holds the rounds of a metric against those of an older contestant. It
-// is false where there are none, or not as many on both sides.
+// Compare compares the rounds of a metric with those of an older contestant. It returns false if there are
+// no rounds, or different numbers of them.
 //
-// The new one is better or worse by more than noise if three things are true.
-// So many rounds agree that chance would make it so in less than one case of
-// twenty (a sign test, one-sided). The median of the ratios, pair by pair, is
-// more than 2 % from 1. And the medians differ by an amount that matters, since
-// a ratio of next to nothing to next to nothing says little.
+// The new contestant is better or worse by more than noise if three conditions hold. Enough rounds agree
+// that chance would cause it in fewer than one in twenty cases (a one-sided sign test). The median of the
+// pairwise ratios is more than 2 % from 1. And the medians differ by an amount that matters, since the
+// ratio of two tiny values says little.
 func Compare(metric string, latest, older []float64) (Comparison, bool) {
 	if len(latest) == 0 || len(latest) != len(older) {
 		return Comparison{}, false
@@ -89,8 +85,7 @@ func Compare(metric string, latest, older []float64) (Comparison, bool) {
 	return c, true
 }
 
-// byChance is how likely it is that, of fair coins, so many or more fall on the
-// one side and the rest on the other.
+// byChance returns the probability that at least these of these+those fair coins show the same given side.
 func byChance(these, those int) float64 {
 	n, chance := these+those, 0.0
 	for k := these; k <= n; k++ {
@@ -99,8 +94,8 @@ func byChance(these, those int) float64 {
 	return chance
 }
 
-// FalseAlarms is the share of figures that so many rounds call worse by chance,
-// at most, where there is no difference at all.
+// FalseAlarms returns the largest share of figures that so many rounds would call worse by chance, without
+// any real difference.
 func FalseAlarms(rounds int) float64 {
 	for agreeing := (rounds + 1) / 2; agreeing <= rounds; agreeing++ {
 		if chance := byChance(agreeing, rounds-agreeing); chance <= significance {
@@ -118,7 +113,7 @@ func binomial(n, k int) float64 {
 	return c
 }
 
-// negligible is a difference that does not matter, in the metric's unit.
+// negligible returns the largest difference that does not matter, in the metric's unit.
 func negligible(metric string) float64 {
 	switch {
 	case strings.Contains(metric, "allocs"):
@@ -131,10 +126,9 @@ func negligible(metric string) float64 {
 	return 0
 }
 
-// String is the difference in a word that fits the metric: "slower", "more",
-// "same".
+// String returns the difference in a word that fits the metric: "slower", "more", "same".
 func (c Comparison) String() string {
-	time := strings.HasSuffix(c.Metric, "_s") // of which rates are a kind
+	time := strings.HasSuffix(c.Metric, "_s") // includes rates
 	switch {
 	case c.Difference == Same:
 		return "same"

@@ -1,5 +1,4 @@
-// Package results is the file in which informer-bench keeps what it measured,
-// and the targets that the measurements are held against.
+// Package results defines the results file of informer-bench, and the targets for its figures.
 //
 // # Usage
 //
@@ -10,20 +9,19 @@
 //
 // # Guarantees
 //
-// What [Results.Save] writes, [Load] reads. The same results make the same
-// bytes. Fields are only ever added to version 1 of the schema.
+// [Load] reads every file that [Results.Save] writes. Equal results produce equal bytes. Version 1 of the
+// schema may only gain fields.
 //
 // # Concurrency
 //
-// Everything is a value; nothing is shared.
+// All types are plain values.
 //
 // # Failure
 //
-// Load refuses a file of another version, and one with results that cannot be
-// told apart. A target whose figures are not in the file is neither met nor
-// missed: its verdict says that it was not measured.
+// Load rejects files of another version and files with ambiguous results. A target without figures in the
+// file is neither met nor missed: its verdict says that it was not measured.
 //
 // # Debugging
 //
-// The file is indented JSON with sorted names, made to be read and compared.
+// The file is indented JSON with sorted names, easy to read and compare.
 package results

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Format writes a figure of a metric for people, with three digits and the
-// unit that the metric's name tells: 2.31 s, 44.1 µs, 1.25 GB, 36.1k/s.
+// Format formats a figure with three digits and the unit in the metric's name: 2.31 s, 44.1 µs, 1.25 GB,
+// 36.1k/s.
 func Format(metric string, v float64) string {
 	switch {
 	case strings.HasSuffix(metric, "_per_s"):
@@ -34,7 +34,7 @@ func duration(s float64) string {
 	return digits(s) + " s"
 }
 
-// scaled divides until a number is small enough to be read.
+// scaled divides a number until it is short.
 func scaled(v, step float64, units ...string) string {
 	unit := 0
 	for unit < len(units)-1 && math.Abs(v) >= 0.9995*step {
@@ -44,7 +44,7 @@ func scaled(v, step float64, units ...string) string {
 	return digits(v) + units[unit]
 }
 
-// digits writes three significant digits, without an exponent.
+// digits formats three significant digits, without an exponent.
 func digits(v float64) string {
 	a := math.Abs(v)
 	switch {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// known are the metrics in the order in which they are shown, and what they
-// are called there.
+// known lists the metrics in display order, with their titles.
 func known() [][2]string {
 	return [][2]string{
 		{Wall, "wall"},
@@ -62,8 +61,7 @@ func known() [][2]string {
 	}
 }
 
-// Title is what a metric is called in tables; its own name if it is not one of
-// those named here.
+// Title returns the title of a metric in tables, or its name if it has none.
 func Title(metric string) string {
 	for _, k := range known() {
 		if k[0] == metric {
@@ -73,15 +71,14 @@ func Title(metric string) string {
 	return metric
 }
 
-// MoreIsBetter tells whether a metric is a rate, and not a cost.
+// MoreIsBetter reports whether a metric is a rate rather than a cost.
 func MoreIsBetter(metric string) bool { return strings.HasSuffix(metric, "_per_s") }
 
-// Ordered are the metrics of a result in the order in which they are shown:
-// the known ones, then others by name.
+// Ordered returns the metrics of a result in display order: the known ones, then others by name.
 func Ordered(metrics map[string]Stat) []string {
 	place := map[string]int{}
 	for i, k := range known() {
-		place[k[0]] = i - len(known()) // negative, so that others, with 0, come last
+		place[k[0]] = i - len(known()) // negative, so that other metrics, with 0, come last
 	}
 	return slices.SortedFunc(maps.Keys(metrics), func(a, b string) int {
 		return cmp.Or(cmp.Compare(place[a], place[b]), strings.Compare(a, b))

@@ -1,7 +1,7 @@
 package results
 
-// packedTargets are those of caches of bytes, in the order of their table. Handlers that
-// want keys look at nothing else, those of client-go too; Keys is 1 there.
+// packedTargets are the targets of packed caches, in the order of their table. With Keys set to 1, handlers
+// look only at keys, also in client-go.
 func packedTargets() []Target {
 	keys, whole := Params{Keys: 1}, Params{Keys: 0}
 	targets := []Target{

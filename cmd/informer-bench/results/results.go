@@ -13,32 +13,29 @@ import (
 	"time"
 )
 
-// Version is that of the schema.
+// Version is the version of the schema.
 const Version = 1
 
-// Names of contestants.
+// The names of contestants.
 const (
 	Millrace          = "millrace"
-	MillracePacked    = "millrace-packed" // with caches of bytes
+	MillracePacked    = "millrace-packed" // with packed caches
 	ClientGo          = "client-go"
 	ControllerRuntime = "controller-runtime"
 	Floor             = "floor" // reads the bytes and discards them
 
-	// client-go's surface over Millrace informers: those of a factory that was
-	// made from a config, and those made by NewInformer, for which client-go
-	// decodes.
+	// client-go's interface over Millrace informers: those of a factory made for a config, and those of
+	// NewInformer, for which client-go decodes.
 	ClientGoFactory  = "clientgo+millrace"
 	ClientGoInformer = "clientgo+millrace NewInformer"
 
-	// controller-runtime over a Millrace cache and, where there is a
-	// controller, with a Millrace queue.
+	// controller-runtime over a Millrace cache and, in scenarios with a controller, a Millrace queue.
 	ControllerRuntimeCache  = "controllerruntime+millrace"
-	ControllerRuntimePacked = "controllerruntime+millrace-packed" // with a cache of bytes
+	ControllerRuntimePacked = "controllerruntime+millrace-packed" // with a packed cache
 )
 
-// Names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), how
-// many in a second (_per_s); without one it is a plain number. Metrics with
-// other names may stand in a file, and are shown as they are.
+// The names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), per second (_per_s); plain
+// numbers have none. A file may contain other metrics, which are shown under their names.
 const (
 	Wall           = "wall_s"                // from the first request to the end of the work
 	CPU            = "cpu_s"                 // user and system time of the process
@@ -50,18 +47,18 @@ const (
 	WallPerEvent   = "wall_per_event_s"
 	CPUPerEvent    = "cpu_per_event_s"
 	AllocsPerEvent = "allocs_per_event"
-	P50            = "p50_s" // of event to handler
+	P50            = "p50_s" // latency from event to handler
 	P99            = "p99_s"
 	P999           = "p999_s"
 	ReadsPerSec    = "reads_per_s"
 	WritesPerSec   = "writes_per_s"
-	Pause          = "pause_s"          // by how much events come later while a handler joins
-	PeakOverSteady = "peak_over_steady" // memory at the peak of a relist, as a multiple of that before it
-	Held           = "held_bytes"       // what is held at the end for a handler that sleeps
-	CaughtUp       = "caught_up_s"      // from its waking to its having heard all
+	Pause          = "pause_s"          // how much later events arrive while a handler joins
+	PeakOverSteady = "peak_over_steady" // peak memory of a relist, relative to the memory before
+	Held           = "held_bytes"       // memory held at the end for a sleeping handler
+	CaughtUp       = "caught_up_s"      // from waking until it has handled all events
 
 	FirstReconcile  = "first_reconcile_s"   // after the cache was complete
-	CPUPerReconcile = "cpu_per_reconcile_s" // of those at the start
+	CPUPerReconcile = "cpu_per_reconcile_s" // at the start
 
 	Get             = "get_s" // one lookup, and so on
 	ReadNamespace   = "namespace_s"
@@ -72,25 +69,25 @@ const (
 	LabelAllocs     = "label_allocs"
 	IndexAllocs     = "index_allocs"
 
-	GetUsed  = "get_used_s"  // one Get of an object that is in use
-	GetOther = "get_other_s" // of one that is not
+	GetUsed  = "get_used_s"  // one Get of an object in use
+	GetOther = "get_other_s" // one Get of an object not in use
 	Thousand = "thousand_s"  // a thousand objects by an index
 
-	CollectorCPU    = "collector_cpu_s"  // of the garbage collector, while events came
-	CollectorCycles = "collector_cycles" // how often it ran
+	CollectorCPU    = "collector_cpu_s"  // CPU of the garbage collector during the events
+	CollectorCycles = "collector_cycles" // number of collections
 
-	FirstCall = "first_call_s" // from the begin to the first call of a handler
+	FirstCall = "first_call_s" // from the start to the first call of a handler
 
-	ThroughputRatio = "throughput_ratio"  // throughput of many that share the work, as a multiple of one's
-	MemoryPart      = "memory_part"       // what one of many takes, as a part of what one alone does
+	ThroughputRatio = "throughput_ratio"  // throughput of all sharing processes, relative to a single process
+	MemoryPart      = "memory_part"       // of one sharing process, relative to a single process
 	CPUPart         = "cpu_part"          //
 	BytesPart       = "bytes_part"        // received
-	ByServer        = "by_server"         // 1 if the server left out what is others', 0 if the client did
-	MovedAtJoin     = "moved_at_join"     // part of the slots
+	ByServer        = "by_server"         // 1 if the server filtered by share, 0 if the client did
+	MovedAtJoin     = "moved_at_join"     // fraction of the slots
 	MovedAtLeave    = "moved_at_leave"    //
-	OwnerlessLeave  = "ownerless_leave_s" // until the last slot of one who left has another owner
-	OwnerlessCrash  = "ownerless_crash_s" // of one who died
-	Assign          = "assign_s"          // slots for 10,000 members
+	OwnerlessLeave  = "ownerless_leave_s" // until the last slot of a leaving process has a new owner
+	OwnerlessCrash  = "ownerless_crash_s" // the same after a crash
+	Assign          = "assign_s"          // assigning slots to 10,000 members
 
 	InformerGoroutines = "informer_goroutines"
 	HandlerGoroutines  = "handler_goroutines"
@@ -100,7 +97,7 @@ const (
 // RSSOverTime is the name of the series of resident memory, in bytes.
 const RSSOverTime = "rss_bytes"
 
-// Names of parameters that this package and the report look at.
+// The names of parameters that this package and the report use.
 const (
 	Objects  = "objects"
 	Handlers = "handlers"
@@ -115,53 +112,52 @@ const (
 	Chosen   = "chosen"
 )
 
-// Results is one run of the harness.
+// Results is the results of one run.
 type Results struct {
 	V       int      `json:"v"`
 	Env     Env      `json:"env"`
 	Results []Result `json:"results"`
 }
 
-// Env is where, when and how a run was made.
+// Env describes where, when and how a run was made.
 type Env struct {
 	Date    time.Time `json:"date"`
-	Command string    `json:"command"` // exactly as it was typed
+	Command string    `json:"command"` // as typed
 	Rounds  int       `json:"rounds"`
 
-	CPU         string `json:"cpu"`   // the processor's name
-	Cores       int    `json:"cores"` // those that the processes may use
+	CPU         string `json:"cpu"`   // name of the processor
+	Cores       int    `json:"cores"` // available to the processes
 	MemoryBytes uint64 `json:"memory_bytes,omitempty"`
-	OS          string `json:"os"` // as Go names it
+	OS          string `json:"os"` // GOOS
 	Arch        string `json:"arch"`
-	Go          string `json:"go"` // the version
+	Go          string `json:"go"` // version
 
-	// Versions are those of the contestants and of what they are made of.
+	// Versions are the versions of the contestants and their libraries.
 	Versions map[string]string `json:"versions"`
 
-	// Notes are remarks on this run, one a sentence.
+	// Notes are remarks about this run, one sentence each.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Result is what one contestant did in one scenario with one set of
-// parameters, over all rounds.
+// Result is the figures of one contestant in one scenario with one set of parameters, over all rounds.
 type Result struct {
 	Scenario   string          `json:"scenario"`
 	Params     Params          `json:"params,omitempty"`
 	Contestant string          `json:"contestant"`
 	Metrics    map[string]Stat `json:"metrics"`
 
-	// Ratio is, by contestant and metric, this one's figure divided by that
-	// one's: the median of the quotients round by round.
+	// Ratio is, by contestant and metric, this contestant's figure divided by the other's: the median of
+	// the quotients per round.
 	Ratio map[string]map[string]float64 `json:"ratio,omitempty"`
 
-	// Series are measurements over time, of one round.
+	// Series are measurements over time, from one round.
 	Series map[string][]Point `json:"series,omitempty"`
 }
 
-// Params are the knobs of a scenario. A flag is 0 or 1; one that is left out is 0.
+// Params are the parameters of a scenario. Flags are 0 or 1; omitted parameters are 0.
 type Params map[string]int
 
-// String is name=value, sorted by name.
+// String returns name=value pairs, sorted by name.
 func (p Params) String() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(p)) {
@@ -170,14 +166,14 @@ func (p Params) String() string {
 	return strings.Join(parts, " ")
 }
 
-// given are the parameters without those that are 0, which may be left out.
+// given returns the parameters without zero values, which may be omitted.
 func (p Params) given() Params {
 	p = maps.Clone(p)
 	maps.DeleteFunc(p, func(_ string, value int) bool { return value == 0 })
 	return p
 }
 
-// Has tells whether p has all values of some.
+// Has reports whether p has all values of some.
 func (p Params) Has(some Params) bool {
 	for name, value := range some {
 		if p[name] != value {
@@ -193,7 +189,7 @@ type Point struct {
 	V float64 `json:"v"`
 }
 
-// Load reads a file that Save wrote.
+// Load reads a file written by Save.
 func Load(path string) (*Results, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -201,7 +197,7 @@ func Load(path string) (*Results, error) {
 	}
 	r := new(Results)
 	if err := json.Unmarshal(raw, r); err != nil {
-		// A later version may have other types where this one has its own.
+		// Later versions may use other types.
 		var other struct{ V int }
 		if json.Unmarshal(raw, &other) == nil && other.V > Version {
 			return nil, fmt.Errorf("read results: %s: %w", path, wrongVersion(other.V))
@@ -214,7 +210,7 @@ func Load(path string) (*Results, error) {
 	return r, nil
 }
 
-// Save writes the results to a file, whole or not at all.
+// Save writes the results to a file atomically.
 func (r *Results) Save(path string) error {
 	if err := r.validate(); err != nil {
 		return fmt.Errorf("save results: %w", err)
@@ -232,8 +228,8 @@ func (r *Results) Save(path string) error {
 	return nil
 }
 
-// Writable says why Save could not write to a path, as far as that can be told
-// without writing: for a program that has hours of work before it.
+// Writable returns an error if Save could not write to path, as far as it can tell without writing. Call it
+// before hours of work.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("save results: %s is a directory", path)
@@ -248,7 +244,7 @@ func Writable(path string) error {
 	return nil
 }
 
-// replace puts a file in place of what is there, if all of it can be written.
+// replace replaces a file atomically.
 func replace(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".results-*")
 	if err != nil {
@@ -283,15 +279,14 @@ func (r *Results) validate() error {
 		}
 		id := x.Scenario + " " + x.Params.given().String() + " " + x.Contestant
 		if seen[id] {
-			return fmt.Errorf("result %d: %s is there twice", i, id)
+			return fmt.Errorf("result %d: %s appears twice", i, id)
 		}
 		seen[id] = true
 	}
 	return nil
 }
 
-// Find is the result of a contestant in a scenario with exactly these
-// parameters, or nil.
+// Find returns the result of a contestant in a scenario with exactly these parameters, or nil.
 func (r *Results) Find(scenario string, params Params, contestant string) *Result {
 	for i := range r.Results {
 		x := &r.Results[i]

@@ -58,9 +58,9 @@ func TestLoadRefuses(t *testing.T) {
 		"another version": {`{"v":2}`, "version 2 of the schema"},
 		"a later one":     {`{"v":2,"env":"elsewhere","results":{"a":1}}`, "version 2 of the schema"},
 		"cut short":       {`{"v":1,"env":{"rounds":3},"resu`, "not a results file"},
-		"a zero":          {`{"v":1,"results":[` + one + `,{"scenario":"a","contestant":"b","params":{"n":1,"m":0}}]}`, "is there twice"},
+		"a zero":          {`{"v":1,"results":[` + one + `,{"scenario":"a","contestant":"b","params":{"n":1,"m":0}}]}`, "appears twice"},
 		"no name":         {`{"v":1,"results":[{"scenario":"a"}]}`, "must be named"},
-		"one twice":       {`{"v":1,"results":[` + one + `,` + one + `]}`, "a n=1 b is there twice"},
+		"one twice":       {`{"v":1,"results":[` + one + `,` + one + `]}`, "a n=1 b appears twice"},
 	} {
 		path := filepath.Join(t.TempDir(), "r.json")
 		require.NoError(t, os.WriteFile(path, []byte(c.file), 0o600))

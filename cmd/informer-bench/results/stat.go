@@ -2,15 +2,15 @@ package results
 
 import "slices"
 
-// Stat is a metric over the rounds of a run, in the unit of the metric.
+// Stat summarizes a metric over the rounds of a run, in the metric's unit.
 type Stat struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
 }
 
-// StatOf sums up what the rounds gave; zero for none. The median of an even
-// number is the mean of the two in the middle.
+// StatOf summarizes rounds; it returns zero for none. The median of an even number of rounds is the mean of
+// the two in the middle.
 func StatOf(rounds []float64) Stat {
 	if len(rounds) == 0 {
 		return Stat{}
@@ -24,9 +24,8 @@ func StatOf(rounds []float64) Stat {
 	return Stat{Min: sorted[0], Median: median, Max: sorted[len(sorted)-1]}
 }
 
-// Ratios sums up the quotients, round by round: what disturbs the machine in a
-// round disturbs both sides of its quotient. It is false where a round is
-// missing on one side, or has nothing to divide by.
+// Ratios summarizes the quotients per round: a disturbance of the machine affects both sides of a quotient.
+// It returns false if a round is missing on one side or a divisor is zero.
 func Ratios(rounds, reference []float64) (Stat, bool) {
 	if len(rounds) == 0 || len(rounds) != len(reference) {
 		return Stat{}, false

@@ -9,51 +9,49 @@ import (
 // Bound says on which side of its limit a figure should be.
 type Bound int
 
-// The two sides.
+// The bounds.
 const (
 	AtMost Bound = iota
 	AtLeast
 )
 
-// Target is what a contestant should reach in one metric of a scenario.
+// Target is a goal for a metric of a contestant in a scenario.
 type Target struct {
 	Scenario string
 
-	// Contestant is Millrace itself if it is empty, or one of those that have
-	// Millrace behind them.
+	// Contestant is the contestant, by default Millrace itself. Others use Millrace inside.
 	Contestant string
 
-	Params Params // what a row must have for the target to apply to it
+	Params Params // which a row must have for the target to apply
 	Metric string
 	Bound  Bound
 	Limit  float64
 
-	// Against is the contestant to whose figure the limit is a ratio. If it
-	// is empty, the limit is a figure in the metric's own unit.
+	// Against is the contestant whose figure the limit multiplies. If it is empty, the limit is in the
+	// metric's unit.
 	Against string
 
-	// Growth makes the limit a ratio of the row with the most objects to that
-	// with the fewest, both the contestant's own; the rows between have no target.
+	// Growth makes the limit a ratio between the contestant's rows with the most and the fewest objects.
+	// Rows in between have no target.
 	Growth bool
 
-	// What it is in words, where it stands in a table of its own, and Missed why it is
-	// missed, where it is: a sentence.
+	// What describes the target if it is in a table of its own. Missed is a sentence that explains why it
+	// is missed, if it is.
 	What   string
 	Missed string
 }
 
-// Targets are all there are: those for usual objects, that nothing may be
-// worse than with client-go where nothing repeats and sharing saves nothing, and
-// those of
-// the adapters and of packed caches.
+// Targets returns all targets: for usual objects, for objects in which nothing repeats and sharing saves
+// nothing, which must be no worse than with client-go, for the adapters, for shared work and for packed
+// caches.
 func Targets() []Target {
 	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), sharingTargets(), packedTargets())
 }
 
-// adapterTargets are what is gained by one line that takes the config too, and
-// that nothing is lost where client-go goes on to decode.
+// adapterTargets are the gains from the adapters' one-line change if it takes the config too, and no loss
+// if client-go still decodes.
 func adapterTargets() (targets []Target) {
-	const same = 1.02 // what is more by less than that is noise
+	const same = 1.02 // smaller differences are noise
 	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {
 		targets = append(targets,
 			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: Wall, Limit: 0.3, Against: ClientGo},
@@ -69,7 +67,7 @@ func adapterTargets() (targets []Target) {
 	return targets
 }
 
-// sharingTargets are those of eight that share the work of one.
+// sharingTargets are the targets for eight processes that share the work of one.
 func sharingTargets() []Target {
 	return []Target{
 		{Scenario: "share-work", Metric: ThroughputRatio, Bound: AtLeast, Limit: 7},
@@ -95,10 +93,10 @@ func hostileTargets() (targets []Target) {
 	return targets
 }
 
-// Figures that are as good as zero.
+// Values that count as zero.
 const (
-	none = 0.01    // allocations: what the runtime does beside is counted with them
-	flat = 1 << 20 // bytes: no more than the noise of the collector
+	none = 0.01    // allocations, including those of the runtime
+	flat = 1 << 20 // bytes, less than the noise of the collector
 )
 
 func usualTargets() []Target {
@@ -163,12 +161,12 @@ func usualTargets() []Target {
 	}
 }
 
-// applies tells whether the target is one for x.
+// applies reports whether the target applies to x.
 func (t Target) applies(x *Result) bool {
 	return x.Contestant == cmp.Or(t.Contestant, Millrace) && x.Scenario == t.Scenario && x.Params[Hostile] == t.Params[Hostile] && x.Params.Has(t.Params)
 }
 
-// Want is the limit in words: "≤ 0.15 × client-go".
+// Want returns the limit in words: "≤ 0.15 × client-go".
 func (t Target) Want() string {
 	sign := "≤"
 	if t.Bound == AtLeast {
@@ -183,8 +181,8 @@ func (t Target) Want() string {
 	return sign + " " + Format(t.Metric, t.Limit)
 }
 
-// String is the target in words, without its scenario: "wall ≤ 0.15 ×
-// client-go", or "reads ≥ 10 × client-go (readers=80)".
+// String returns the target in words, without its scenario: "wall ≤ 0.15 × client-go", or "reads ≥ 10 ×
+// client-go (readers=80)".
 func (t Target) String() string {
 	text := t.Figure() + " " + t.Want()
 	if len(t.Params) > 0 {
@@ -193,7 +191,7 @@ func (t Target) String() string {
 	return text
 }
 
-// Figure is what is to be reached: "wall", or "wall of clientgo+millrace".
+// Figure returns the figure of the target: "wall", or "wall of clientgo+millrace".
 func (t Target) Figure() string {
 	if t.Contestant == "" {
 		return Title(t.Metric)

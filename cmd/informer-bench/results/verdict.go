@@ -2,19 +2,18 @@ package results
 
 import "fmt"
 
-// Verdict is a target held against one row.
+// Verdict is the outcome of a target for one row.
 type Verdict struct {
 	Target Target
-	Row    *Result // nil if no row is in the results to which the target applies
+	Row    *Result // nil if the target applies to no row
 
-	// Got is the figure that the limit is compared with, and Measured whether
-	// there is one.
+	// Got is the figure to compare with the limit, and Measured whether there is one.
 	Got      float64
 	Measured bool
 }
 
-// Check holds each target against each row that it applies to, in the order
-// of targets and rows. A target without a row has one verdict: not measured.
+// Check checks each target against each row that it applies to, in the order of targets and rows. A target
+// without a row has one verdict: not measured.
 func (r *Results) Check(targets []Target) []Verdict {
 	var all []Verdict
 	for _, t := range targets {
@@ -34,8 +33,7 @@ func (r *Results) Check(targets []Target) []Verdict {
 	return all
 }
 
-// grown tells whether x has more objects than a row that t could compare it
-// with, and none has more than x.
+// grown reports whether x has the most objects of the rows for t, and more than another one.
 func (r *Results) grown(t Target, x *Result) bool {
 	for i := range r.Results {
 		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] > x.Params[Objects] {
@@ -45,8 +43,7 @@ func (r *Results) grown(t Target, x *Result) bool {
 	return r.fewest(t, x) != x
 }
 
-// fewest is the row with the fewest objects that t applies to: x if there is
-// no other.
+// fewest returns the row for t with the fewest objects, or x if there is no other.
 func (r *Results) fewest(t Target, x *Result) *Result {
 	for i := range r.Results {
 		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] < x.Params[Objects] {
@@ -56,7 +53,7 @@ func (r *Results) fewest(t Target, x *Result) *Result {
 	return x
 }
 
-// figure is what a target compares.
+// figure returns the figure that a target compares.
 func (r *Results) figure(t Target, x *Result) (float64, bool) {
 	stat, ok := x.Metrics[t.Metric]
 	switch {
@@ -73,7 +70,7 @@ func (r *Results) figure(t Target, x *Result) (float64, bool) {
 	return stat.Median, ok
 }
 
-// Met tells whether the target was reached; one that was not measured is not.
+// Met reports whether the target was reached. It is false if it was not measured.
 func (v Verdict) Met() bool {
 	switch {
 	case !v.Measured:
@@ -84,9 +81,9 @@ func (v Verdict) Met() bool {
 	return v.Got <= v.Target.Limit
 }
 
-// Off is by what factor the limit is missed: 1.5 is half as much again as
-// allowed, or two thirds of what is asked for. It is 0 where the target is met
-// or was not measured, and infinite where the limit is 0 and not met.
+// Off returns the factor by which the limit is missed: 1.5 means 50 % above the allowed value, or two
+// thirds of the required one. It is 0 if the target is met or was not measured, and infinite if the limit
+// is 0 and not met.
 func (v Verdict) Off() float64 {
 	switch {
 	case !v.Measured || v.Met():
@@ -97,7 +94,7 @@ func (v Verdict) Off() float64 {
 	return v.Got / v.Target.Limit
 }
 
-// Outcome is "met", "missed: 1.4 times the limit" and the like.
+// Outcome returns text such as "met" or "missed: 1.4 times the limit".
 func (v Verdict) Outcome() string {
 	switch {
 	case !v.Measured:
@@ -112,7 +109,7 @@ func (v Verdict) Outcome() string {
 	return fmt.Sprintf("missed: %s times the limit", digits(v.Off()))
 }
 
-// String is one line for a log.
+// String returns one line for a log.
 func (v Verdict) String() string {
 	where := v.Target.Scenario
 	if v.Row != nil && len(v.Row.Params) > 0 {

@@ -5,10 +5,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Fanout lets events come and waits until all listeners have heard the last. It
-// counts allocations in s.Metrics.
+// Fanout starts the events and waits until all listeners have received the last one. It counts allocations
+// in s.Metrics.
 func Fanout(s *protocol.Session, begin func(), listeners []*Listener) error {
-	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the setup
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
 	}

@@ -14,13 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// feedRV is the resource version of the list of a Feed; its first event has
-// the next.
+// feedRV is the resource version of a Feed's list. The first event has the next one.
 const feedRV = 1_000_000_000
 
-// Feed is what an informer reflects in the scenarios without a server: objects
-// in memory, and events that begin when they are let go. What carries the
-// events to the informer is the contestant's own.
+// Feed is the source in scenarios without a server: objects in memory, and events that start on request.
+// Each contestant carries the events to its informer in its own way.
 type Feed[T metav1.Object] struct {
 	Items []T
 
@@ -31,14 +29,14 @@ type Feed[T metav1.Object] struct {
 	events func(ctx context.Context) iter.Seq[T]
 }
 
-// ListRV is the resource version of Items.
+// ListRV returns the resource version of Items.
 func (f *Feed[T]) ListRV() string { return strconv.Itoa(feedRV) }
 
-// Go lets the events begin. It may be called once.
+// Go starts the events. It may be called once.
 func (f *Feed[T]) Go() { close(f.gate) }
 
-// Events yields the MODIFIED objects, from Go on until there are no more or ctx
-// is done. One watch may range over it, once.
+// Events yields the MODIFIED objects, after Go, until there are no more or ctx is done. One watch may range
+// over it, once.
 func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		select {
@@ -50,9 +48,8 @@ func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 	}
 }
 
-// NewFeed returns a feed of realistic pods. All events are made beforehand, so
-// that to feed them costs next to nothing: each is a pod that shares with the
-// one before it everything but the resource version.
+// NewFeed returns a feed of realistic pods. It creates all events in advance, so feeding them costs next to
+// nothing: each is a pod that shares everything but the resource version with the previous one.
 func NewFeed(s *protocol.Session) *Feed[*corev1.Pod] {
 	f := &Feed[*corev1.Pod]{gate: make(chan struct{})}
 	for i := range s.Objects {
@@ -71,8 +68,7 @@ func NewFeed(s *protocol.Session) *Feed[*corev1.Pod] {
 	return f
 }
 
-// Paced lets the events of f come at a speed, and notes in sent when each did,
-// in Unix nanoseconds: the i-th has the resource version SentAt knows it by.
+// Paced limits the rate of f's events and calls note when each is sent.
 func (f *Feed[T]) Paced(perSecond int, note func(i int)) {
 	all := f.events
 	f.events = func(ctx context.Context) iter.Seq[T] {
@@ -97,7 +93,7 @@ func (f *Feed[T]) Paced(perSecond int, note func(i int)) {
 	}
 }
 
-// EventIndex is which event o is, counted from 0; negative for what was listed.
+// EventIndex returns the index of o's event, counted from 0, or a negative number for listed objects.
 func EventIndex(o metav1.Object) int {
 	rv, err := strconv.Atoi(o.GetResourceVersion())
 	if err != nil {
@@ -106,9 +102,8 @@ func EventIndex(o metav1.Object) int {
 	return rv - feedRV - 1
 }
 
-// NewSmallFeed returns a feed of objects that are nothing but metadata, and of
-// events that are made as they are fed: as many as Params.Events says, or
-// endless ones if it says nothing.
+// NewSmallFeed returns a feed of objects that consist only of metadata. It creates events on demand:
+// Params.Events of them, or endlessly many if that is 0.
 func NewSmallFeed(s *protocol.Session) *Feed[*metav1.PartialObjectMetadata] {
 	f := &Feed[*metav1.PartialObjectMetadata]{gate: make(chan struct{})}
 	for i := range s.Objects {
@@ -134,7 +129,7 @@ func NewSmallFeed(s *protocol.Session) *Feed[*metav1.PartialObjectMetadata] {
 	return f
 }
 
-// Namespaces are those of the items, each once.
+// Namespaces returns the distinct namespaces of the items.
 func (f *Feed[T]) Namespaces() []string {
 	var all []string
 	for _, o := range f.Items {

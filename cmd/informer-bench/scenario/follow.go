@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Follow sets the marks of a contestant that keeps a cache of the server's objects: now,
-// when it is synced, and when all listeners have heard the last event, if there are any.
-// What it has measured in between is in s.Metrics.
+// Follow sets the marks of a contestant that keeps a cache of the server's objects: now, when it is synced,
+// and, if there are listeners, when all of them have received the last event. It stores measurements in
+// s.Metrics.
 func Follow(s *protocol.Session, listeners []*Listener) error {
 	if s.Params.On(Collected) {
-		debug.FreeOSMemory() // what the list left is not the memory of what follows
+		debug.FreeOSMemory() // exclude the memory left over from the list
 	}
 	if err := s.Mark(protocol.MarkSynced); err != nil {
 		return err

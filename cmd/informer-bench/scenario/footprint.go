@@ -7,23 +7,23 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// FootprintSteps are what Footprint measures.
+// FootprintSteps are the steps that Footprint measures.
 type FootprintSteps struct {
-	// Sync makes an informer, waits until it is synced, and gives account.
+	// Sync creates an informer, waits until it has synced, and returns its result.
 	Sync func() (*protocol.Result, error)
 
-	// Handler adds one handler to it and waits until it has heard all.
+	// Handler adds a handler to the informer and waits until it has received all objects.
 	Handler func() error
 
-	// Keep is called at the end, so that nothing is collected before.
+	// Keep is called at the end, to keep everything reachable until then.
 	Keep func()
 }
 
-// footprintHandlers is over how many handlers is averaged.
+// footprintHandlers is the number of handlers to average over.
 const footprintHandlers = 100
 
-// Footprint counts what an informer and a handler that is idle cost:
-// goroutines, and bytes of heap and stacks.
+// Footprint measures the cost of an informer and of an idle handler: goroutines, and bytes of heap and
+// stacks.
 func Footprint(s *protocol.Session, steps FootprintSteps) (*protocol.Result, error) {
 	before := runtime.NumGoroutine()
 	result, err := steps.Sync()
@@ -48,7 +48,7 @@ func Footprint(s *protocol.Session, steps FootprintSteps) (*protocol.Result, err
 	return result, nil
 }
 
-// held is the memory in use by heap and stacks after two collections.
+// held returns the memory in use by heap and stacks after two collections.
 func held() float64 {
 	live := protocol.HeapInUse()
 	var m runtime.MemStats

@@ -9,23 +9,23 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// DefaultObjects is how many objects the targets are set for.
+// DefaultObjects is the number of objects for which the targets are set.
 const DefaultObjects = 50_000
 
-// Parameters that are resolved before a contestant sees them.
+// Parameters resolved before a contestant sees them.
 const (
 	scale          = "scale_percent"   // of the number of objects
 	changedPercent = "changed_percent" // of the objects
 )
 
-// Job is a variant of a scenario with every number settled.
+// Job is a variant of a scenario with all numbers resolved.
 type Job struct {
 	Scenario
 	Objects int
-	Params  protocol.Params // what tells the variant from others of its scenario
+	Params  protocol.Params // the parameters of the variant
 }
 
-// Jobs settles the numbers for that many objects.
+// Jobs returns the variants for a number of objects.
 func (s Scenario) Jobs(objects int) []Job {
 	var jobs []Job
 	for _, variant := range s.Variants {
@@ -46,8 +46,7 @@ func (s Scenario) Jobs(objects int) []Job {
 	return jobs
 }
 
-// Lists is how many lists a contestant asks for that does what the scenario is
-// about; negative where there is no saying.
+// Lists returns the number of lists that a correct contestant requests, or a negative number if unknown.
 func (j Job) Lists() int {
 	switch {
 	case j.Script == Restart, j.Params.On(Replicas):
@@ -60,7 +59,7 @@ func (j Job) Lists() int {
 	return 1
 }
 
-// Title is the scenario and its parameters in a line.
+// Title returns the scenario and its parameters in one line.
 func (j Job) Title() string {
 	parts := []string{fmt.Sprintf("%s: %d objects", j.Name, j.Objects)}
 	for _, name := range slices.Sorted(maps.Keys(j.Params)) {

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Join lets events come to a listener and, when a third of them have, lets
-// another handler join, which join waits for.
+// Join feeds events to a listener and, after a third of them, adds another handler with join and waits for
+// it.
 func Join(s *protocol.Session, begin func(), l *Listener, pauses *Pauses, join func() error) error {
-	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the setup
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
 	}

@@ -13,25 +13,24 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Listener is what the handler of every contestant does with events: it counts
-// those after the sync, notices the one that ends the work, and measures how
-// old they are. One goroutine calls Hear and HearUpdate; the other methods are
-// for any.
+// Listener is the handler of every contestant: it counts the events after the sync, detects the one that
+// ends the work, and measures latencies. One goroutine calls Hear and HearUpdate; the other methods are
+// safe for concurrent use.
 type Listener struct {
-	expect int64 // how many events there are, where nothing but their number counts
+	expect int64 // number of events, if only their number matters
 	until  uint64
-	sent   string // the annotation that tells when an event was sent; empty to measure nothing
+	sent   string // annotation with the time of sending; empty to measure nothing
 
 	heard     atomic.Int64
-	first     atomic.Int64 // when the handler was first called, Unix ns
+	first     atomic.Int64 // first call of the handler, Unix ns
 	once      sync.Once
 	done      chan struct{}
-	latencies []int64 // of Hear's goroutine, until done
+	latencies []int64 // owned by Hear's goroutine until done
 }
 
-// NewListener returns one that is done with the event of the resource version
-// until. Where sent is not empty, it is the annotation with the time at which an
-// event was sent, in Unix nanoseconds.
+// NewListener returns a listener that is done after the event with resource version until. sent is the
+// annotation with the event's time of sending, in Unix nanoseconds; if it is empty, no latencies are
+// measured.
 func NewListener(until uint64, sent string, events int) *Listener {
 	l := &Listener{until: until, sent: sent, done: make(chan struct{})}
 	if sent != "" {
@@ -40,22 +39,21 @@ func NewListener(until uint64, sent string, events int) *Listener {
 	return l
 }
 
-// NewCounter returns a Listener that is done with so many events and does not
-// look at them: where many handlers hear the same events, to read an object
-// that has left the processor's cache costs more than to be told of it.
+// NewCounter returns a Listener that is done after so many events and does not look at them: with many
+// handlers, reading an object that has left the processor's cache costs more than the call itself.
 func NewCounter(events int) *Listener {
 	return &Listener{expect: int64(events), done: make(chan struct{})}
 }
 
-// HearUpdate takes an update. One that changes nothing is not counted, since
-// not every informer spares its handlers those when it lists anew.
+// HearUpdate handles an update. It ignores updates without changes, because some informers deliver them
+// after a relist.
 func (l *Listener) HearUpdate(old, o object.Head) {
 	if l.expect > 0 || old.GetResourceVersion() != o.GetResourceVersion() {
 		l.Hear(o)
 	}
 }
 
-// Hear takes an addition after the sync.
+// Hear handles an addition after the sync.
 func (l *Listener) Hear(o object.Head) {
 	heard := l.heard.Add(1)
 	if l.expect > 0 {
@@ -75,21 +73,21 @@ func (l *Listener) Hear(o object.Head) {
 	}
 }
 
-// Called is told of each addition, those of the sync too.
+// Called is called for each addition, including those of the sync.
 func (l *Listener) Called() {
 	if l.first.Load() == 0 {
 		l.first.Store(time.Now().UnixNano())
 	}
 }
 
-// Done is closed when the last event was heard.
+// Done returns a channel that is closed after the last event.
 func (l *Listener) Done() <-chan struct{} { return l.done }
 
-// Heard is how many events were.
+// Heard returns the number of events so far.
 func (l *Listener) Heard() int64 { return l.heard.Load() }
 
-// Latencies returns quantiles over all listeners, which must be done: in
-// seconds, by the names of the results file.
+// Latencies returns quantiles over all listeners, which must be done, in seconds and named as in the
+// results file.
 func Latencies(listeners ...*Listener) map[string]float64 {
 	var all []int64
 	for _, l := range listeners {
@@ -115,8 +113,8 @@ func ListenerOf(s *protocol.Session) *Listener {
 	return NewListener(s.Until, sent, s.Params[Events])
 }
 
-// Quantile returns the q-quantile of sorted values: the smallest of them that
-// at least the share q of all does not exceed. It is 0 where there are none.
+// Quantile returns the q-quantile of sorted values: the smallest value that is not exceeded by at least a
+// fraction q of all. It returns 0 for no values.
 func Quantile[N int64 | float64](sorted []N, q float64) N {
 	if len(sorted) == 0 {
 		return 0

@@ -11,23 +11,21 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Lookups are the ways to read a cache of Pods. Each visits the objects without
-// looking into them, or, where Params.Copied is set, makes of each a copy that
-// may be changed, and returns how many there were.
+// Lookups are the ways to read a cache of Pods. Each visits the objects without looking into them or, if
+// Params.Copied is set, copies each, and returns their number.
 type Lookups struct {
 	Get       func(key types.NamespacedName) (int, error)
 	Namespace func(namespace string) (int, error)
-	Label     func(selector labels.Selector) (int, error) // of all namespaces
+	Label     func(selector labels.Selector) (int, error) // in all namespaces
 	Node      func(node string) (int, error)              // by an index of spec.nodeName
 }
 
-// lookedUp is how many different keys, namespaces, labels and nodes are asked for,
-// in turn.
+// lookedUp is the number of different keys, namespaces, labels and nodes that are looked up in turn.
 const lookedUp = 10
 
-// Measure asks in each way for Params.Millis and takes time and allocations of one
-// lookup; allocations are whole ones, as those of testing.AllocsPerRun, since a
-// program has some of its own. What is asked for was asked for once before.
+// Measure repeats each kind of lookup for Params.Millis and measures time and allocations per lookup. Like
+// testing.AllocsPerRun, it rounds allocations down, because the program makes some of its own. Each lookup
+// is made once before measuring.
 func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Result, error) {
 	var (
 		keys  [lookedUp]types.NamespacedName
@@ -40,7 +38,7 @@ func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Res
 		apps[i] = labels.SelectorFromSet(labels.Set{"app": p.Labels["app"]})
 		nodes[i] = p.Spec.NodeName
 	}
-	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the setup
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -72,7 +70,7 @@ func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Res
 	return r, s.Mark(protocol.MarkDone)
 }
 
-// round asks for each once and sums up how many objects there were.
+// round makes each lookup once and returns the total number of objects.
 func round(lookup func(i int) (int, error)) (found int64, err error) {
 	for i := range lookedUp {
 		n, err := lookup(i)

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// packedScenarios are about caches of bytes. Handlers that want keys are, in client-go,
-// such as look at nothing else of the objects that they are given.
+// packedScenarios are the scenarios of packed caches. In client-go, "handlers that want keys" look at
+// nothing else of their objects.
 func packedScenarios() []Scenario {
 	three := []string{results.Millrace, results.MillracePacked, results.ClientGo}
 	return []Scenario{{

@@ -7,24 +7,24 @@ const (
 	Custom    = "custom"         // custom resources, which are JSON, instead of pods
 	Typed     = "typed"          // custom resources have a Go type
 	WatchList = "watchlist"      // stream the initial list
-	Handlers  = results.Handlers // how many handlers hear of everything
-	Readers   = results.Readers  // how many readers list a namespace
-	Workers   = results.Workers  // how many workers take from the work queue
+	Handlers  = results.Handlers // number of handlers
+	Readers   = results.Readers  // number of readers that list a namespace
+	Workers   = results.Workers  // number of workers of the work queue
 	Delayed   = results.Delayed  // adds are delayed
-	Events    = "events"         // how many events there are
-	PerSecond = "per_second"     // how fast they come; 0 is as fast as they can
+	Events    = "events"         // number of events
+	PerSecond = "per_second"     // event rate; 0 is unlimited
 	Hostile   = results.Hostile  // objects in which nothing repeats
-	Millis    = "millis"         // how long the work lasts
-	Changed   = "changed"        // how many objects a relist finds changed
-	Copied    = results.Copied   // what is read may be changed
-	Keys      = results.Keys     // handlers look at the key and the version alone
-	Expired   = results.Expired  // the version that is known has expired
-	Replicas  = results.Replicas // how many share the work
-	Chosen    = results.Chosen   // the server chooses the share
-	Collected = "collected"      // what the garbage collector does is measured
-	From      = "from"           // the resource version of the list, for a contestant that does not read it
+	Millis    = "millis"         // duration of the work
+	Changed   = "changed"        // number of objects that a relist finds changed
+	Copied    = results.Copied   // reads return copies
+	Keys      = results.Keys     // handlers look only at the key and the version
+	Expired   = results.Expired  // the known version has expired
+	Replicas  = results.Replicas // number of processes that share the work
+	Chosen    = results.Chosen   // the server filters by share
+	Collected = "collected"      // measure the garbage collector
+	From      = "from"           // resource version of the list, for contestants that do not read it
 )
 
-// SentAnnotation tells, in Unix nanoseconds, when an event was sent: that of
-// apiservertest, which the contestants do without.
+// SentAnnotation is the annotation with the time of sending, in Unix nanoseconds. It equals
+// apiservertest's, which the contestants do not import.
 const SentAnnotation = "millrace.dev/sent"

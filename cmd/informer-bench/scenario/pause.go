@@ -9,28 +9,27 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Pauses measures by how much a handler that was there before hears later
-// while another one joins.
+// Pauses measures how much later an existing handler receives events while another one joins.
 type Pauses struct {
 	sent                 []int64      // when each event was fed, Unix ns; written before the event is
 	joinBegan, joinEnded atomic.Int64 // Unix ns; 0 before
 
-	// Of the handler's goroutine, until it is done: the latest that it heard
-	// of an event that was fed before the join, and during it.
+	// The largest delays of events fed before and during the join, owned by the handler's goroutine until
+	// it is done.
 	before, during time.Duration
 }
 
-// NewPauses expects that many events.
+// NewPauses returns a Pauses for a number of events.
 func NewPauses(events int) *Pauses { return &Pauses{sent: make([]int64, events)} }
 
-// Sent notes that the i-th event is fed.
+// Sent records that the i-th event is being fed.
 func (p *Pauses) Sent(i int) { p.sent[i] = time.Now().UnixNano() }
 
-// Hear takes an event of the handler that was there before.
+// Hear handles an event of the existing handler.
 func (p *Pauses) Hear(o metav1.Object) {
 	i := EventIndex(o)
 	if i < len(p.sent)/10 || i >= len(p.sent) {
-		return // the first tenth warms up
+		return // the first tenth is warm-up
 	}
 	sent := p.sent[i]
 	late := time.Duration(time.Now().UnixNano() - sent)
@@ -43,9 +42,8 @@ func (p *Pauses) Hear(o metav1.Object) {
 	}
 }
 
-// Metrics are how late the worst event was, before and during the join, and by
-// how much the latter exceeds the former, which is what the machine does by
-// itself.
+// Metrics returns the largest delays before and during the join, and by how much the latter exceeds the
+// former, which is the machine's own.
 func (p *Pauses) Metrics() map[string]float64 {
 	return map[string]float64{
 		results.Pause:    max(0, (p.during - p.before).Seconds()),

@@ -15,31 +15,30 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Reads are the ways to read a cache of Pods that is synced, as the users of a contestant
-// read it: what is a copy there is one here.
+// Reads are the ways in which a contestant's users read a synced cache of Pods. They return copies if the
+// contestant does.
 type Reads struct {
-	// Keys are those of all Pods.
+	// Keys are the keys of all Pods.
 	Keys []types.NamespacedName
 
 	Get func(key types.NamespacedName) (*corev1.Pod, error)
 
-	// Shelf goes through the Pods of a shelf, by an index of ShelfOf.
+	// Shelf visits the Pods of a shelf, by an index of ShelfOf.
 	Shelf func(shelf string) (int, error)
 }
 
-// shelfSize is how many Pods a shelf has, about.
+// shelfSize is the approximate number of Pods on a shelf.
 const shelfSize = 1000
 
-// ShelfOf puts Pods on shelves of a thousand, siblings as far from each other as others.
+// ShelfOf distributes Pods over shelves of a thousand, independently of their owners.
 func ShelfOf(p *corev1.Pod, all int) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(p.Name)) // a hash takes everything
+	_, _ = h.Write([]byte(p.Name)) // a hash never fails
 	return strconv.Itoa(int(h.Sum32()) % max(1, all/shelfSize))
 }
 
-// Measure reads in each way for Params.Millis and takes the time of one Get: of objects
-// that are in use, since somebody holds them, and of such as nobody has looked at for long;
-// and the time for a thousand objects of an index.
+// Measure reads in each way for Params.Millis. It measures the time of one Get, for objects in use because
+// they are referenced and for objects not read for long, and the time for a thousand objects of an index.
 func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 	if len(r.Keys) != s.Objects {
 		return nil, fmt.Errorf("the cache has %d objects, want %d", len(r.Keys), s.Objects)
@@ -53,7 +52,7 @@ func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 			return nil, err
 		}
 	}
-	protocol.HeapInUse() // from here on nobody looks at the others
+	protocol.HeapInUse() // from here on the other objects are not read
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -73,8 +72,7 @@ func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 	return &protocol.Result{Metrics: m}, s.Mark(protocol.MarkDone)
 }
 
-// thousand goes through one shelf after the other and returns the seconds for a thousand
-// of the Pods that it finds.
+// thousand reads one shelf after another and returns the seconds per thousand Pods.
 func (r Reads) thousand(span time.Duration) (float64, error) {
 	shelves, lookups, found := max(1, len(r.Keys)/shelfSize), 0, 0
 	one, err := each(span, 1, func(i int) error {
@@ -102,8 +100,8 @@ func (r Reads) get(i int) error {
 	return nil
 }
 
-// each calls a read again and again, i counting from 0, and returns the seconds that one
-// took. The clock is asked after each batch of them.
+// each calls read repeatedly, with i counting from 0, and returns the seconds per call. It checks the clock
+// after each batch.
 func each(span time.Duration, batch int, read func(i int) error) (float64, error) {
 	began, reads := time.Now(), 0
 	for reads == 0 || time.Since(began) < span {

@@ -11,31 +11,30 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// OnTheWay is how many events may be between the feed and the handler while
-// readers read: as many as in client-go's own benchmark of this kind. Without a
-// bound the quicker informer would be measured with a longer queue.
+// OnTheWay is the largest number of events between the feed and the handler while readers read, as in
+// client-go's own benchmark of this kind. Without a bound the faster informer would be measured with a
+// longer queue.
 const OnTheWay = 10
 
-// ReaderSteps are what ReadWhile measures.
+// ReaderSteps are the steps that ReadWhile measures.
 type ReaderSteps struct {
-	// Go lets events come, and Stop ends them.
+	// Go starts the events, and Stop ends them.
 	Go, Stop func()
 
-	// List visits each cached object of a namespace and returns how many there
-	// are. It does not look into them: that costs every informer the same, and
-	// with many objects most of the time.
+	// List visits each cached object of a namespace and returns their number. It does not look into them,
+	// because that costs every informer the same and would dominate with many objects.
 	List func(namespace string) (int, error)
 
-	// Heard is how many events have passed through the cache.
+	// Heard returns the number of events that have passed through the cache.
 	Heard func() int64
 }
 
-// ReadWhile lets Params.Readers goroutines list namespaces while events come, for
-// Params.Millis, and counts what was read and written.
+// ReadWhile lets Params.Readers goroutines list namespaces during events, for Params.Millis, and counts
+// reads and writes.
 func ReadWhile(ctx context.Context, s *protocol.Session, namespaces []string, steps ReaderSteps) (*protocol.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Params[Millis])*time.Millisecond)
 	defer cancel()
-	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the setup
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -52,7 +51,7 @@ func ReadWhile(ctx context.Context, s *protocol.Session, namespaces []string, st
 					err = fmt.Errorf("namespace %s is empty", namespaces[i%len(namespaces)])
 				}
 				if err != nil {
-					failure.Store(new(err)) // of a copy: err itself stays off the heap
+					failure.Store(new(err)) // a copy, so that err stays off the heap
 					return
 				}
 				reads.Add(1)

@@ -10,17 +10,17 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Reconciles is what the reconciler of every contestant reports to: it finds the
-// object of its request in the cache and has nothing to do. No object changes
-// twice, so that there is one reconcile for each object and one for each event.
+// Reconciles counts the reconciles of a contestant. Its reconciler looks up the object of its request in
+// the cache and does nothing else. No object changes twice, so there is one reconcile per object and one
+// per event.
 type Reconciles struct {
 	objects, all     int64
 	count, missed    atomic.Int64
-	first            atomic.Int64 // when the first was, Unix ns
+	first            atomic.Int64 // time of the first, Unix ns
 	initial, changes chan struct{}
 }
 
-// NewReconciles expects those of a scenario.
+// NewReconciles returns a Reconciles for a scenario.
 func NewReconciles(s *protocol.Session) *Reconciles {
 	return &Reconciles{
 		objects: int64(s.Objects), all: int64(s.Objects + s.Params[Events]),
@@ -28,8 +28,7 @@ func NewReconciles(s *protocol.Session) *Reconciles {
 	}
 }
 
-// Reconciled counts one, and whether its object was in the cache. It may be
-// called by any number of workers.
+// Reconciled counts one reconcile, and whether its object was in the cache. It is safe for concurrent use.
 func (r *Reconciles) Reconciled(found bool) {
 	if !found {
 		r.missed.Add(1)
@@ -46,21 +45,21 @@ func (r *Reconciles) Reconciled(found bool) {
 	}
 }
 
-// Count is how many there were.
+// Count returns the number of reconciles so far.
 func (r *Reconciles) Count() int64 { return r.count.Load() }
 
-// ReconcileSteps are what Run measures.
+// ReconcileSteps are the steps that Run measures.
 type ReconcileSteps struct {
-	// Go starts everything and does not wait.
+	// Go starts everything without waiting.
 	Go func()
 
 	// Sync waits until the cache is complete.
 	Sync func(ctx context.Context) error
 }
 
-// Run sets the marks: when the cache is complete, when each object was
-// reconciled, when the changes may come, and when each of them was reconciled. In s.Metrics it says how long after the
-// first of them the first reconcile was. It fails with the cause of the end of ctx.
+// Run sets the marks: when the cache is complete, when each object was reconciled, when the changes may
+// start, and when each change was reconciled. In s.Metrics it stores the time from the first mark to the
+// first reconcile. If ctx ends, it returns the cause.
 func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps ReconcileSteps) error {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
@@ -79,7 +78,7 @@ func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps Reconci
 	if err := s.Mark(protocol.MarkReconciled); err != nil {
 		return err
 	}
-	protocol.HeapInUse() // the collection of what the start left is not that of the changes
+	protocol.HeapInUse() // exclude collecting the garbage of the start
 	if err := s.Mark(protocol.MarkSynced); err != nil {
 		return err
 	}

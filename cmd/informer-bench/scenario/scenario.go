@@ -8,53 +8,52 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Script says what the server does once a contestant is synced.
+// Script is the server's behaviour once a contestant has synced.
 type Script int
 
 // The scripts.
 const (
-	Sync      Script = iota // nothing: the work ends with the sync
+	Sync      Script = iota // none: the work ends with the sync
 	Watch                   // it sends events
-	Relist                  // it lets the version expire, and sends one event after the list
+	Relist                  // it expires the version, and sends one event after the list
 	Reconcile               // it sends events; the sync ends with the first reconcile of each object
 	Alone                   // there is no server
-	Read                    // nothing, while a synced contestant reads its cache
-	Restart                 // the version expires, if it does, before the contestant begins anew
+	Read                    // none, while a synced contestant reads its cache
+	Restart                 // the version may expire before the contestant restarts
 )
 
 // Scenario is one kind of work.
 type Scenario struct {
 	Name     string
-	Group    string // of scenarios that can be asked for together
+	Group    string // for selecting several scenarios together
 	Measures string
 	Script   Script
 
 	// Contestants take part in this order.
 	Contestants []string
 
-	// Variants are measured one after the other, each for itself.
+	// Variants are measured separately, one after another.
 	Variants []protocol.Params
 
-	// PerObject is how many events there are for each object.
+	// PerObject is the number of events per object.
 	PerObject float64
 
-	// OverTime: how memory develops is of interest, not only its peak.
+	// OverTime records memory over time, not only its peak.
 	OverTime bool
 
-	// Rounds is how many there are at most; as many as are asked for if zero.
+	// Rounds is the largest number of rounds; zero means no limit.
 	Rounds int
 
-	// Afresh lets the server make its objects for each contestant, and hold none.
+	// Afresh lets the server create its objects for each contestant and hold none.
 	Afresh bool
 
-	// Takes is how many bytes a contestant takes at its peak for an object, where it may be
-	// more than there is: it is left out if all would take half of the machine's memory.
+	// Takes is the peak memory of a contestant per object, in bytes, for contestants that may exceed the
+	// machine: a contestant is skipped if it would need half of the memory.
 	Takes map[string]int
 }
 
-// Peer is the contestant that Millrace is compared with: client-go, or
-// controller-runtime where client-go takes no part. Millrace has no peer but itself where
-// neither does.
+// Peer returns the contestant to compare Millrace with: client-go, or controller-runtime if client-go takes
+// no part. If neither does, it returns Millrace.
 func (s Scenario) Peer() string {
 	for _, peer := range []string{results.ClientGo, results.ControllerRuntime} {
 		if slices.Contains(s.Contestants, peer) {
@@ -64,8 +63,8 @@ func (s Scenario) Peer() string {
 	return results.Millrace
 }
 
-// Choose returns the scenarios that have one of the names, or are in a group that has, in
-// the order of the list; all if there are no names.
+// Choose returns the scenarios with one of the names, or in a group with one of the names, in the order of
+// the table. Without names it returns all.
 func Choose(names []string) ([]Scenario, error) {
 	all := All()
 	if len(names) == 0 {
@@ -79,15 +78,14 @@ func Choose(names []string) ([]Scenario, error) {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(s Scenario) bool { return s.Name == name || s.Group == name }) {
-			return nil, fmt.Errorf("there is no scenario, nor a group of them, %q: see informer-bench list", name)
+			return nil, fmt.Errorf("unknown scenario or group %q: see informer-bench list", name)
 		}
 	}
 	return chosen, nil
 }
 
-// Following lists the scenarios in which a contestant does one and the same:
-// keep a cache of the server's objects, with Params.Handlers handlers, until it
-// is synced and the handlers have heard of the event Until.
+// Following lists the scenarios in which all contestants do the same: keep a cache of the server's objects,
+// with Params.Handlers handlers, until it is synced and the handlers have received the event Until.
 func Following() []string {
 	return []string{
 		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "relist-unchanged", "relist-changed",

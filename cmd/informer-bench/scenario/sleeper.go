@@ -20,12 +20,12 @@ type Sleeper struct {
 	ended sync.Once
 }
 
-// NewSleeper returns one that is done with the event of that resource version.
+// NewSleeper returns a sleeper that is done after the event with the given resource version.
 func NewSleeper(until uint64) *Sleeper {
 	return &Sleeper{until: until, wake: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Hear sleeps at first.
+// Hear sleeps in the first call.
 func (s *Sleeper) Hear(o metav1.Object) {
 	<-s.wake
 	if rv, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && rv >= s.until {
@@ -33,15 +33,14 @@ func (s *Sleeper) Hear(o metav1.Object) {
 	}
 }
 
-// sampleEvery is how often Oversleep looks at the heap.
+// sampleEvery is the interval at which Oversleep measures the heap.
 const sampleEvery = 50 * time.Millisecond
 
-// Oversleep lets events come to a listener and a sleeper, which is woken when
-// the listener has heard all. It measures in s.Metrics by how much the live
-// heap grew meanwhile from the first tenth of the events on, and how long the
-// sleeper took to be up to date.
+// Oversleep feeds events to a listener and a sleeper, which is woken when the listener has received all. In
+// s.Metrics it stores how much the live heap grew after the first tenth of the events, and how long the
+// sleeper took to catch up.
 func Oversleep(s *protocol.Session, begin func(), l *Listener, sleeper *Sleeper) error {
-	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the setup
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// All are the scenarios, in the order in which they are measured.
+// All returns the scenarios in the order in which they are measured.
 func All() []Scenario {
 	groups := []struct {
 		name      string
@@ -26,8 +26,8 @@ func All() []Scenario {
 	return all
 }
 
-// Contestants are all of them: the libraries, Millrace behind their interfaces,
-// and, last, the floor, whose times alone are compared.
+// Contestants returns all contestants: the libraries, Millrace behind their interfaces, and last the floor,
+// of which only times are compared.
 func Contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
@@ -35,26 +35,26 @@ func Contestants() []string {
 	}
 }
 
-// whole are the contestants but for those that pack.
+// whole returns the contestants without those that pack.
 func whole() []string {
 	return slices.DeleteFunc(Contestants(), func(name string) bool {
 		return name == results.MillracePacked || name == results.ControllerRuntimePacked
 	})
 }
 
-// libraries are the contestants without those that adapt one to another.
+// libraries returns the contestants without the adapters.
 func libraries() []string {
 	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime, results.Floor}
 }
 
-// cached are the libraries alone.
+// cached returns the libraries without the floor.
 func cached() []string {
 	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime}
 }
 
 func both() []string { return []string{results.Millrace, results.ClientGo} }
 
-// layered are those that have the layer of controllers, or of the cache below it.
+// layered returns the contestants with controllers, or with the cache below them.
 func layered() []string {
 	return []string{results.Millrace, results.ControllerRuntimeCache, results.ControllerRuntime}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// Widget is the Go type of the custom resource that objects.Widget makes, as
-// the authors of a controller would have written it.
+// Widget is the Go type of objects.Widget's custom resource, as authors of a controller would write it.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -20,7 +19,7 @@ type Widget struct {
 	Status WidgetStatus `json:"status,omitempty"`
 }
 
-// WidgetList is a list of them.
+// WidgetList is a list of Widgets.
 type WidgetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -28,7 +27,7 @@ type WidgetList struct {
 	Items []Widget `json:"items"`
 }
 
-// WidgetSpec is what is wanted.
+// WidgetSpec is the desired state.
 type WidgetSpec struct {
 	ClassName   string            `json:"className"`
 	Engine      WidgetEngine      `json:"engine"`
@@ -42,7 +41,7 @@ type WidgetSpec struct {
 
 // The parts of a WidgetSpec.
 type (
-	// WidgetEngine is what runs.
+	// WidgetEngine is the software to run.
 	WidgetEngine struct {
 		Name  string `json:"name"`
 		Image string `json:"image"`
@@ -55,31 +54,31 @@ type (
 		Size      string `json:"size"`
 		Encrypted bool   `json:"encrypted"`
 	}
-	// WidgetBackup is when and where to.
+	// WidgetBackup is the schedule and target of backups.
 	WidgetBackup struct {
 		Schedule  string `json:"schedule"`
 		Retention string `json:"retention"`
 		Bucket    string `json:"bucket"`
 	}
-	// WidgetMaintenance is when it may be disturbed.
+	// WidgetMaintenance is the maintenance window.
 	WidgetMaintenance struct {
 		Window   string `json:"window"`
 		Duration string `json:"duration"`
 		Enabled  bool   `json:"enabled"`
 	}
-	// WidgetUser may use it.
+	// WidgetUser is a user with access.
 	WidgetUser struct {
 		Name      string          `json:"name"`
 		SecretRef WidgetSecretRef `json:"secretRef"`
 	}
-	// WidgetSecretRef is where a password is.
+	// WidgetSecretRef refers to a password.
 	WidgetSecretRef struct {
 		Name string `json:"name"`
 		Key  string `json:"key"`
 	}
 )
 
-// WidgetStatus is what is there.
+// WidgetStatus is the observed state.
 type WidgetStatus struct {
 	Phase              string             `json:"phase,omitempty"`
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
@@ -88,7 +87,7 @@ type WidgetStatus struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeepCopy returns a copy that shares nothing.
+// DeepCopy returns a deep copy.
 func (w *Widget) DeepCopy() *Widget {
 	c := *w
 	w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)

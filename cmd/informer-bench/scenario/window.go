@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// Window is how many events of a Feed may be on their way to a handler: the next
-// one comes when one of them was heard.
+// Window bounds the number of a Feed's events in flight: the next one is sent when a handler has received
+// one.
 type Window struct {
-	taken chan struct{} // has a token for each event on its way
+	taken chan struct{} // has a token for each event in flight
 	heard atomic.Int64
 }
 
-// Window puts a window of n events before f.
+// Window adds a window of n events to f.
 func (f *Feed[T]) Window(n int) *Window {
 	w := &Window{taken: make(chan struct{}, n)}
 	all := f.events
@@ -34,11 +34,11 @@ func (f *Feed[T]) Window(n int) *Window {
 	return w
 }
 
-// Hear is called for each event by the one handler.
+// Hear is called by the only handler for each event.
 func (w *Window) Hear() {
 	w.heard.Add(1)
 	<-w.taken
 }
 
-// Heard is how many events were.
+// Heard returns the number of events received.
 func (w *Window) Heard() int64 { return w.heard.Load() }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Queue is what a work queue is measured by.
+// Queue is the part of a work queue that is measured.
 type Queue interface {
 	Add(key types.NamespacedName)
 	AddAfter(key types.NamespacedName, delay time.Duration)
@@ -23,9 +23,8 @@ type Queue interface {
 // workDelay is the longest delay of delayed adds.
 const workDelay = 100 * time.Millisecond
 
-// WorkQueue sends Params.Events keys through a queue: each of Params.Workers adds
-// one, gets one and is done with it. If Params.Delayed is set, all are first
-// added with delays of up to a tenth of a second.
+// WorkQueue sends Params.Events keys through a queue: each of Params.Workers adds one, gets one and
+// finishes it. If Params.Delayed is set, all keys are first added with delays of up to a tenth of a second.
 func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
 	workers := max(1, s.Params[Workers])
 	each := s.Params[Events] / workers
@@ -33,7 +32,7 @@ func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
 	for i := range keys {
 		keys[i] = types.NamespacedName{Namespace: "bench", Name: fmt.Sprintf("key-%07d", i)}
 	}
-	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the setup
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
 				}
 				next, err := q.Get()
 				if err != nil {
-					failure.Store(new(err)) // of a copy: err itself stays off the heap
+					failure.Store(new(err)) // a copy, so that err stays off the heap
 					return
 				}
 				q.Done(next)
