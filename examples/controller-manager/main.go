@@ -1,6 +1,5 @@
-// Command controller-manager runs a ReplicaSet and a Deployment controller, as
-// kube-controller-manager does, for a cluster that has none. Several of it may divide the
-// namespaces among themselves (--share).
+// Command controller-manager runs a ReplicaSet and a Deployment controller, like kube-controller-manager,
+// for a cluster that has none. Several processes may divide the namespaces among themselves (--share).
 package main
 
 import (

@@ -48,7 +48,7 @@ func addController(m *manager.Manager) error {
 	return manager.ControllerFor[*v1.Sandbox](m).Owns(s.namespaces, s.quotas, s.bindings).Complete(s.reconcile)
 }
 
-// reconcile is called with a copy of a Sandbox when it, or something of it, has changed.
+// reconcile is called with a copy of a Sandbox when it or one of its objects has changed.
 func (c *sandboxes) reconcile(ctx context.Context, s *v1.Sandbox) (controller.Result, error) {
 	if s.DeletionTimestamp != nil {
 		return controller.Result{}, nil
@@ -77,7 +77,7 @@ func (c *sandboxes) reconcile(ctx context.Context, s *v1.Sandbox) (controller.Re
 	return controller.Result{RequeueAfter: again}, err
 }
 
-// make makes what a Sandbox consists of, or makes it right.
+// make creates or corrects the objects of a Sandbox.
 func (c *sandboxes) make(ctx context.Context, s *v1.Sandbox, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, _, err := controller.CreateOrUpdate(ctx, c.namespaces.OwnedBy(s), ns, func(*corev1.Namespace) error { return nil })

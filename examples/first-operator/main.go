@@ -1,4 +1,4 @@
-// Command sandbox is an operator that gives people namespaces for some hours.
+// Command sandbox is an operator that gives people namespaces for a limited time.
 package main
 
 import (

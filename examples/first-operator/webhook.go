@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// validate lets people make sandboxes for themselves alone: a sandbox gives rights to its
-// owner, in a namespace with a name that somebody else has chosen.
+// validate lets users create sandboxes only for themselves, because a sandbox grants rights to its owner in
+// a namespace whose name the creator has chosen.
 func validate(_ context.Context, r *webhook.Request[*v1.Sandbox]) error {
 	if who, owner := r.UserInfo.Username, r.Object.Spec.Owner; who != owner {
 		return fmt.Errorf("spec.owner: you are %q and cannot make a sandbox for %q", who, owner)

@@ -21,13 +21,13 @@ import (
 
 const (
 	nodeLabel = "cache.example.com/memcached" // of a Pod: whose node it is
-	finalizer = "cache.example.com/nodes"     // of a Memcached: until its last node is gone
+	finalizer = "cache.example.com/nodes"     // of a Memcached, until its last node is gone
 )
 
-var managed = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod: no others are watched
+var managed = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod; no other Pods are watched
 
-// reconciler gives each Memcached a Deployment of its size, reports in the status how it is
-// doing, and lets a deleted Memcached go when its last node is gone.
+// reconciler gives each Memcached a Deployment of its size, reports its state in the status, and removes
+// the finalizer of a deleted Memcached when its last node is gone.
 type reconciler struct {
 	memcacheds  *controller.Client[*v1.Memcached]
 	deployments *controller.Client[*appsv1.Deployment]

@@ -19,10 +19,9 @@ import (
 //go:embed crd.yaml
 var definition []byte
 
-// install defines the kind Memcached, and lets the API server ask us about each that
-// is written, at the address where we listen. Where it does not reach us, it goes on
-// without. For more than trying it out that is the work of manifests: with a Service,
-// a certificate from a Secret, and a failure policy that refuses.
+// install defines the kind Memcached, and registers a webhook at the address where we listen. If the API
+// server cannot reach it, objects are not validated. In production use manifests instead, with a Service, a
+// certificate from a Secret, and a failure policy of Fail.
 func install(ctx context.Context, m *manager.Manager) error {
 	client := m.Client()
 	apply := metav1.ApplyOptions{FieldManager: "memcached-operator", Force: true}

@@ -1,5 +1,5 @@
-// Command memcached is an operator: it runs memcached clusters as Memcached objects
-// describe them. See README.md.
+// Command memcached is an operator that runs memcached clusters as described by Memcached objects. See
+// README.md.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package controllers is the list of what examples/controller-manager can run.
+// Package controllers lists the controllers of examples/controller-manager.
 package controllers
 
 import (

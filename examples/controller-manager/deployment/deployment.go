@@ -1,5 +1,5 @@
-// Package deployment rolls out the Pod template of a Deployment. Each template that
-// there was has a ReplicaSet, and the newest gets the Pods step by step.
+// Package deployment rolls out the Pod template of a Deployment. Each template has a ReplicaSet, and the
+// newest receives the Pods step by step.
 package deployment
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Descriptor is the controller for a registry.
+// Descriptor returns the controller for a registry.
 func Descriptor() controllermanager.Descriptor {
 	return controllermanager.Descriptor{
 		Name:    "deployment-controller",
@@ -76,14 +76,13 @@ func selector(d *appsv1.Deployment) (labels.Selector, error) {
 
 func (c *deployments) reconcile(ctx context.Context, d *appsv1.Deployment) (controller.Result, error) {
 	next, err := c.sync(ctx, d)
-	if apierrors.IsConflict(err) { // what it decided on was too old
+	if apierrors.IsConflict(err) { // its decision was based on stale data
 		return controller.Result{Requeue: true}, nil
 	}
 	return controller.Result{RequeueAfter: next}, err
 }
 
-// sync does one step: the next comes when the ReplicaSets tell of what came of it,
-// or after the time that is returned.
+// sync does one step. The next follows when the ReplicaSets report progress, or after the returned time.
 func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time.Duration, err error) {
 	sets, err := c.owned.Claim(ctx, d)
 	if err != nil {
@@ -99,7 +98,7 @@ func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time
 		err = c.scale(ctx, r, r.resize())
 	case r.current == nil:
 		if r.current, err = c.newSet(ctx, d, r); apierrors.IsAlreadyExists(err) {
-			collisions++ // another template has this hash: take another name next time
+			collisions++ // another template has this hash: choose another name next time
 			return time.Millisecond, c.report(ctx, d, r, collisions)
 		}
 	default:
@@ -119,8 +118,8 @@ func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time
 	return r.untilDeadline(time.Now()), nil
 }
 
-// newSet creates the ReplicaSet of the Deployment's template, without Pods. Where the
-// one of that name is ours and has our template, the cache was behind.
+// newSet creates the ReplicaSet of the Deployment's template, without Pods. If a ReplicaSet of that name is
+// ours and has our template, the cache was stale.
 func (c *deployments) newSet(ctx context.Context, d *appsv1.Deployment, r *rollout) (*appsv1.ReplicaSet, error) {
 	hash := templateHash(&d.Spec.Template, collisionCount(d))
 	rs := &appsv1.ReplicaSet{
@@ -153,8 +152,8 @@ func (c *deployments) newSet(ctx context.Context, d *appsv1.Deployment, r *rollo
 	return nil, err
 }
 
-// revise gives the current ReplicaSet the highest revision, which it lacks when the
-// Deployment has gone back to an earlier template, and the Deployment's own settings.
+// revise gives the current ReplicaSet the Deployment's settings and the highest revision, which it lacks if
+// the Deployment has returned to an earlier template.
 func (c *deployments) revise(ctx context.Context, d *appsv1.Deployment, r *rollout) error {
 	rs := r.current.DeepCopy()
 	changed := describe(rs, d, max(r.newRevision(), revisionOf(rs)))
@@ -171,7 +170,7 @@ func (c *deployments) revise(ctx context.Context, d *appsv1.Deployment, r *rollo
 	return err
 }
 
-// roll does one step of the roll-out, or first follows the Deployment to another size.
+// roll does one step of the roll-out, or first adapts to a changed number of Pods.
 func (c *deployments) roll(ctx context.Context, r *rollout) error {
 	targets := r.step()
 	if r.resized() {
@@ -183,7 +182,7 @@ func (c *deployments) roll(ctx context.Context, r *rollout) error {
 	return c.forget(ctx, r)
 }
 
-// scale brings ReplicaSets to their targets, and notes what these were chosen for.
+// scale scales ReplicaSets to their targets, and records the Deployment's size in their annotations.
 func (c *deployments) scale(ctx context.Context, r *rollout, targets map[types.UID]int32) error {
 	for _, set := range r.all() {
 		target, ok := targets[set.UID]
@@ -213,11 +212,10 @@ func (c *deployments) scale(ctx context.Context, r *rollout, targets map[types.U
 	return nil
 }
 
-// forget deletes the oldest ReplicaSets without Pods, beyond those that are kept to
-// go back to.
+// forget deletes the oldest ReplicaSets without Pods, beyond the history limit.
 func (c *deployments) forget(ctx context.Context, r *rollout) error {
 	var idle []*appsv1.ReplicaSet
-	for _, rs := range r.old { // by revision
+	for _, rs := range r.old { // sorted by revision
 		if wanted(rs) == 0 && rs.Status.Replicas == 0 && rs.Status.ObservedGeneration >= rs.Generation && rs.DeletionTimestamp == nil {
 			idle = append(idle, rs)
 		}
@@ -232,7 +230,7 @@ func (c *deployments) forget(ctx context.Context, r *rollout) error {
 	return nil
 }
 
-// report writes the revision into the annotations and the rest into the status.
+// report writes the revision to the annotations and everything else to the status.
 func (c *deployments) report(ctx context.Context, d *appsv1.Deployment, r *rollout, collisions int32) error {
 	if r.current != nil && d.DeletionTimestamp == nil {
 		revision := r.current.Annotations[revisionAnnotation]
@@ -251,7 +249,7 @@ func (c *deployments) report(ctx context.Context, d *appsv1.Deployment, r *rollo
 		return nil
 	})
 	if apierrors.IsNotFound(err) {
-		return nil // it is gone, and so is its status
+		return nil // the Deployment is gone
 	}
 	return err
 }
@@ -263,7 +261,7 @@ func collisionCount(d *appsv1.Deployment) int32 {
 	return *d.Status.CollisionCount
 }
 
-// byRevision orders ReplicaSets, the oldest first.
+// byRevision orders ReplicaSets, oldest first.
 func byRevision(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(
 		cmp.Compare(revisionOf(a), revisionOf(b)),

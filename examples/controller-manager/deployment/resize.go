@@ -10,23 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The annotations of a ReplicaSet that say for how many Pods of the Deployment its size
-// was chosen, and for how many at most, the surge included.
+// The annotations of a ReplicaSet that record the Deployment's size when its own size was chosen: the
+// number of Pods, and the maximum including the surge.
 const (
 	desiredAnnotation = "deployment.kubernetes.io/desired-replicas"
 	maxAnnotation     = "deployment.kubernetes.io/max-replicas"
 )
 
-// sizedFor reads an annotation that has a number; 0 if it has not.
+// sizedFor returns the number in an annotation, or 0 if there is none.
 func sizedFor(rs *appsv1.ReplicaSet, annotation string) int32 {
 	n, err := strconv.ParseInt(rs.Annotations[annotation], 10, 32)
 	if err != nil {
-		return 0 // nobody has said it, or somebody wrote something else there
+		return 0 // absent or not a number
 	}
 	return int32(n)
 }
 
-// most is how many Pods there may be.
+// most returns the largest allowed number of Pods.
 func (r *rollout) most() int32 {
 	if r.replicas == 0 {
 		return 0
@@ -34,13 +34,13 @@ func (r *rollout) most() int32 {
 	return r.replicas + r.maxSurge
 }
 
-// active are the ReplicaSets that are to have Pods, the current one last.
+// active returns the ReplicaSets that should have Pods, the current one last.
 func (r *rollout) active() []*appsv1.ReplicaSet {
 	return slices.DeleteFunc(r.all(), func(rs *appsv1.ReplicaSet) bool { return wanted(rs) == 0 })
 }
 
-// resized reports whether the ReplicaSets were sized for another number of Pods than
-// the Deployment asks for now. Recreate has no use for proportions.
+// resized reports whether the ReplicaSets were sized for another number of Pods than the Deployment now
+// requests. Recreate does not use proportions.
 func (r *rollout) resized() bool {
 	return r.deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType &&
 		slices.ContainsFunc(r.active(), func(rs *appsv1.ReplicaSet) bool {
@@ -49,8 +49,8 @@ func (r *rollout) resized() bool {
 		})
 }
 
-// resize follows the Deployment to another number of Pods without rolling on: one
-// ReplicaSet alone gets all, several get what is due to them.
+// resize adapts to another number of Pods without advancing the roll-out: a single ReplicaSet gets all of
+// them, several get their share.
 func (r *rollout) resize() map[types.UID]int32 {
 	switch active := r.active(); {
 	case len(active) == 1:
@@ -63,9 +63,8 @@ func (r *rollout) resize() map[types.UID]int32 {
 	return nil
 }
 
-// spread brings ReplicaSets to as many Pods as there may be, each in proportion to its
-// size, so that a roll-out that is under way or stuck neither wins nor loses ground.
-// What does not come out even is the largest one's.
+// spread scales ReplicaSets to the largest allowed number of Pods in proportion to their sizes, so a
+// roll-out in progress or stuck keeps its proportions. The largest one gets the rounding difference.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling
 func (r *rollout) spread(sets []*appsv1.ReplicaSet) map[types.UID]int32 {
 	total := int32(0)

@@ -13,25 +13,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// The annotations in which kubectl looks for the history of a Deployment.
+// The annotations that kubectl reads for the history of a Deployment.
 const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 	historyAnnotation  = "deployment.kubernetes.io/revision-history"
 	lastApplied        = corev1.LastAppliedConfigAnnotation
 )
 
-// revisionOf counts the templates that a Deployment has had, from 1; 0 if it is not
-// known.
+// revisionOf returns the number of the ReplicaSet's template in the Deployment's history, from 1, or 0 if
+// unknown.
 func revisionOf(rs *appsv1.ReplicaSet) int64 {
 	revision, err := strconv.ParseInt(rs.Annotations[revisionAnnotation], 10, 64)
 	if err != nil {
-		return 0 // somebody wrote something else there: it gets a new one
+		return 0 // not a number: it gets a new one
 	}
 	return revision
 }
 
-// describe writes a revision and the Deployment's annotations, such as the cause of
-// the change, into those of a ReplicaSet, and reports whether that changed something.
+// describe copies a revision and the Deployment's annotations, such as the cause of the change, to a
+// ReplicaSet. It reports whether that changed anything.
 func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool {
 	before := maps.Clone(rs.Annotations)
 	if rs.Annotations == nil {
@@ -39,7 +39,7 @@ func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool 
 	}
 	for k, v := range d.Annotations {
 		switch k {
-		case revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation, lastApplied: // each object's own
+		case revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation, lastApplied: // each object has its own
 		default:
 			rs.Annotations[k] = v
 		}
@@ -57,13 +57,12 @@ func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool 
 	return !maps.Equal(before, rs.Annotations)
 }
 
-// templateHash tells templates apart in the names of ReplicaSets and the labels of
-// Pods. Which ReplicaSet has a template is decided by the template, not by the hash,
-// so that the hash may differ from one version of Kubernetes to the next.
+// templateHash distinguishes templates in the names of ReplicaSets and the labels of Pods. ReplicaSets are
+// matched by template, not by hash, so the hash may change between versions of Kubernetes.
 func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
 	hash := fnv.New32a()
 	if err := json.NewEncoder(hash).Encode(template); err != nil {
-		panic(err) // a type of k8s.io/api that cannot be encoded, and a hash that cannot be written to
+		panic(err) // types of k8s.io/api can be encoded, and a hash never fails
 	}
 	if collisions > 0 {
 		fmt.Fprint(hash, collisions)
@@ -71,8 +70,7 @@ func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(hash.Sum32()), 10))
 }
 
-// sameTemplate reports whether two templates are the same but for the label that a
-// ReplicaSet adds.
+// sameTemplate reports whether two templates are equal except for the label that a ReplicaSet adds.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)

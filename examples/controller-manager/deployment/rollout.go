@@ -9,17 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// rollout is a Deployment and its ReplicaSets, and decides what is to come next. It
-// reads and writes nothing but memory.
+// rollout decides the next step of a Deployment and its ReplicaSets. It sends no requests.
 type rollout struct {
 	deployment *appsv1.Deployment
-	current    *appsv1.ReplicaSet   // the one of the Deployment's template; nil if there is none
+	current    *appsv1.ReplicaSet   // has the Deployment's template; nil if there is none
 	old        []*appsv1.ReplicaSet // the others, by revision
 
-	replicas       int32 // asked for
-	maxSurge       int32 // Pods above that
-	maxUnavailable int32 // Pods below that
-	history        int   // old ReplicaSets without Pods to keep
+	replicas       int32 // requested
+	maxSurge       int32 // Pods above replicas
+	maxUnavailable int32 // Pods below replicas
+	history        int   // number of old ReplicaSets without Pods to keep
 }
 
 func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) *rollout {
@@ -42,8 +41,8 @@ func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) *rollout {
 	return r
 }
 
-// limits are maxSurge and maxUnavailable as numbers of Pods. Where both come out as
-// 0, nothing could move, and one Pod may be unavailable.
+// limits returns maxSurge and maxUnavailable as numbers of Pods. If both were 0, nothing could change, so
+// one Pod may then be unavailable.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment
 func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUnavailable int32) {
 	quarter := intstr.FromString("25%")
@@ -61,7 +60,7 @@ func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUna
 	return maxSurge, min(maxUnavailable, replicas)
 }
 
-// share is a number, or a part of all. The server refuses what is neither.
+// share returns a number, or a percentage of all. The server rejects anything else.
 func share(v *intstr.IntOrString, all int32, up bool) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(all), up)
 	if err != nil {
@@ -70,7 +69,7 @@ func share(v *intstr.IntOrString, all int32, up bool) int32 {
 	return int32(max(n, 0))
 }
 
-// all is every ReplicaSet, the current one last.
+// all returns every ReplicaSet, the current one last.
 func (r *rollout) all() []*appsv1.ReplicaSet {
 	if r.current == nil {
 		return slices.Clone(r.old)
@@ -78,7 +77,7 @@ func (r *rollout) all() []*appsv1.ReplicaSet {
 	return append(slices.Clone(r.old), r.current)
 }
 
-// replace takes note of what the server made of a ReplicaSet.
+// replace stores the server's version of a ReplicaSet.
 func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 	if r.current != nil && r.current.UID == rs.UID {
 		r.current = rs
@@ -91,7 +90,7 @@ func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 	}
 }
 
-// newRevision is the one after those of the old ReplicaSets.
+// newRevision returns the revision after those of the old ReplicaSets.
 func (r *rollout) newRevision() int64 {
 	revision := int64(0)
 	for _, rs := range r.old {
@@ -100,7 +99,7 @@ func (r *rollout) newRevision() int64 {
 	return revision + 1
 }
 
-// step is what the ReplicaSets are to be scaled to next, by UID.
+// step returns the next size of each ReplicaSet, by UID.
 func (r *rollout) step() map[types.UID]int32 {
 	if r.deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return r.recreate()
@@ -108,9 +107,9 @@ func (r *rollout) step() map[types.UID]int32 {
 	return r.roll()
 }
 
-// recreate removes the Pods of all old ReplicaSets, and begins with the current one
-// when the last of them has ended. An API server before 1.35 does not keep how many are
-// terminating, which then count as removed.
+// recreate removes the Pods of all old ReplicaSets, and starts the current one when the last of them has
+// terminated. API servers before 1.35 do not store the number of terminating Pods, so these count as
+// removed.
 func (r *rollout) recreate() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
 	left := false
@@ -126,14 +125,14 @@ func (r *rollout) recreate() map[types.UID]int32 {
 
 // roll moves Pods from the old ReplicaSets to the current one:
 //
-//  1. The current one grows, until there are maxSurge Pods more than asked for.
-//  2. Old Pods that are not available go first, as they cannot be missed, then
-//     others, the oldest template first, until maxUnavailable Pods fewer than asked
-//     for are available. Pods of the current one that are not available yet are
-//     missed already.
+//  1. The current one grows until there are maxSurge Pods more than requested.
+//  2. Unavailable old Pods are deleted first, because that reduces nothing, then
+//     others, the oldest template first, until maxUnavailable Pods fewer than
+//     requested are available. Pods of the current one that are not available yet
+//     already count as unavailable.
 //
-// What has been asked for but not done yet counts in the worse way: a Pod to come is
-// there for maxSurge, and so is one to go, which is not available any more either.
+// Changes in progress count pessimistically: Pods being created or deleted count towards maxSurge, and Pods
+// being deleted do not count as available.
 func (r *rollout) roll() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
 	total, there := int32(0), int32(0)
@@ -151,7 +150,7 @@ func (r *rollout) roll() map[types.UID]int32 {
 		targets[rs.UID] -= n
 		spare -= n
 	}
-	for _, rs := range r.old { // what is spare now is so in available Pods: the others are gone
+	for _, rs := range r.old { // the spare Pods are now available ones: the others are gone
 		n := min(spare, targets[rs.UID])
 		targets[rs.UID] -= n
 		spare -= n
@@ -166,10 +165,10 @@ func wanted(rs *appsv1.ReplicaSet) int32 {
 	return *rs.Spec.Replicas
 }
 
-// available is how many Pods of a ReplicaSet are available and meant to stay.
+// available returns the number of available Pods of a ReplicaSet that will stay.
 func available(rs *appsv1.ReplicaSet) int32 { return min(wanted(rs), rs.Status.AvailableReplicas) }
 
-// terminating is how many Pods of a ReplicaSet are being deleted and have not ended.
+// terminating returns the number of a ReplicaSet's Pods that are being deleted.
 func terminating(rs *appsv1.ReplicaSet) int32 {
 	if rs.Status.TerminatingReplicas == nil {
 		return 0
@@ -177,8 +176,7 @@ func terminating(rs *appsv1.ReplicaSet) int32 {
 	return *rs.Status.TerminatingReplicas
 }
 
-// complete reports whether there is nothing but available Pods of the current
-// template.
+// complete reports whether all Pods are available and have the current template.
 func (r *rollout) complete() bool {
 	if r.current == nil || r.current.Status.ObservedGeneration < r.current.Generation {
 		return false
@@ -192,8 +190,7 @@ func (r *rollout) complete() bool {
 	return wanted(r.current) == r.replicas && s.Replicas == r.replicas && s.AvailableReplicas == r.replicas
 }
 
-// untilDeadline is when a roll-out that does not get on is to be called failed; 0
-// if never.
+// untilDeadline returns when a stuck roll-out counts as failed, or 0 for never.
 func (r *rollout) untilDeadline(now time.Time) time.Duration {
 	seconds := r.deployment.Spec.ProgressDeadlineSeconds
 	if seconds == nil || r.deployment.Spec.Paused || r.complete() {

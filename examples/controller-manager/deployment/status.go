@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reasons of the condition Progressing, as kubectl rollout status reads them.
+// The reasons of the condition Progressing that kubectl rollout status reads.
 const (
 	progressed       = "ReplicaSetUpdated"
 	completed        = "NewReplicaSetAvailable"
@@ -17,7 +17,7 @@ const (
 	paused           = "DeploymentPaused"
 )
 
-// status counts what the ReplicaSets say, and judges it.
+// status summarizes the ReplicaSets.
 func (r *rollout) status(now time.Time) appsv1.DeploymentStatus {
 	before := r.deployment.Status
 	s := appsv1.DeploymentStatus{
@@ -73,14 +73,13 @@ func (r *rollout) conditionProgressing(s appsv1.DeploymentStatus, now time.Time)
 	return since(c, last, moved, now)
 }
 
-// late reports whether nothing has moved for as long as the Deployment allows.
+// late reports whether there was no progress for as long as the Deployment allows.
 func (r *rollout) late(last appsv1.DeploymentCondition, now time.Time) bool {
 	seconds := r.deployment.Spec.ProgressDeadlineSeconds
 	return seconds != nil && last.Reason == progressed && now.Sub(last.LastUpdateTime.Time) >= time.Duration(*seconds)*time.Second
 }
 
-// since fills in the times of a condition: those of the last one, where nothing has
-// changed.
+// since sets the times of a condition, keeping the last ones if nothing has changed.
 func since(c appsv1.DeploymentCondition, last *appsv1.DeploymentCondition, moved bool, now time.Time) appsv1.DeploymentCondition {
 	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	if last == nil {
@@ -95,7 +94,7 @@ func since(c appsv1.DeploymentCondition, last *appsv1.DeploymentCondition, moved
 	return c
 }
 
-// condition is the one of a type; nil if there is none.
+// condition returns the condition of a type, or nil.
 func condition(all []appsv1.DeploymentCondition, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	for i := range all {
 		if all[i].Type == t {

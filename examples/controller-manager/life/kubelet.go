@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 )
 
-// Broken begins the names of images that never become ready.
+// Broken is the prefix of images that never become ready.
 const Broken = "broken"
 
-// Kubelet returns a controller that says of Pods that they are running and, unless
-// their image is Broken, ready some time after that, as if there were nodes for them.
+// Kubelet returns a controller that marks Pods as running and, unless their image is Broken, as ready some
+// time later, as a real kubelet would.
 func Kubelet(f *factory.Factory, readyAfter time.Duration) (*controller.Controller, error) {
 	pods := controller.ClientFor[*corev1.Pod](f)
 	kubelet, err := controller.New("kubelet", controller.Objects(pods, func(ctx context.Context, p *corev1.Pod) (controller.Result, error) {

@@ -1,6 +1,5 @@
-// Package life is the whole life of a Deployment, as a test of the controllers of
-// examples/controller-manager. It is the same for the simulated server and for a real
-// one.
+// Package life takes a Deployment through its whole life, as a test of the controllers of
+// examples/controller-manager. It works with the simulated server and with a real one.
 package life
 
 import (
@@ -19,23 +18,22 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// World is where a Deployment lives.
+// World is the environment of a Deployment.
 type World struct {
 	testing.TB
 	Client    *rest.Client
 	Namespace string
 
-	// Until waits until reached returns nil, and fails the test with what it
-	// returned last if that takes too long.
+	// Until waits until reached returns nil. If that takes too long, it fails the test with the last error.
 	Until func(reached func() error)
 }
 
-// Replicas is what Run asks for; at most one Pod more exists, and none fewer is
-// available, at any time of a roll-out.
+// Replicas is the number of Pods that Run requests. During a roll-out there is at most one Pod more, and
+// never fewer available.
 const Replicas = 6
 
-// Run leads a Deployment through its life: create, scale, roll out an image, get stuck
-// with a broken one, roll back, forget old revisions, adopt, delete.
+// Run takes a Deployment through its life: create, scale, roll out an image, get stuck with a broken one,
+// roll back, delete old revisions, adopt, delete.
 func Run(w World) {
 	w.Helper()
 	w.create()
@@ -117,7 +115,7 @@ func (w World) create() {
 	}
 }
 
-// change changes the Deployment, again if somebody else does at the same time.
+// change changes the Deployment, and retries on conflicts.
 func (w World) change(what string, change func(*appsv1.Deployment)) {
 	w.Helper()
 	w.Log(what)
@@ -137,8 +135,7 @@ func (w World) change(what string, change func(*appsv1.Deployment)) {
 	}
 }
 
-// adopt takes a Pod away from its ReplicaSet, by its label, and gives it back after
-// another has taken its place.
+// adopt changes a label so that the ReplicaSet loses a Pod, and restores it once a replacement exists.
 func (w World) adopt() {
 	w.Helper()
 	w.Log("lose a Pod and adopt it again")
@@ -179,11 +176,11 @@ func (w World) adopt() {
 	label("lost")
 	w.Until(owned(Replicas, true))
 	label("web")
-	w.Until(owned(Replicas, false)) // it is adopted, and then one of them is too many
+	w.Until(owned(Replicas, false)) // it is adopted, and then one Pod is surplus
 }
 
-// settled waits until there is nothing but ready Pods of an image, and until the
-// Deployment says so. It returns the ReplicaSet that has them.
+// settled waits until all Pods are ready and have the image, and the Deployment's status agrees. It returns
+// their ReplicaSet.
 func (w World) settled(image string, n int32, revision string) (current *appsv1.ReplicaSet) {
 	w.Helper()
 	w.Until(func() error {
@@ -213,7 +210,7 @@ func (w World) settled(image string, n int32, revision string) (current *appsv1.
 	return current
 }
 
-// images counts the Pods of each image, but for those that are being deleted.
+// images counts the Pods of each image, except those being deleted.
 func (w World) images() map[string]int32 {
 	images := map[string]int32{}
 	for _, p := range w.pods() {

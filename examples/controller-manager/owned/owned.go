@@ -1,5 +1,5 @@
-// Package owned finds the objects that an owner controls by a label selector: those
-// it made, and those that nobody controls and that match.
+// Package owned finds the objects that an owner controls by a label selector: those it created, and
+// matching ones without a controller.
 package owned
 
 import (
@@ -19,12 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Key is how processes share owners and what they own: by namespace. By their UIDs it would
-// not do, since an object that is to be adopted does not know the UID of who adopts it.
+// Key returns the shard key for owners and their objects: by namespace. UIDs would not work, since an
+// object to adopt does not know its future owner's UID.
 func Key() shard.Key { return shard.ByNamespace() }
 
-// Set is the objects of type T that owners of type O control. Its methods may be
-// called from any goroutine.
+// Set is the objects of type T that owners of type O control. Its methods are safe for concurrent use.
 type Set[O, T object.Object] struct {
 	owners   *controller.Client[O]
 	objects  *controller.Client[T]
@@ -33,7 +32,7 @@ type Set[O, T object.Object] struct {
 	byOwner  *indexer.Index[T, string]
 }
 
-// NewSet returns the set; selector says what an owner wants to control.
+// NewSet returns a set; selector returns the objects that an owner wants to control.
 func NewSet[O, T object.Object](owners *controller.Client[O], objects *controller.Client[T], selector func(O) (labels.Selector, error), scheme *runtime.Scheme) *Set[O, T] {
 	return &Set[O, T]{owners: owners, objects: objects, selector: selector, scheme: scheme,
 		byOwner: sharedinformer.AddIndex(objects.Informer(), "controller", func(o T) []string {
@@ -44,12 +43,12 @@ func NewSet[O, T object.Object](owners *controller.Client[O], objects *controlle
 		})}
 }
 
-// orphansOf is under what objects without a controller are found. No UID has a slash.
+// orphansOf returns the index value for objects without a controller. No UID contains a slash.
 func orphansOf(namespace string) string { return "orphans/" + namespace }
 
-// Claim returns the objects that owner controls, which must not be changed. Before,
-// it adopts those that match the selector and have no controller, and lets go of
-// those that match no longer. An owner that is being deleted adopts nothing.
+// Claim returns the objects that owner controls; the caller must not change them. First it adopts matching
+// objects without a controller, and releases those that no longer match. An owner that is being deleted
+// adopts nothing.
 func (s *Set[O, T]) Claim(ctx context.Context, owner O) ([]T, error) {
 	selector, err := s.selector(owner)
 	if err != nil {
@@ -84,15 +83,15 @@ func (s *Set[O, T]) Claim(ctx context.Context, owner O) ([]T, error) {
 	return mine, errors.Join(errs...)
 }
 
-// alive asks the server, since the cache may not know yet, whether owner is there and
-// is not being deleted: what it adopted then would be deleted with it.
+// alive checks on the server, since the cache may be stale, that owner exists and is not being deleted:
+// otherwise adopted objects would be deleted with it.
 func (s *Set[O, T]) alive(ctx context.Context, owner O) error {
 	now, err := s.owners.Resource().Get(ctx, object.KeyOf(owner), metav1.GetOptions{})
 	switch {
 	case err != nil:
 		return err
 	case now.GetUID() != owner.GetUID():
-		return fmt.Errorf("%s is another one by now", object.FormatKey(object.KeyOf(owner)))
+		return fmt.Errorf("%s was replaced", object.FormatKey(object.KeyOf(owner)))
 	case now.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", object.FormatKey(object.KeyOf(owner)))
 	}
@@ -117,15 +116,15 @@ func (s *Set[O, T]) release(ctx context.Context, owner O, o T) error {
 	return err
 }
 
-// Watch lets a controller of the owners hear of them, of what they control, and of
-// what they could adopt.
+// Watch makes a controller of the owners watch them, the objects they control, and the objects they could
+// adopt.
 func (s *Set[O, T]) Watch(c *controller.Controller) {
 	c.Watch(controller.For(s.owners.Informer()))
 	c.Watch(controller.Owns(s.objects.Informer(), s.owners))
 	c.Watch(controller.Map(s.objects.Informer(), s.adopters).Named("orphans"))
 }
 
-// adopters are the owners that want an object without a controller.
+// adopters returns the owners that want an object without a controller.
 func (s *Set[O, T]) adopters(_ context.Context, o T) ([]controller.Request, error) {
 	if metav1.GetControllerOfNoCopy(o) != nil {
 		return nil, nil
@@ -133,7 +132,7 @@ func (s *Set[O, T]) adopters(_ context.Context, o T) ([]controller.Request, erro
 	var requests []controller.Request
 	for owner := range s.owners.Cache().Namespace(o.GetNamespace()) {
 		selector, err := s.selector(owner)
-		if err == nil && selector.Matches(labels.Set(o.GetLabels())) { // an invalid selector is the owner's to report
+		if err == nil && selector.Matches(labels.Set(o.GetLabels())) { // an owner reports its invalid selector itself
 			requests = append(requests, controller.RequestFor(owner))
 		}
 	}

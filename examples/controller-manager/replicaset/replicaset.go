@@ -1,4 +1,4 @@
-// Package replicaset keeps as many Pods of one template as a ReplicaSet asks for.
+// Package replicaset keeps the requested number of Pods for a ReplicaSet.
 package replicaset
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// burst is how many Pods one reconcile creates or deletes at most. The next one
-// follows when the cache has seen them, and begins with better knowledge.
+// burst is the largest number of Pods that one reconcile creates or deletes. The next reconcile waits for
+// the cache to see them, and decides with fresher data.
 const burst = 100
 
-// Descriptor is the controller for a registry.
+// Descriptor returns the controller for a registry.
 func Descriptor() controllermanager.Descriptor {
 	return controllermanager.Descriptor{
 		Name:    "replicaset-controller",
@@ -98,7 +98,7 @@ func (r *replicaSets) reconcile(ctx context.Context, rs *appsv1.ReplicaSet) (con
 		return nil
 	})
 	if apierrors.IsNotFound(err) {
-		err = nil // it is gone, and so is its status
+		err = nil // the ReplicaSet is gone
 	}
 	if err = cmp.Or(scaling, err); err != nil {
 		return retry(err)
@@ -106,7 +106,7 @@ func (r *replicaSets) reconcile(ctx context.Context, rs *appsv1.ReplicaSet) (con
 	return controller.Result{RequeueAfter: next}, nil
 }
 
-// retry makes of a conflict what it is: a state that was too old to decide on.
+// retry turns a conflict, which means stale data, into another reconcile.
 func retry(err error) (controller.Result, error) {
 	if apierrors.IsConflict(err) {
 		return controller.Result{Requeue: true}, nil
@@ -114,12 +114,12 @@ func retry(err error) (controller.Result, error) {
 	return controller.Result{}, err
 }
 
-// over reports whether a Pod has come to its end.
+// over reports whether a Pod has finished.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// scale creates or deletes Pods so that there are as many as asked for.
+// scale creates or deletes Pods to reach the requested number.
 func (r *replicaSets) scale(ctx context.Context, rs *appsv1.ReplicaSet, pods []*corev1.Pod) error {
 	want := int(replicas(rs))
 	if len(pods) <= want {
@@ -133,7 +133,6 @@ func (r *replicaSets) scale(ctx context.Context, rs *appsv1.ReplicaSet, pods []*
 	return nil
 }
 
-// add creates a Pod.
 func (r *replicaSets) add(ctx context.Context, rs *appsv1.ReplicaSet) error {
 	template := rs.Spec.Template.DeepCopy()
 	p := &corev1.Pod{
@@ -155,7 +154,7 @@ func (r *replicaSets) add(ctx context.Context, rs *appsv1.ReplicaSet) error {
 	return nil
 }
 
-// remove deletes a Pod, unless it is gone.
+// remove deletes a Pod if it still exists.
 func (r *replicaSets) remove(ctx context.Context, rs *appsv1.ReplicaSet, p *corev1.Pod) error {
 	err := r.pods.DeleteWith(ctx, p, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	switch {
@@ -176,8 +175,7 @@ func replicas(rs *appsv1.ReplicaSet) int32 {
 	return *rs.Spec.Replicas
 }
 
-// statusOf counts, and says after what time it is to be counted anew because a Pod
-// becomes available then; 0 if none does.
+// statusOf counts the Pods. next is the time until a Pod becomes available, or 0 if none does.
 func statusOf(rs *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time) (s appsv1.ReplicaSetStatus, next time.Duration) {
 	s.ObservedGeneration = rs.Generation
 	template := labels.SelectorFromSet(rs.Spec.Template.Labels)
@@ -200,7 +198,7 @@ func statusOf(rs *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time) (s appsv
 	return s, next
 }
 
-// setFailure says in the conditions whether Pods could be created and deleted.
+// setFailure sets the condition that reports failures to create or delete Pods.
 func setFailure(s *appsv1.ReplicaSetStatus, err error, now metav1.Time) {
 	others := slices.DeleteFunc(slices.Clone(s.Conditions), func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
 	if err == nil || apierrors.IsConflict(err) {

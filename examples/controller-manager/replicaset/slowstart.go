@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// slowStart calls do n times: once, then in rounds of twice as many calls at the same
-// time, each round after the one before. After a round with a failure there is no
-// other, so that where nothing can be created, as over a quota, one call finds it out
-// and not n. It returns the first failure of that round.
+// slowStart calls do n times: once, then in rounds of doubling size, whose calls run concurrently. It stops
+// after a round with a failure and returns the first one. So if nothing can be created, for example because
+// of a quota, one call finds out instead of n.
 func slowStart(n int, do func() error) error {
 	for size := 1; n > 0; size *= 2 {
 		errs := make([]error, min(size, n))

@@ -9,13 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// victims sorts Pods by who goes first: who does the least, and of those that do the
-// same
+// victims sorts Pods by the order in which to delete them: first the least useful, and among equals
 //
-//   - the one whose deletion is said to cost the least,
-//   - the one with more of these Pods beside it on its node,
-//   - the one that is ready for a shorter time,
-//   - the one that was restarted more often,
+//   - the one with the lowest deletion cost,
+//   - the one with more of these Pods on its node,
+//   - the one that has been ready for a shorter time,
+//   - the one with more restarts,
 //   - the younger one.
 func victims(pods []*corev1.Pod) []*corev1.Pod {
 	beside := map[string]int{} // by node
@@ -47,7 +46,7 @@ func worth(p *corev1.Pod) int {
 	return 0
 }
 
-// deletionCost is what users say it is, and 0 where they say nothing or no number.
+// deletionCost returns the cost that users have set, or 0 if they have not set a number.
 // https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
 func deletionCost(p *corev1.Pod) int32 {
 	cost, err := strconv.ParseInt(p.Annotations[corev1.PodDeletionCost], 10, 32)
@@ -57,7 +56,7 @@ func deletionCost(p *corev1.Pod) int32 {
 	return int32(cost)
 }
 
-// restarts is that of the container that was restarted most often.
+// restarts returns the highest restart count of the Pod's containers.
 func restarts(p *corev1.Pod) (most int32) {
 	for _, c := range p.Status.ContainerStatuses {
 		most = max(most, c.RestartCount)
@@ -65,7 +64,7 @@ func restarts(p *corev1.Pod) (most int32) {
 	return most
 }
 
-// ready is the condition that says that a Pod is ready; nil if it is not.
+// ready returns the condition Ready if it is true, and nil otherwise.
 func ready(p *corev1.Pod) *corev1.PodCondition {
 	for i, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -75,7 +74,7 @@ func ready(p *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// readySince is when a Pod became ready; zero if it is not.
+// readySince returns when a Pod became ready, or the zero time if it is not ready.
 func readySince(p *corev1.Pod) time.Time {
 	if c := ready(p); c != nil {
 		return c.LastTransitionTime.Time

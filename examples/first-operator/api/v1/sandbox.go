@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is where the types belong.
+// GroupVersion is the group and version of the types.
 var GroupVersion = schema.GroupVersion{Group: "dev.example.com", Version: "v1"}
 
-// Ready is the type of the condition that the owner can work in the namespace.
+// Ready is the condition that the owner can work in the namespace.
 const Ready = "Ready"
 
-// Sandbox is a namespace for one person and for some hours. It is named sandbox- and the
-// name of the Sandbox.
+// Sandbox is a namespace for one person and for some hours. The namespace is called sandbox- followed by
+// the name of the Sandbox.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -36,7 +36,7 @@ type Sandbox struct {
 	Status SandboxStatus `json:"status,omitzero"`
 }
 
-// SandboxSpec is what is wanted.
+// SandboxSpec is the desired state.
 type SandboxSpec struct {
 	// Owner is the user who may work in the namespace, as the API server names them.
 	//
@@ -57,7 +57,7 @@ type SandboxSpec struct {
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 }
 
-// SandboxStatus is what is so.
+// SandboxStatus is the observed state.
 type SandboxStatus struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -69,7 +69,7 @@ type SandboxStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// SandboxList is a list of them.
+// SandboxList is a list of Sandboxes.
 //
 // +kubebuilder:object:root=true
 type SandboxList struct {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is where the types belong.
+// GroupVersion is the group and version of the types.
 var GroupVersion = schema.GroupVersion{Group: "cache.example.com", Version: "v1"}
 
-// Available is the type of the condition that all nodes serve.
+// Available is the condition that all nodes are serving.
 const Available = "Available"
 
 // Memcached is a cache of several nodes. Its definition is crd.yaml.
@@ -24,13 +24,13 @@ type Memcached struct {
 	Status MemcachedStatus `json:"status,omitzero"`
 }
 
-// MemcachedSpec is what is wanted of a Memcached.
+// MemcachedSpec is the desired state of a Memcached.
 type MemcachedSpec struct {
 	Size  int32  `json:"size"`  // nodes
 	Image string `json:"image"` // with a version
 }
 
-// MemcachedStatus is what is so.
+// MemcachedStatus is the observed state.
 type MemcachedStatus struct {
 	Nodes      []string           `json:"nodes,omitempty"` // names of Pods, sorted
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -45,7 +45,7 @@ func (m *Memcached) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// MemcachedList is a list of them.
+// MemcachedList is a list of Memcacheds.
 type MemcachedList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
