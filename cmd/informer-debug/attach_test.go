@@ -92,7 +92,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	why, err := debug.Attach(server.URL, nil).Why(t.Context(), "pods", "", object.Key{Namespace: "shop", Name: "bad"})
 	require.NoError(t, err)
 	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.Lines()[0])
-	require.Equal(t, []string{"", "Not compared with the server: there is no kubeconfig; --kubeconfig or --server says which cluster it is.", ""}, r.Lines()[len(why.Reasons):len(why.Reasons)+3])
+	require.Equal(t, []string{"", "Not compared with the server: there is no kubeconfig; --kubeconfig or --server selects the cluster.", ""}, r.Lines()[len(why.Reasons):len(why.Reasons)+3])
 	require.Len(t, r.Lines(), len(why.Reasons)+3+len(why.Entries))
 	require.Contains(t, r.Out, "controller keeper")
 	require.NotContains(t, r.Out, "\x1b")
@@ -113,7 +113,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	}
 	r = invoke(t, "why", "sheep/good", "-n", "shop", at)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
-	require.Contains(t, r.ErrOut, `no informer is called "sheep"; there are: pods`)
+	require.Contains(t, r.ErrOut, `no informer is named "sheep"; there are: pods`)
 	require.Contains(t, invoke(t, "why", "pods/a", "b", at).ErrOut, `"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`)
 	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
 	require.Contains(t, r.Out, `"cause": "not cached"`)
@@ -121,7 +121,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 
 	r = invoke(t, "watch", "pods/good", "--timeout=1s", at)
-	require.Regexp(t, `\n! \S+  namespace     none was given: an object that is in one is found with -n\n`, r.ErrOut)
+	require.Regexp(t, `\n! \S+  namespace     none was given: use -n to find an object in a namespace\n`, r.ErrOut)
 	r = invoke(t, "watch", "pods/good", "-n", "shop", "--timeout=1s", at)
 	require.NotContains(t, r.ErrOut, "none was given")
 
@@ -193,7 +193,7 @@ func TestWaysToAProcess(t *testing.T) {
 		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb \"get\" on pods/proxy, or go by kubectl port-forward pod/other -n shop 1, and --attach http://localhost:1", exit.CodeUnavailable},
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exit.CodeUnavailable},
 		{closed.URL, "connection refused", exit.CodeUnavailable},
-		{"", "name what to look at", exit.CodeUsage},
+		{"", "name the types to watch", exit.CodeUsage},
 		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  an API server answers there, and no process that has informers", exit.CodeUnavailable},
 		{strange.URL, "is no process of Millrace: it sends \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
 		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exit.CodeUsage},
@@ -206,7 +206,7 @@ func TestWaysToAProcess(t *testing.T) {
 		{"pod/Shop/b", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
 		{"pod/shop/", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
 		{"pod/a:60/1", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
-		{"pod/a:debug", `the port is "debug", and no number from 1 to 65535`, exit.CodeUsage},
+		{"pod/a:debug", `port "debug" is not a number from 1 to 65535`, exit.CodeUsage},
 		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exit.CodeUnavailable},
 		{"htp://bob:secret@localhost", "--attach: want a URL", exit.CodeUsage},
 		{"http://bob:secret@[", "want a URL such as", exit.CodeUsage},
@@ -233,7 +233,7 @@ func TestWaysToAProcess(t *testing.T) {
 	}
 	r = invoke(t, "churn", "sheep", "--attach=unix:"+socket)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
-	require.Contains(t, r.ErrOut, `no informer is called "sheep"; there are: pods`)
+	require.Contains(t, r.ErrOut, `no informer is named "sheep"; there are: pods`)
 	for _, typ := range []string{"po", "pod", "pods"} {
 		r := invoke(t, "get", typ, "-n", "shop", "-o", "name", "--attach=unix:"+socket)
 		require.Equal(t, "pods/bad\npods/good\n", r.Out, r.ErrOut)
@@ -299,7 +299,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	r := invoke(t, "watch", "pods", "--attach", server.URL, "-c", "4")
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Len(t, r.Lines(), 4)
-	require.Regexp(t, `^· \S+  attached      to `+server.URL+`, which tells what happens from now on\n$`, r.ErrOut)
+	require.Regexp(t, `^· \S+  attached      to `+server.URL+`, which reports events from now on\n$`, r.ErrOut)
 	for _, line := range r.Lines() {
 		require.Regexp(t, `^\S+ \S+  informer pods +applied shop/p[01] add rv 7$`, line)
 	}
@@ -310,7 +310,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	}
 	r = invoke(t, "watch", "crontabs", "--attach", server.URL, "--timeout", "1s")
 	require.Equal(t, exit.CodeUnavailable, r.Code)
-	require.Contains(t, r.ErrOut, `no informer is called "crontabs"; there are: nodes; pods`)
+	require.Contains(t, r.ErrOut, `no informer is named "crontabs"; there are: nodes; pods`)
 	require.Empty(t, r.Out)
 	for _, wrong := range [][]string{{"pods", "-l", "a=b"}, {"pods", "-o", "wide"}, {"/x"}} {
 		r := invoke(t, append([]string{"watch", "--attach", server.URL}, wrong...)...)

@@ -129,7 +129,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"uid": {func(t *testing.T, srv *apiservertest.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
 			debugtest.Put(t, srv, key, corev1.PodRunning)
-		}, "it was deleted and made again"},
+		}, "it was deleted and created again"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			srv, server := debugtest.Cluster(t, apiservertest.Options{})
@@ -150,7 +150,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			require.Contains(t, r.Lines()[0], "1 of ")
 			require.Contains(t, r.Lines()[0], "(1 "+kind+")")
 			require.Contains(t, r.Lines()[1], c.want)
-			require.Contains(t, r.ErrOut, "a cache is not what the server has")
+			require.Contains(t, r.ErrOut, "a cache differs from the server")
 			r = invoke(t, "check", "pods in namespace shop", "-o", "json", "--attach="+at.URL, server)
 			require.Contains(t, r.Out, `"kind": "`+kind+`"`)
 			require.Contains(t, r.Out, `"`+kind+`": 1`)
@@ -169,7 +169,7 @@ func TestCheckOfTwoClusters(t *testing.T) {
 	r := invoke(t, "check", "--attach="+at.URL, server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Len(t, r.Lines(), 2, r.Out)
-	require.Contains(t, r.ErrOut, "the informer is of cluster east of the process")
+	require.Contains(t, r.ErrOut, "the informer belongs to cluster east of the process")
 }
 
 // meddler calls a function before a process answers about its objects for the second time.
@@ -246,7 +246,7 @@ func TestCheckGoesOn(t *testing.T) {
 	r := invoke(t, "check", "--attach="+at.URL, server)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal")
-	require.Contains(t, r.ErrOut, `not compared  my pods: the name of informer "my pods" does not say`)
+	require.Contains(t, r.ErrOut, `not compared  my pods: the name of informer "my pods" does not describe`)
 	require.Contains(t, r.ErrOut, "informer-debug: 1 of 2 informers could not be compared\n")
 
 	deaf.ignore(object.Key{Namespace: "shop", Name: "web-1"})
@@ -254,7 +254,7 @@ func TestCheckGoesOn(t *testing.T) {
 	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "cart-1"}, corev1.PodFailed)
 	r = invoke(t, "check", "--attach="+at.URL, server)
 	require.Equal(t, exit.CodeFalse, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "a cache is not what the server has; 1 of 2 informers could not be compared")
+	require.Contains(t, r.ErrOut, "a cache differs from the server; 1 of 2 informers could not be compared")
 
 	r = invoke(t, "check", "--attach="+at.URL, "-n", "bank", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code, "of neither anything is known")
@@ -274,7 +274,7 @@ func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
 	r := invoke(t, "check", "--timeout=2s", "--attach="+at.URL, server)
 	require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "1 of 2 objects differ")
-	require.Contains(t, r.Out, "which may pass")
+	require.Contains(t, r.Out, "which may be temporary")
 	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal at version "+srv.RV())
 }
 
@@ -298,14 +298,14 @@ func TestCheckSaysWhatItCannotDo(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"check", server}, exit.CodeUsage, "name what to look at"},
+		{[]string{"check", server}, exit.CodeUsage, "name the types to watch"},
 		{[]string{"check", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit is -1"},
 		{[]string{"check", "pods", "-l", "a=b", "--attach=" + at.URL, server}, exit.CodeUsage, "--selector makes no sense with --attach"},
-		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exit.CodeUnavailable, `no informer is called "sheep"; there are: pods in namespace shop`},
-		{[]string{"check", "--attach=" + at.URL, "-n", "bank", server}, exit.CodeUsage, "the informer has no objects of namespace bank"},
+		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exit.CodeUnavailable, `no informer is named "sheep"; there are: pods in namespace shop`},
+		{[]string{"check", "--attach=" + at.URL, "-n", "bank", server}, exit.CodeUsage, "the informer does not watch namespace bank"},
 		{[]string{"check", "--attach=" + at.URL, "--timeout=1s", elsewhere}, exit.CodeTimeout, "may not be the cluster of the process"},
 		{[]string{"check", "--attach=" + at.URL, refusing}, exit.CodeUnavailable, `ask for the verbs "list" and "watch"`},
-		{[]string{"check", "--attach=" + other.URL, server}, exit.CodeUnavailable, `the name of informer "my pods" does not say which objects it has`},
+		{[]string{"check", "--attach=" + other.URL, server}, exit.CodeUnavailable, `the name of informer "my pods" does not describe its objects`},
 		{[]string{"check", "--attach=" + at.URL, "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
 		r := invoke(t, c.args...)

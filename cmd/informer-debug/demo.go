@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// demoFlags are those that watch does not have.
+// demoFlags are the flags that watch does not have.
 type demoFlags struct {
 	rate     float64
 	faults   bool
@@ -42,14 +42,14 @@ func newDemo(s surroundings) *cobra.Command {
 	var flags view.Flags
 	cmd := &cobra.Command{
 		Use:   "demo [TYPE]",
-		Short: "Show an informer at work against a server of its own",
-		Long: `demo starts a simulated API server on a free port of 127.0.0.1, with pods that
-come, run and go, and watches it. Now and then something breaks (*): what the
-reflector makes of it shows on stderr. TYPE is pods, nodes or leases.
+		Short: "Show an informer at work against a simulated server",
+		Long: `demo starts a simulated API server on a free port of 127.0.0.1, creates, runs and
+deletes pods in it, and watches them. Now and then it breaks something (*): stderr
+shows how the reflector reacts. TYPE is pods, nodes or leases.
 
-Around the informer there is a small program, whose controller fails on some pods and
-takes long over others. stderr tells first where its page is, and which commands to try on
-it from another terminal.
+The informer belongs to a small program whose controller fails on some pods and is slow
+on others. stderr first shows the address of its page, and commands to try on it from
+another terminal.
 
 ` + view.Help + `
 
@@ -63,8 +63,8 @@ it from another terminal.
 	flags.Add(cmd)
 	cmd.Flags().Float64Var(&own.rate, "rate", 4, "changes of pods a second")
 	cmd.Flags().BoolVar(&own.faults, "faults", true, "break something every ten seconds")
-	cmd.Flags().Uint64Var(&own.seed, "seed", 1, "what the workload is drawn from: the same seed, the same objects")
-	cmd.Flags().DurationVar(&own.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
+	cmd.Flags().Uint64Var(&own.seed, "seed", 1, "seed of the workload: the same seed creates the same objects")
+	cmd.Flags().DurationVar(&own.duration, "duration", 0, "stop after this time with exit code 0; 0 never stops")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(own.check(), flags.Check()); err != nil {
 			return err
@@ -78,13 +78,13 @@ it from another terminal.
 	return cmd
 }
 
-// demoBackoff forgets the last fault before the next one. By default trouble
-// every ten seconds would be taken for one long trouble, as it should.
+// demoBackoff resets between two faults. With the default backoff, trouble every ten seconds would count as one long
+// outage, as it should outside a demo.
 func demoBackoff() reflector.Backoff {
 	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: demo.FaultInterval / 3}
 }
 
-// runDemo owns the server, the workload and the faults, and shows them.
+// runDemo starts the server, the workload and the faults, and watches them.
 func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags, flags *view.Flags) error {
 	c := terminal.NewConsole(s.Streams, flags.Verbose)
 	srv := apiservertest.New(apiservertest.Options{Seed: own.seed, BookmarkPeriod: 10 * time.Second})
@@ -102,7 +102,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags
 	if err := work.Begin(); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("workload: %w", err)}
 	}
-	c.State(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
+	c.State(time.Now(), "%-12s  %s, while this runs", "server", endpoint.URL)
 	with, err := demo.NewCompany(s.listenPage)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}

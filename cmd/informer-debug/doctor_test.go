@@ -58,15 +58,15 @@ func TestDoctorOfAProcess(t *testing.T) {
 	r := invoke(t, "doctor", "--for=200ms", "--attach="+process.URL)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "ok       pods: Watching, 2 objects, complete up to version ")
-	require.Contains(t, r.Out, "ok       keeper: 0 keys wait, 0 are worked on\n")
-	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; the log names them; a change or a resync leads to the next try\n")
+	require.Contains(t, r.Out, "ok       keeper: 0 queued, 0 in progress\n")
+	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; the log names them; a change or a resync triggers the next attempt\n")
 
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"doctor"}, "name what to look at"},
-		{[]string{"doctor", "pods", "--attach=http://localhost:1"}, `doctor looks at all of a process: leave out "pods"`},
+		{[]string{"doctor"}, "name the types to examine"},
+		{[]string{"doctor", "pods", "--attach=http://localhost:1"}, `doctor examines a whole process: omit "pods"`},
 		{[]string{"doctor", "pods", "--for=0"}, "want more than 0"},
 		{[]string{"doctor", "pods", "-A", "-n", "shop"}, "contradict each other"},
 	} {

@@ -73,7 +73,7 @@ func TestHowFollowingEnds(t *testing.T) {
 	require.Contains(t, r.ErrOut, "--timeout of 1s is over: pods in namespace shop: InitialWatch for ")
 
 	for _, c := range []struct{ args, want string }{
-		{"pods,nodes -w", `"pods,nodes" means 2 informers: --watch follows one TYPE`},
+		{"pods,nodes -w", `"pods,nodes" matches 2 informers: --watch follows one TYPE`},
 		{"-w --attach=http://127.0.0.1:1", "--watch follows the objects of one TYPE: name it"},
 		{"pods -c 1", "say --watch, too"},
 		{"pods --output-watch-events", "say --watch, too"},

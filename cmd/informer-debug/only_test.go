@@ -118,7 +118,7 @@ func TestWhatWatchCannotShow(t *testing.T) {
 		{"pods --only {.a", "--only: jsonpath"},
 		{"pods --diff -o name", "have no place in -o name"},
 		{"pods --diff -o jsonl", "-o jsonl has old and new values without it"},
-		{"pods --only a --attach http://localhost:1", "make no sense with --attach: the process tells of keys and no objects"},
+		{"pods --only a --attach http://localhost:1", "make no sense with --attach: the process reports keys, not objects"},
 		{"pods --stage --attach http://localhost:1", "each event has its times"},
 	} {
 		r := invoke(t, append([]string{"watch"}, strings.Fields(c.args)...)...)

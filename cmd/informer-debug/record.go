@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// recordFlags say what to record, and into what.
+// recordFlags select the objects to record and the file to write.
 type recordFlags struct {
 	sight    sight.Flags
 	file     string
@@ -39,9 +39,9 @@ func (f *recordFlags) check() error {
 	case f.file == "":
 		return exit.Usage("name the file to write with -o, for example -o bug.recording")
 	case f.sight.To != "" && (f.sight.AllNamespaces || f.sight.Selector != ""):
-		return exit.Usage("-A and -l make no sense with --attach: the process says what it records")
+		return exit.Usage("-A and -l make no sense with --attach: the process decides what to record")
 	case f.sight.To != "" && f.secrets:
-		return exit.Usage("--include-secrets makes no sense with --attach: a process does not show what Secrets hold; copy the file that it writes")
+		return exit.Usage("--include-secrets makes no sense with --attach: a process does not show the contents of Secrets; copy the file it writes")
 	case f.duration < 0:
 		return exit.Usage("--duration is %s: want 0 or more", f.duration)
 	case f.maxSize == "":
@@ -59,21 +59,21 @@ func newRecord(s terminal.Streams) *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "record [TYPE[,TYPE...]] -o FILE",
-		Short: "Record what informers receive, to be replayed",
-		Long: `record runs an informer of each TYPE and writes what they receive into FILE: the
-requests, and the bytes of the answers with their times. "informer-debug replay FILE"
-plays it again, and controllertest.Replay does in a test.
+		Short: "Record what informers receive, for replay",
+		Long: `record runs an informer for each TYPE and writes their traffic to FILE: the requests,
+and the bytes of the answers with their times. "informer-debug replay FILE" plays it
+back, as controllertest.Replay does in a test.
 
-Credentials are not written. Of Secrets only times and sizes are, unless you say
---include-secrets. Everything else is written as it is: treat FILE as you treat the
-objects. A recording that FILE has already is kept as FILE.previous.
+Credentials are not written. Of Secrets it writes only times and sizes, unless you set
+--include-secrets. Everything else is written unchanged: protect FILE as you protect the
+objects. An existing recording in FILE is kept as FILE.previous.
 
 ` + sight.Help + `
 
-With --attach it takes the recording of a process that keeps one (config.Config.Recorder) and shows
-contents: what the process received so far, and then what comes, until Ctrl-C, --duration, or
-until the process leaves its oldest requests out. One that has what Secrets hold is not handed
-out.
+With --attach it saves the recording of a process that keeps one (config.Config.Recorder) and shows
+contents: everything received so far and from then on, until Ctrl-C, --duration, or
+until the process drops its oldest requests. A process does not hand out a recording that
+includes the contents of Secrets.
 
 ` + attach.Help + `
 
@@ -84,15 +84,15 @@ out.
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.sight.To == "" && len(args) == 0:
-				return exit.Usage("name what to record, for example \"pods\", or a process that records with --attach")
+				return exit.Usage("name the types to record, for example \"pods\", or a process that records with --attach")
 			case f.sight.To != "" && len(args) > 0:
-				return exit.Usage("%s: with --attach the process says what it records; leave it out", args[0])
+				return exit.Usage("%s: with --attach the process decides what to record; omit the type", args[0])
 			}
 			return nil
 		},
 	}
 	f.add(cmd)
-	playback.Refuse(cmd, "%s is a recording already: copy it")
+	playback.Refuse(cmd, "%s is already a recording: copy it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -116,18 +116,18 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 	s, flags := &f.sight, cmd.Flags()
 	s.Connect.Add(cmd)
 	flags.StringVar(&s.To, "attach", "", "process whose recording to take: "+attach.Forms)
-	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of a pod that names none")
+	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of the pod if --attach names none")
 	flags.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "record all namespaces")
 	flags.StringVarP(&s.Selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&s.FieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
 	flags.StringVarP(&f.file, "file", "o", "", "file to write")
 	(&sight.Completer{Attach: &s.Flags, Namespace: &s.Namespace, More: true}).Register(cmd)
-	flags.StringVar(&f.maxSize, "max-size", "", "how large the file may become, before the oldest requests are left out (default 256Mi)")
-	flags.BoolVar(&f.secrets, "include-secrets", false, "write what Secrets hold, too")
-	flags.DurationVar(&f.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
+	flags.StringVar(&f.maxSize, "max-size", "", "size of the file above which the oldest requests are left out (default 256Mi)")
+	flags.BoolVar(&f.secrets, "include-secrets", false, "record the contents of Secrets too")
+	flags.DurationVar(&f.duration, "duration", 0, "stop after this time with exit code 0; 0 never stops")
 }
 
-// run records until ctx is done, --duration is over, or nothing more can be recorded.
+// run records until ctx is done, --duration has passed, or the recorder has stopped.
 func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	ctx, cancel := f.limited(ctx)
 	defer cancel()
@@ -152,13 +152,13 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 	case failed != nil:
 		return failed
 	case closed != nil:
-		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "what came before is in the file"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "the file has everything up to then"}
 	}
-	return allLeftOut(status, "--max-size", "record with a greater one, for a shorter time, or fewer objects")
+	return allLeftOut(status, "--max-size", "record with a larger one, for a shorter time, or fewer objects")
 }
 
-// resolve fails where a TYPE is none of the cluster's, before a file is touched. What is asked for
-// here is asked for again when it is recorded, since a replay asks for it.
+// resolve fails if the cluster does not know a TYPE, before any file is touched. Discovery runs again for the
+// recording, since a replay needs its answers.
 func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	targets, err := f.sight.TargetsOf(ctx, cfg, types, c)
 	for _, t := range targets {
@@ -167,16 +167,16 @@ func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types str
 	return err
 }
 
-// ended drops an error that is only that somebody wanted an end. An end before anything is recorded
-// is one of its own.
+// ended drops an error that only reports a requested end. Reaching --duration before anything is recorded is an error
+// of its own kind.
 func (f *recordFlags) ended(ctx context.Context, err error, recorded bool) error {
 	if err != nil && !recorded && errors.Is(context.Cause(ctx), exit.ErrDuration) {
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, err)}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing was recorded within --duration of %s: %w", f.duration, err)}
 	}
 	return endedWell(ctx, err)
 }
 
-// attached takes the recording of a process.
+// attached saves the recording that a process keeps.
 func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *terminal.Console) error {
 	process, called, err := f.sight.Attach(s)
 	if err != nil {
@@ -201,35 +201,34 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	case status.Size == 0 && err != nil:
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	case err == nil && ctx.Err() == nil:
-		c.Trouble(time.Now(), "%-12s  the process has ended it, or has left its oldest requests out", "recording")
-		return allLeftOut(status, ofProcess, "give it a greater one")
+		c.Trouble(time.Now(), "%-12s  ended: the process stopped it, or dropped its oldest requests", "recording")
+		return allLeftOut(status, ofProcess, "make it larger")
 	case err == nil || endedWell(ctx, err) == nil:
-		return allLeftOut(status, ofProcess, "give it a greater one")
+		return allLeftOut(status, ofProcess, "make it larger")
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "what came before is in the file"}
+	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the file has everything up to then"}
 }
 
-// ofProcess is what bounds the recording of a process.
+// ofProcess names the bound of a process's recording.
 const ofProcess = "recording.Options.MaxSize of the process"
 
-// allLeftOut is the error of a recording of which nothing is left, since more came at a time than
-// a bound has room for; nil for others.
+// allLeftOut returns an error if a recording dropped all its requests because they exceeded its bound at once.
 func allLeftOut(s recording.Status, bound, advice string) error {
 	if s.Requests == 0 || s.Requests > s.LeftOut.Requests {
 		return nil
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("nothing is left of what was recorded: more came than %s has room for", bound), Hint: advice}
+	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("nothing is left of the recording: more arrived than %s has room for", bound), Hint: advice}
 }
 
-// unrecorded is why nothing of a process was recorded.
+// unrecorded explains why nothing of a process was recorded.
 func (f *recordFlags) unrecorded(ctx context.Context, called string, err error) error {
 	if failed := f.sight.Unanswered(ctx, called, err); failed != nil {
 		return failed
 	}
-	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.Silent(called))}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing was recorded within --duration of %s: %w", f.duration, f.sight.Silent(called))}
 }
 
-// limited ends ctx after --duration.
+// limited returns ctx with --duration as its timeout.
 func (f *recordFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if f.duration == 0 {
 		return ctx, func() {}
@@ -237,7 +236,7 @@ func (f *recordFlags) limited(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeoutCause(ctx, f.duration, exit.ErrDuration)
 }
 
-// watch runs the informers.
+// watch runs the informers whose traffic is recorded.
 func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *terminal.Console, recorder *recording.Recorder) error {
 	v, err := f.sight.OpenCluster(ctx, cfg, types, c)
 	if err != nil {
@@ -250,7 +249,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 	for _, o := range v.Informers {
 		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.Target, o.Status().Objects)
 		if confidential.Named(o.Target.Mapping.Resource.Resource, o.Target.Mapping.Kind.Kind) && !f.secrets {
-			c.Trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
+			c.Trouble(time.Now(), "%-12s  the contents of Secrets are left out: --include-secrets records them", "recording")
 		}
 	}
 	select {
@@ -260,7 +259,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 	return nil
 }
 
-// endedWell drops an error that is only that somebody wanted an end.
+// endedWell drops an error that only reports a requested end.
 func endedWell(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(context.Cause(ctx), exit.ErrDuration) || errors.Is(ctx.Err(), context.Canceled)) {
 		return nil
@@ -268,7 +267,7 @@ func endedWell(ctx context.Context, err error) error {
 	return err
 }
 
-// summary says what is in the file.
+// summary prints what the file holds.
 func (f *recordFlags) summary(s recording.Status, took time.Duration, c *terminal.Console) {
 	say := func(what, format string, args ...any) {
 		c.State(time.Now(), "%-12s  %s", what, fmt.Sprintf(format, args...))
@@ -277,7 +276,7 @@ func (f *recordFlags) summary(s recording.Status, took time.Duration, c *termina
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
 		left := ""
 		if s.Requests > s.LeftOut.Requests {
-			left = ": an informer can be played from the first of its lists that is left"
+			left = ": an informer replays from its first remaining list"
 		}
 		say("left out", "the oldest %d of them, %s, to stay within --max-size%s", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes), left)
 	}

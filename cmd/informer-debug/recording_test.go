@@ -61,7 +61,7 @@ func TestRecordAndReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		said := recordBubbled(t, path)
-		for _, want := range []string{"recorded ", "after 10m", "what Secrets hold is left out: --include-secrets records it", path} {
+		for _, want := range []string{"recorded ", "after 10m", "the contents of Secrets are left out: --include-secrets records them", path} {
 			assert.Contains(t, said, want)
 		}
 		raw, err := os.ReadFile(path)
@@ -116,7 +116,7 @@ func TestARecordingThatIsFull(t *testing.T) {
 
 func TestARecordingOfWhichNothingIsLeft(t *testing.T) {
 	all := recording.Status{Requests: 2, LeftOut: recording.LeftOut{Requests: 2, Bytes: 9}}
-	require.EqualError(t, allLeftOut(all, "--max-size", ""), "nothing is left of what was recorded: more came than --max-size has room for")
+	require.EqualError(t, allLeftOut(all, "--max-size", ""), "nothing is left of the recording: more arrived than --max-size has room for")
 	all.Requests = 3
 	require.NoError(t, allLeftOut(all, "--max-size", ""))
 	require.NoError(t, allLeftOut(recording.Status{}, "--max-size", ""))
@@ -132,8 +132,8 @@ func TestReplaySaysWhatAFileHas(t *testing.T) {
 			want string
 		}{
 			{nil, exit.CodeUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: nodes; pods; secrets"},
-			{[]string{"deployments"}, exit.CodeUsage, "has nothing of that; it has: nodes; pods; secrets"},
-			{[]string{"pods", "-n", "shop"}, exit.CodeUsage, "has nothing of that"},
+			{[]string{"deployments"}, exit.CodeUsage, "has no such informer; it has: nodes; pods; secrets"},
+			{[]string{"pods", "-n", "shop"}, exit.CodeUsage, "has no such informer"},
 			{[]string{"secrets"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
 			{[]string{"pods", "--speed", "-1"}, exit.CodeUsage, "want a number above 0"},
 		} {
@@ -149,11 +149,11 @@ func TestReplaySaysWhatAFileHas(t *testing.T) {
 
 func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
 	for want, args := range map[string][]string{
-		"name what to record":    {"-o", "x"},
-		"name the file to write": {"pods"},
-		"want at least 1Mi":      {"pods", "-o", "x", "--max-size", "5"},
-		"--duration is -1s":      {"pods", "-o", "x", "--duration", "-1s"},
-		"-n a and -A contradict": {"pods", "-o", "x", "-n", "a", "-A"},
+		"name the types to record": {"-o", "x"},
+		"name the file to write":   {"pods"},
+		"want at least 1Mi":        {"pods", "-o", "x", "--max-size", "5"},
+		"--duration is -1s":        {"pods", "-o", "x", "--duration", "-1s"},
+		"-n a and -A contradict":   {"pods", "-o", "x", "-n", "a", "-A"},
 	} {
 		r := invoke(t, append([]string{"record"}, args...)...)
 		assert.Equal(t, exit.CodeUsage, r.Code, want)
@@ -201,7 +201,7 @@ func TestGetOfARecording(t *testing.T) {
 		} {
 			require.Equal(t, code, get(args...).Code, args)
 		}
-		require.Contains(t, get("leases").ErrOut, "has nothing of that; it has: nodes; pods; secrets")
+		require.Contains(t, get("leases").ErrOut, "has no such informer; it has: nodes; pods; secrets")
 		require.Contains(t, get("pods,leases").ErrOut, "has nothing of leases; it has: nodes; pods; secrets")
 		require.Contains(t, get("--attach=http://localhost:1").ErrOut, "--attach and --replay contradict each other")
 		require.Contains(t, get("pods", "--watch").ErrOut, "leave out --watch, or use informer-debug replay "+path)
@@ -248,10 +248,10 @@ func TestWhyOfARecording(t *testing.T) {
 		require.Contains(t, r.Out, "applied shop/web-1 delete")
 		require.Len(t, on("why", "pods/web-1", "-n", "shop", "--last=1").Lines(), 3)
 		for want, args := range map[string][]string{
-			"nothing is known of pods/none: it is not in the cache at the end": {"pods/none", "-n", "shop"},
-			"pods/web-1 is in a namespace: say which with -n":                  {"pods/web-1"},
-			"means 2 informers": {"pods,nodes/a", "-n", "shop"},
-			"nothing of that":   {"leases/a", "-n", "shop"},
+			"pods/none is unknown: it is not in the cache at the end": {"pods/none", "-n", "shop"},
+			"pods/web-1 is in a namespace: name it with -n":           {"pods/web-1"},
+			"matches 2 informers":                                     {"pods,nodes/a", "-n", "shop"},
+			"no such informer":                                        {"leases/a", "-n", "shop"},
 		} {
 			r := on("why", args...)
 			require.NotEqual(t, exit.CodeOK, r.Code, args)
@@ -272,11 +272,11 @@ func TestWaitForARecording(t *testing.T) {
 			{[]string{"po", "-n", "shop", "--for=jsonpath={.status.phase}=Running"}, exit.CodeOK, "is true of "},
 			{[]string{"pods/web-2", "-n", "shop", "--for=jsonpath={.status.phase}=Pending", "--speed=10", "--timeout=5m"}, exit.CodeOK, "pods/web-2: it is Pending\n"},
 			{[]string{"pods", "--for=rv=105"}, exit.CodeOK, "pods: the cache is complete up to version 105\n"},
-			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exit.CodeFalse, "the recording is over: pods/web-2: there is no condition Ready"},
+			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exit.CodeFalse, "the recording is over: pods/web-2: no condition Ready"},
 			{[]string{"nodes", "-n", "shop", "--for=create"}, exit.CodeFalse, "the recording is over: nodes: 0 objects are in the cache"},
-			{[]string{"pods/web-2", "--for=create"}, exit.CodeUsage, "pods/web-2 is in a namespace: say which with -n"},
+			{[]string{"pods/web-2", "--for=create"}, exit.CodeUsage, "pods/web-2 is in a namespace: name it with -n"},
 			{[]string{"secrets", "--for=synced"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
-			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers and no queues: controllertest.Replay plays it"},
+			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers or queues: controllertest.Replay plays it"},
 		} {
 			r := on("wait", c.args...)
 			require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
@@ -366,17 +366,17 @@ func TestRecordOfAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
 	require.Contains(t, r.Out, "pods in namespace shop: 0 events within")
-	require.Contains(t, r.Out, "2 were there before")
+	require.Contains(t, r.Out, "2 existed before")
 
 	ended := time.AfterFunc(time.Second, func() { assert.NoError(t, recorder.Close()) })
 	defer ended.Stop()
 	r = invoke(t, "record", at, "-o", path)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "the process has ended it")
+	require.Contains(t, r.ErrOut, "ended: the process stopped it")
 	for want, args := range map[string][]string{
-		"leave it out":                              {"pods"},
-		"-A and -l make no sense with --attach":     {"-A"},
-		"a process does not show what Secrets hold": {"--include-secrets"},
+		"omit the type":                                   {"pods"},
+		"-A and -l make no sense with --attach":           {"-A"},
+		"a process does not show the contents of Secrets": {"--include-secrets"},
 	} {
 		r := invoke(t, append([]string{"record", at, "-o", path}, args...)...)
 		require.Equal(t, exit.CodeUsage, r.Code, args)

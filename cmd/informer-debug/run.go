@@ -24,25 +24,25 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 )
 
-// surroundings is what a run gets from the process that it is in.
+// surroundings is what a run needs from its process.
 type surroundings struct {
 	terminal.Streams
-	program string // as it was called: by kubectl, or by its own name
+	program string // the name it was called by: its own, or kubectl's for a plugin
 
 	// listen opens the endpoint of demo's server.
 	listen func(*apiservertest.Server) (*apiservertest.Endpoint, error)
 
-	// listenPage opens where demo shows itself. Nil means that it does not.
+	// listenPage opens the listener of demo's debug page. If nil, there is no page.
 	listenPage func() (net.Listener, error)
 }
 
-// pluginName is what the program is called as a plugin of kubectl.
+// pluginName is how users call the program as a kubectl plugin.
 const pluginName = "kubectl informer"
 
-// plugin reports whether kubectl has called it.
+// plugin reports whether kubectl started the program.
 func (s surroundings) plugin() bool { return strings.HasPrefix(filepath.Base(s.program), "kubectl-") }
 
-// called is what to write in a shell to call it again.
+// called returns the shell command that runs the program.
 func (s surroundings) called() string {
 	if s.plugin() {
 		return pluginName
@@ -50,8 +50,7 @@ func (s surroundings) called() string {
 	return cmp.Or(s.program, "informer-debug")
 }
 
-// run is the whole program: it returns the exit code. It ends gracefully when
-// ctx is done.
+// run is the whole program. It returns the exit code, and ends gracefully when ctx is done.
 func run(ctx context.Context, args []string, s surroundings) int {
 	root := newRoot(s)
 	root.SetArgs(append([]string{}, args...))
@@ -64,8 +63,8 @@ func newRoot(s surroundings) *cobra.Command {
 		Use:   "informer-debug",
 		Short: "See what an informer sees",
 		Long: `informer-debug shows what an informer sees: each change of a resource as it
-arrives, how long it took from the network to a handler, and what the reflector
-does about trouble. It looks into running programs, too: why an object has not been
+arrives, how long it took from the network to a handler, and how the reflector
+handles trouble. It also inspects running programs: why an object has not been
 reconciled, and what their caches hold.
 
 ` + exit.Help,

@@ -44,7 +44,7 @@ func finish(t *testing.T, ctx context.Context, args []string, s surroundings) de
 	defer cancel()
 	code := run(ctx, args, s)
 	r := debugtest.Result{Code: code, Out: s.Out.(*debugtest.Transcript).String(), ErrOut: s.Err.(*debugtest.Transcript).String()}
-	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end by itself\nstdout: %s\nstderr: %s", r.Out, r.ErrOut)
+	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end\nstdout: %s\nstderr: %s", r.Out, r.ErrOut)
 	return r
 }
 
@@ -201,7 +201,7 @@ func TestWatchCustomResource(t *testing.T) {
 
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"watch", "name what to watch"},
+		{"watch", "name the type to watch"},
 		{"watch pods web-1", "for one object say pods/web-1"},
 		{"watch pods/web-1/x", "want TYPE or TYPE/NAME"},
 		{"watch pods/", "want TYPE or TYPE/NAME"},
@@ -231,7 +231,7 @@ func TestBadUsage(t *testing.T) {
 			assert.Equal(t, exit.CodeUsage, r.Code, r.ErrOut)
 			assert.Empty(t, r.Out)
 			assert.Contains(t, r.ErrOut, c.want)
-			assert.Contains(t, r.ErrOut, "--help tells more")
+			assert.Contains(t, r.ErrOut, "--help")
 		})
 	}
 }

@@ -26,13 +26,13 @@ func newServe(s terminal.Streams) *cobra.Command {
 		Use:   "serve [TYPE...]",
 		Short: "Show informers as a page in your browser",
 		Long: `serve opens a page on this machine that shows informers at work: what they cache, what
-their handlers and controllers do, and what happens to one object. It prints the address.
-Nobody else can open it, unless --listen says so.
+their handlers and controllers do, and the history of an object. It prints the address.
+Only this machine can reach it, unless --listen says otherwise.
 
 ` + sight.Help + `
 ` + playback.Help + `
 
-With --attach it shows that process, and passes nothing to it but questions.
+With --attach it shows that process and only reads from it.
 
 ` + attach.Help + `
 
@@ -43,13 +43,13 @@ With --attach it shows that process, and passes nothing to it but questions.
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "1")
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 is any that is free")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 picks a free one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.Check(); err != nil {
 			return err
 		}
 		if look.To != "" && len(args) > 0 {
-			return exit.Usage("%s: with --attach the process says which informers there are; leave it out", args[0])
+			return exit.Usage("%s: with --attach the process decides which informers to show; omit the type", args[0])
 		}
 		return runServe(cmd.Context(), s, &look, strings.Join(args, ","), listen)
 	}
@@ -79,7 +79,7 @@ func runServe(ctx context.Context, s terminal.Streams, look *sight.Flags, types,
 	}
 	at := server.Addr().(*net.TCPAddr)
 	if !at.IP.IsLoopback() {
-		c.Trouble(time.Now(), "whoever reaches %s can read what this shows", at)
+		c.Trouble(time.Now(), "anyone who can reach %s can read this page", at)
 	}
 	if _, err := fmt.Fprintf(s.Out, "%s at http://%s%s\n", terminal.OneLine(v.Called), at, debug.Path); err != nil {
 		server.Close()

@@ -118,8 +118,8 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"serve"}, exit.CodeUsage, "name what to look at"},
-		{[]string{"serve", "pods", "--attach", closed.URL}, exit.CodeUsage, "leave it out"},
+		{[]string{"serve"}, exit.CodeUsage, "name the types to watch"},
+		{[]string{"serve", "pods", "--attach", closed.URL}, exit.CodeUsage, "omit the type"},
 		{[]string{"serve", "--attach", closed.URL}, exit.CodeUnavailable, "connection refused"},
 		{[]string{"serve", "--attach", closed.URL, "--listen", "8000"}, exit.CodeUsage, "want HOST:PORT"},
 	} {

@@ -36,8 +36,8 @@ func TestGetRunsInformersOfItsOwn(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"get", server}, exit.CodeUsage, `name what to look at`},
-		{[]string{"get", "pods/web-1", "-A", server}, exit.CodeUsage, "an object by its name is in one namespace"},
+		{[]string{"get", server}, exit.CodeUsage, `name the types to watch`},
+		{[]string{"get", "pods/web-1", "-A", server}, exit.CodeUsage, "a named object is in one namespace"},
 		{[]string{"get", "pods", "-A", "-n", "shop", server}, exit.CodeUsage, "contradict each other"},
 		{[]string{"get", "pods,", server}, exit.CodeUsage, `resource ""`},
 		{[]string{"get", "sheep", server}, exit.CodeUnavailable, "sheep"},

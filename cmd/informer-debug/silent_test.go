@@ -34,13 +34,13 @@ func TestASilentProcessIsNamed(t *testing.T) {
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3(\.\d)?s \(the request is sent\)\n`+
 		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
-		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.ErrOut)
+		`  it accepts requests but does not answer: it may be stopped, .*--request-timeout sets how long to wait\n$`, r.ErrOut)
 
 	file := filepath.Join(t.TempDir(), "bug.recording")
 	for want, args := range map[string][]string{
-		"--timeout of 1.1s is over: no answer from " + at + " for 1.1s":                           {"get", "pods", "--timeout=1100ms"},
-		"--timeout of 1.2s is over: no answer from " + at + " for 1.2s":                           {"watch", "pods", "--timeout=1200ms"},
-		"--duration of 1.3s is over, and nothing is recorded: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
+		"--timeout of 1.1s is over: no answer from " + at + " for 1.1s":                      {"get", "pods", "--timeout=1100ms"},
+		"--timeout of 1.2s is over: no answer from " + at + " for 1.2s":                      {"watch", "pods", "--timeout=1200ms"},
+		"nothing was recorded within --duration of 1.3s: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
 	} {
 		r := invoke(t, append(args, "--attach="+at)...)
 		require.NotEqual(t, exit.CodeOK, r.Code)
@@ -50,7 +50,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 
 	r = invoke(t, "record", "pods", "-o", file, "--duration=1500ms", "--server="+at)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "--duration of 1.5s is over, and nothing is recorded: ")
+	require.Contains(t, r.ErrOut, "nothing was recorded within --duration of 1.5s: ")
 	require.NoFileExists(t, file)
 
 	begun := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 	defer begun.Close()
 	r = invoke(t, "record", "-o", file, "--duration=1400ms", "--attach="+begun.URL)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "--duration of 1.4s is over, and nothing is recorded: ")
+	require.Contains(t, r.ErrOut, "nothing was recorded within --duration of 1.4s: ")
 	require.NotContains(t, r.ErrOut, "no recording")
 	require.NoFileExists(t, file)
 }

@@ -24,13 +24,13 @@ func newSnapshot(s terminal.Streams) *cobra.Command {
 	var keys bool
 	cmd := &cobra.Command{
 		Use:   "snapshot FILE",
-		Short: "Show what is in a snapshot of an informer",
-		Long: `snapshot shows what the file of an informer is of, and how many objects of which
-namespace it has. The objects themselves are not shown.
+		Short: "Show the contents of an informer's snapshot",
+		Long: `snapshot shows which informer wrote a file, and how many objects of each namespace it
+has. It does not show the objects themselves.
 
 Exit codes:
-  0  the file is whole
-  1  it cannot be read, or is damaged
+  0  the file is intact
+  1  the file is unreadable or damaged
   2  usage`,
 		Example: `  informer-debug snapshot /var/cache/shop/pod-15544abfb4c59443.snapshot
   informer-debug snapshot --keys /var/cache/shop/pod-15544abfb4c59443.snapshot`,
@@ -54,13 +54,13 @@ Exit codes:
 	return cmd
 }
 
-// oneOf is what to say of a directory, which --snapshot has and this has not.
+// oneOf returns the error for a directory, which --snapshot accepts and this command does not.
 func oneOf(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 	if err != nil || len(files) == 0 {
 		return exit.Usage("%s is a directory, and has no snapshots: want one FILE", dir)
 	}
-	return exit.Usage("%s is a directory: want one FILE of it, such as %s", dir, files[0])
+	return exit.Usage("%s is a directory: want one FILE in it, such as %s", dir, files[0])
 }
 
 func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
@@ -93,7 +93,7 @@ func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
 	return text.Print(to)
 }
 
-// describeSnapshot writes what the label says, and leaves out what it does not say.
+// describeSnapshot prints the header of a snapshot, leaving out empty fields.
 func describeSnapshot(to *terminal.Text, f *snapshot.File, now time.Time) {
 	for _, line := range [][2]string{
 		{"kind", strings.TrimPrefix(object.FormatKey(object.Key{Namespace: f.Kind.GroupVersion().String(), Name: f.Kind.Kind}), "/")},

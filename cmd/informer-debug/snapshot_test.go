@@ -57,7 +57,7 @@ func TestSnapshots(t *testing.T) {
 
 	all := invoke(t, "snapshot", dir)
 	require.Equal(t, exit.CodeUsage, all.Code)
-	assert.Contains(t, all.ErrOut, dir+" is a directory: want one FILE of it, such as "+files[0])
+	assert.Contains(t, all.ErrOut, dir+" is a directory: want one FILE in it, such as "+files[0])
 	assert.NotContains(t, all.ErrOut, "removed")
 	assert.Contains(t, invoke(t, "snapshot", t.TempDir()).ErrOut, "is a directory, and has no snapshots")
 

@@ -21,11 +21,10 @@ func newTop(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [TYPE]",
 		Short: "Watch informers, handlers, controllers and keys on a screen",
-		Long: `top is a screen that is drawn anew every second: informers with their rates, how far behind
-they are and what they have in memory; controllers and their queues; the busiest keys; how long
-each stage takes. Enter leads from there to one informer, its handlers and objects, and to one
-key and what happened to it. ? shows the keys. A screen of 80x24 is enough, and no colour is
-needed.
+		Long: `top is a screen that refreshes every second: informers with their rates, how far behind
+they are and how much memory they use; controllers and their queues; the busiest keys; how long
+each stage takes. Enter opens one informer with its handlers and objects, or one key with its
+history. ? shows the keys. A screen of 80x24 is enough, and no colour is needed.
 
 ` + sight.Help + `
 ` + playback.Help + `
@@ -39,7 +38,7 @@ needed.
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "1")
-	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
+	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between refreshes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.Check(); err != nil {
 			return err
@@ -56,7 +55,7 @@ needed.
 	return cmd
 }
 
-// runTop shows the screen until somebody leaves it.
+// runTop shows the screen until the user leaves it.
 func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types string, interval time.Duration) error {
 	if !s.OutTerminal {
 		return exit.Usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
@@ -66,7 +65,7 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 		return err
 	}
 	defer v.Close()
-	// A process that cannot be reached is better told of before the screen is there.
+	// Report an unreachable process before the screen hides the error.
 	if _, err := v.Process.Status(ctx); err != nil {
 		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}
@@ -78,7 +77,7 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "top cannot use this terminal: check TERM"}
 	}
 	defer screen.Fini()
-	look.Hush() // the screen says it
+	look.Hush() // the screen shows errors itself
 	top.Run(ctx, screen, v.Process, top.Options{Called: v.Called, Interval: interval})
 	return nil
 }

@@ -35,24 +35,24 @@ func TestWaitForAProcess(t *testing.T) {
 	}{
 		{[]string{"wait", "pods", "--for=synced", at}, exit.CodeOK, "pods: 2 objects are in the cache"},
 		{[]string{"wait", "pods", "--for=lag<10m", at}, exit.CodeOK, "is 0ns behind"},
-		{[]string{"wait", "keeper", "--for=queue=0", at}, exit.CodeOK, "keeper: 0 keys wait, 0 are worked on, 0 are parked (controller Running)"},
+		{[]string{"wait", "keeper", "--for=queue=0", at}, exit.CodeOK, "keeper: 0 queued, 0 in progress, 0 parked (controller Running)"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=jsonpath={.spec.nodeName}=n1", at}, exit.CodeOK, "pods/good: it is n1"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=create", without}, exit.CodeOK, "pods/good: it is in the cache"},
 		{[]string{"wait", "pods/none", "-n", "shop", "--for=create", "--timeout=1ms", without}, exit.CodeTimeout, "--timeout of 1ms is over"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=condition=Ready", without}, exit.CodeUnavailable, "needs the contents of shop/good: this process shows no contents"},
-		{[]string{"wait", "pods/good", "--for=delete", at}, exit.CodeUsage, "pods/good is in a namespace: say which with -n"},
-		{[]string{"wait", "sheep", "--for=synced", at}, exit.CodeUnavailable, `no informer is called "sheep"; there are: pods`},
-		{[]string{"wait", "sheep", "--for=queue=0", at}, exit.CodeUnavailable, `no controller and no queue is called "sheep"; there are: keeper`},
-		{[]string{"wait", "pods/good", "--for=synced", at}, exit.CodeUsage, "leave out the name"},
+		{[]string{"wait", "pods/good", "--for=delete", at}, exit.CodeUsage, "pods/good is in a namespace: name it with -n"},
+		{[]string{"wait", "sheep", "--for=synced", at}, exit.CodeUnavailable, `no informer is named "sheep"; there are: pods`},
+		{[]string{"wait", "sheep", "--for=queue=0", at}, exit.CodeUnavailable, `no controller or queue is named "sheep"; there are: keeper`},
+		{[]string{"wait", "pods/good", "--for=synced", at}, exit.CodeUsage, "omit the name"},
 		{[]string{"wait", "pods", "--for=synced", "--attach=http://127.0.0.1:1"}, exit.CodeUnavailable, "http://127.0.0.1:1: dial tcp 127.0.0.1:1: "},
 		{[]string{"wait", "pods", at}, exit.CodeUsage, "--for is missing"},
 		{[]string{"wait", "pods", "--for=ready", at}, exit.CodeUsage, "want synced, rv=N"},
 		{[]string{"wait", "pods", "--for=rv=new", at}, exit.CodeUsage, "want a resource version"},
-		{[]string{"wait", "pods", "--for=lag<0s", at}, exit.CodeUsage, "want a duration of more than nothing"},
+		{[]string{"wait", "pods", "--for=lag<0s", at}, exit.CodeUsage, "want a positive duration"},
 		{[]string{"wait", "pods", "--for=queue=-1", at}, exit.CodeUsage, "want a number"},
 		{[]string{"wait", "pods", "--for=condition=", at}, exit.CodeUsage, "name the condition"},
 		{[]string{"wait", "pods", "--for=jsonpath={.a", at}, exit.CodeUsage, "the brace is not closed"},
-		{[]string{"wait", "pods", "--for=lag<1s"}, exit.CodeUsage, "say which with --attach"},
+		{[]string{"wait", "pods", "--for=lag<1s"}, exit.CodeUsage, "name one with --attach"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
@@ -122,7 +122,7 @@ func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 	for _, what := range []string{"pods/web-1", "pods"} {
 		r := invoke(t, "wait", what, "-n", "bank", "--for=delete", "--attach="+at.URL)
 		require.Equal(t, exit.CodeUsage, r.Code, r.Out)
-		require.Contains(t, r.ErrOut, "pods in namespace shop has no objects of namespace bank")
+		require.Contains(t, r.ErrOut, "pods in namespace shop does not watch namespace bank")
 	}
 	r := invoke(t, "wait", "pods/web-1", "--for=create", "--attach="+at.URL)
 	require.Contains(t, r.Out, "pods/web-1: it is in the cache", r.ErrOut)

@@ -27,7 +27,7 @@ func TestWhyOnACluster(t *testing.T) {
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.Lines()[0])
 	require.Len(t, r.Lines(), 4, r.Out)
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", invoke(t, "why", "po", "web-1", "-n", "shop", server).Lines()[0])
-	require.Equal(t, "The cluster has no Events of it.", r.Lines()[3])
+	require.Equal(t, "The cluster has no Events for it.", r.Lines()[3])
 
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
@@ -35,11 +35,11 @@ func TestWhyOnACluster(t *testing.T) {
 	require.Contains(t, r.Out, "Fields are not compared: contents of Secrets are not shown.")
 	require.NotContains(t, r.Out, "aGlkZGVu")
 	for want, args := range map[string][]string{
-		"po/none is neither in the cache nor on the server":                  {"po/none", "-n", "shop"},
-		`"pods": without --attach, say TYPE/NAME or TYPE NAME`:               {"pods"},
-		`"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`:          {"pods/a", "b"},
-		`"shop/web-1" is in namespace shop, and -n says bank: leave one out`: {"pods", "shop/web-1", "-n", "bank"},
-		"--controller is of a process: name it with --attach":                {"pods/web-1", "--controller=keeper"},
+		"po/none is neither in the cache nor on the server":           {"po/none", "-n", "shop"},
+		`"pods": without --attach, use TYPE/NAME or TYPE NAME`:        {"pods"},
+		`"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`:   {"pods/a", "b"},
+		`"shop/web-1" is in namespace shop, but -n is bank: omit one`: {"pods", "shop/web-1", "-n", "bank"},
+		"--controller needs a process: name it with --attach":         {"pods/web-1", "--controller=keeper"},
 	} {
 		r := invoke(t, append([]string{"why", server}, args...)...)
 		require.NotEqual(t, exit.CodeOK, r.Code)
@@ -83,7 +83,7 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 	require.Contains(t, r.Lines()[2], "is in the cache, complete up to version 105, and not on the server.")
 	debugtest.Put(t, srv, web, corev1.PodRunning)
 	r = invoke(t, why...)
-	require.Contains(t, r.Lines()[2], "was deleted and made again, and the cache has the one before")
+	require.Contains(t, r.Lines()[2], "was deleted and created again, and the cache has the previous one")
 	r = invoke(t, "why", "pods in namespace shop/cart-2", "--attach="+at.URL, server)
 	require.Regexp(t, `\n\n.*informer pods in namespace shop +applied`, r.Out)
 }
@@ -174,7 +174,7 @@ func TestWhyShowsEvents(t *testing.T) {
 	r := invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, 1, requests)
-	require.Regexp(t, `\nEvents of it in the cluster:\n`+
+	require.Regexp(t, `\nEvents for it in the cluster:\n`+
 		`  AGE +TYPE +REASON +COUNT +MESSAGE\n`+
 		`  60m +Normal +Pulled +3 +said b\n`+
 		`  10m +Normal +Pulled +1 +said c\n`+
@@ -184,7 +184,7 @@ func TestWhyShowsEvents(t *testing.T) {
 		event(t, srv, fmt.Sprint("more-", n), 20+n)
 	}
 	r = invoke(t, why...)
-	require.Contains(t, r.Out, "\nThe last 10 of 13 Events of it in the cluster:\n")
+	require.Contains(t, r.Out, "\nThe last 10 of 13 Events for it in the cluster:\n")
 	lines := r.Lines()
 	require.Len(t, lines[len(lines)-11:], 11)
 	require.Contains(t, lines[len(lines)-10], "said more-7")

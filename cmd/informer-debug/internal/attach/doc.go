@@ -1,4 +1,3 @@
-// Package attach goes to a running process: by a URL, through a socket, or through the API server
-// to a pod. It says what to do where nobody answers, and what is waited for where an answer is
-// late.
+// Package attach connects to a running process: by URL, through a socket, or to a pod through the API server. If the
+// process does not answer, it says what to do; if the answer is late, it says what it is waiting for.
 package attach

@@ -10,17 +10,17 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// WriteEntry writes when something happened, to whom, and what.
+// WriteEntry writes when an event happened, where, and what it was.
 func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	whose := string(e.Role)
 	if e.Name != "" {
 		whose += " " + e.Name
 	}
-	if e.Role == flight.Handler && e.Informer != "" && !strings.HasSuffix(e.Name, ": "+e.Informer) { // where a controller's has it
+	if e.Role == flight.Handler && e.Informer != "" && !strings.HasSuffix(e.Name, ": "+e.Informer) { // a controller's name already has the informer
 		whose += " of " + e.Informer
 	}
 	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))
 }
 
-// ErrEnded is the end of the events of a process that told of no end.
+// ErrEnded reports that the events of a process ended without a reason.
 var ErrEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")

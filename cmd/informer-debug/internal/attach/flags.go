@@ -23,43 +23,43 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Help tells users of --attach, in the help of a verb.
-const Help = `--attach says which process to look into:
+// Help explains --attach in the help of a verb.
+const Help = `--attach selects the process to inspect:
   URL                where it serves /debug/millrace/, such as http://localhost:6060
-  unix:PATH          the same at a socket
+  unix:PATH          the same on a socket
   pod/NAME[:PORT]    in the cluster of your kubeconfig, through the API server's proxy;
-                     pod/NAMESPACE/NAME[:PORT] where the pod is not in the namespace of -n
-A manager serves it at its PprofBindAddress. Where that is the loopback interface of a
-pod, the proxy does not get there: "kubectl port-forward pod/NAME 6060", and attach to
+                     pod/NAMESPACE/NAME[:PORT] if the pod is not in the namespace of -n
+A manager serves it at its PprofBindAddress. If that is the loopback interface of a pod,
+the proxy cannot reach it: use "kubectl port-forward pod/NAME 6060" and attach to
 http://localhost:6060.`
 
-// defaultPort is where most programs serve /debug.
+// defaultPort is the port at which most programs serve /debug.
 const defaultPort = "6060"
 
-// podForm is how a pod is named.
+// podForm is the syntax that names a pod.
 const podForm = "pod/[NAMESPACE/]NAME[:PORT]"
 
-// Forms says what --attach may be, in the help of a flag.
+// Forms lists the values of --attach for the help of a flag.
 const Forms = "URL, unix:PATH or " + podForm
 
-// Flags say into which process to look.
+// Flags select the process to inspect.
 type Flags struct {
-	Connect   cluster.Flags // to a cluster, or how to speak to the process
-	To        string        // --attach; empty for no process
-	Namespace string        // of the object, and of a pod that names none
+	Connect   cluster.Flags // how to reach the cluster or the process
+	To        string        // --attach; empty means no process
+	Namespace string        // of the object, and the default for pods
 
-	pod     pod      // to which it was attached; zero for none
-	silence *silence // of the process; nil before there is one
+	pod     pod      // the attached pod; zero for none
+	silence *silence // of the attached process; nil before Attach
 }
 
-// Add adds them to a verb, with those about how to reach a server.
+// Add registers the flags with a verb, including those for reaching a server.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.Connect.Add(cmd)
-	cmd.Flags().StringVar(&f.To, "attach", "", "process to look into: "+Forms)
-	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of a pod that names none")
+	cmd.Flags().StringVar(&f.To, "attach", "", "process to inspect: "+Forms)
+	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of the pod if --attach names none")
 }
 
-// Check finds contradictions, and a namespace that cannot be one.
+// Check returns an error for contradictory flags and invalid namespaces.
 func (f *Flags) Check() error {
 	if f.Namespace != "" && len(validation.IsDNS1123Label(f.Namespace)) > 0 {
 		return exit.Usage("--namespace %q: want the name of one namespace", f.Namespace)
@@ -67,13 +67,13 @@ func (f *Flags) Check() error {
 	return f.Connect.Check()
 }
 
-// Attach returns a client of the process, and what messages call it.
+// Attach returns a client for the process and the name that messages use for it.
 func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 	kind, rest, _ := strings.Cut(f.To, ":")
 	kind = strings.ToLower(kind)
 	switch {
 	case f.To == "":
-		return nil, "", exit.Usage("--attach is missing: say which process to look into")
+		return nil, "", exit.Usage("--attach is missing: name the process to inspect")
 	case kind == "http", kind == "https":
 		return f.attachURL(s, f.To)
 	case kind == "unix":
@@ -90,17 +90,17 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 			return nil, "", exit.Usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.To)
 		}
 	}
-	if strings.ContainsAny(f.To, "@") { // there may be a password before it
+	if strings.ContainsAny(f.To, "@") { // a password may precede it
 		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or %s", defaultPort, podForm)
 	}
 	return nil, "", exit.Usage("--attach %q: want a %s", f.To, Forms)
 }
 
-// attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
+// attachURL connects to a URL with the TLS and token flags, ignoring the kubeconfig.
 func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
+		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may contain a password
 	}
 	o := &f.Connect.Load
 	cfg := &config.Config{
@@ -113,7 +113,7 @@ func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, st
 	return f.attached(s, cfg, "", u.Redacted())
 }
 
-// attachPod goes through the API server.
+// attachPod connects through the API server.
 func (f *Flags) attachPod(s terminal.Streams) (*debug.Client, string, error) {
 	p, err := podOf(f.To)
 	if err != nil {
@@ -140,8 +140,8 @@ func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name stri
 	return process, name, nil
 }
 
-// Unanswered is an error of a process that is looked into. It is nil where the time of ctx is
-// over: only the verb knows whether that is a failure.
+// Unanswered returns the error for a process that did not answer. It returns nil if ctx timed out, because only the
+// verb knows whether that is a failure.
 func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -153,11 +153,11 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	refused, answered := errors.AsType[*debug.RefusedError](err)
 	stuck, mute := errors.AsType[*source.StuckError](err)
 	switch {
-	case f.To == "": // informers of one's own
+	case f.To == "": // our own informers
 	case mute:
 		e.Err = stuck // it names the process
 		if stuck.What == stepHead || stuck.What == stepBody {
-			e.Hint = "it takes the question and says nothing: it may be stopped, or have no CPU or memory left; --request-timeout says how long to wait"
+			e.Hint = "it accepts requests but does not answer: it may be stopped, or out of CPU or memory; --request-timeout sets how long to wait"
 		}
 	case answered && f.InPod():
 		e.Hint = f.whyNoPod(refused)
@@ -166,7 +166,7 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	case f.InPod() && whyUnreached(err) == doesItRun:
 		e.Hint = "the API server did not answer, or not to the end: --context or --server choose another one"
 	default:
-		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // name says which address it was
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // name already has the address
 			e.Err = fmt.Errorf("%s: %w", name, op)
 		}
 		e.Hint = whyUnreached(err)
@@ -174,22 +174,22 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	return e
 }
 
-// whyUnreached is what to do about a process that could not be asked.
+// whyUnreached returns advice about a process that could not be reached.
 func whyUnreached(err error) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case untrusted:
 		return "--certificate-authority names a file with the authority of its certificate, and --insecure-skip-tls-verify accepts any"
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // which has no type
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // the error has no type
 		return "it serves without TLS: attach to a URL with http://"
 	}
 	return doesItRun
 }
 
-// doesItRun is what to do where nothing else is known.
+// doesItRun is the advice if nothing else is known.
 const doesItRun = "does the process run there, and serve " + debug.Path + "? --attach says where to look"
 
-// whyRefused is what to do about an answer that is none, of a process or of what is in its place.
+// whyRefused returns advice about a refusal, by the process or by another server at its address.
 func whyRefused(r *debug.RefusedError) string {
 	switch {
 	case r.Code == http.StatusUnauthorized, r.Code == http.StatusForbidden:
@@ -204,8 +204,8 @@ func whyRefused(r *debug.RefusedError) string {
 	return ""
 }
 
-// whyNoPod is whyRefused for a pod, where the API server may have answered. That passes no
-// credentials on.
+// whyNoPod is like whyRefused for a pod, where the API server may have refused. It does not forward credentials to the
+// pod.
 func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	switch {
 	case strings.Contains(r.Text, "error trying to reach service"):
@@ -224,7 +224,7 @@ func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	return whyRefused(r)
 }
 
-// Silent is the error of a process that had no time left to answer.
+// Silent returns the error for a process that ran out of time to answer.
 func (f *Flags) Silent(called string) error {
 	if missing := f.silence.unheard(); missing != nil {
 		return missing
@@ -232,8 +232,8 @@ func (f *Flags) Silent(called string) error {
 	return fmt.Errorf("%s has not answered", called)
 }
 
-// Unheard is what the last question waited for that had no answer; nil if it had one, or soon.
+// Unheard returns a description of the wait if the last request is still unanswered after a while, and nil otherwise.
 func (f *Flags) Unheard() error { return f.silence.unheard() }
 
-// Hush lets nothing be told any more of answers that are late.
+// Hush stops the messages about late answers.
 func (f *Flags) Hush() { f.silence.hush() }

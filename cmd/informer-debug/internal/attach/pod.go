@@ -12,20 +12,20 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
-// pod is a process in a cluster, which is reached through the API server.
+// pod is a process in a cluster, reached through the API server.
 type pod struct {
-	namespace string // empty for that of the flags, or of the kubeconfig
+	namespace string // empty for the namespace of the flags or the kubeconfig
 	name      string
-	port      string // a number: the API server's proxy knows no names of them
+	port      string // a number: the API server's proxy does not resolve port names
 }
 
-// InPod reports whether --attach names a pod, and not an address.
+// InPod reports whether --attach names a pod rather than an address.
 func (f *Flags) InPod() bool {
 	kind, _, found := strings.Cut(f.To, "/")
 	return found && (kind == "pod" || kind == "pods" || kind == "po")
 }
 
-// podOf reads pod/[NAMESPACE/]NAME[:PORT].
+// podOf parses pod/[NAMESPACE/]NAME[:PORT].
 func podOf(to string) (p pod, err error) {
 	_, rest, _ := strings.Cut(to, "/")
 	rest, p.port, _ = strings.Cut(rest, ":")
@@ -40,22 +40,22 @@ func podOf(to string) (p pod, err error) {
 		return pod{}, exit.Usage("--attach %q: want %s", to, podForm)
 	}
 	if number, err := strconv.ParseUint(p.port, 10, 16); err != nil || number == 0 {
-		return pod{}, exit.Usage("--attach %q: the port is %q, and no number from 1 to 65535", to, p.port)
+		return pod{}, exit.Usage("--attach %q: port %q is not a number from 1 to 65535", to, p.port)
 	}
 	return p, nil
 }
 
-// path is where the API server passes requests on to the process.
+// path is the API server's proxy path to the process.
 func (p pod) path() string {
 	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(p.namespace), p.name, p.port)
 }
 
-// String is what messages call it.
+// String returns the name used in messages.
 func (p pod) String() string {
 	return fmt.Sprintf("pod/%s:%s in namespace %s", p.name, p.port, p.namespace)
 }
 
-// forward is the way to it that needs no proxy of the API server's.
+// forward returns the command that reaches the pod without the API server's proxy.
 func (p pod) forward() string {
 	in := ""
 	if p.namespace != "" {

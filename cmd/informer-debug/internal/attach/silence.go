@@ -18,10 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentFor bounds the silence of a process where no flag does.
+// silentFor is the default limit for the silence of a process.
 const silentFor = 90 * time.Second
 
-// What an answer is waited for in.
+// The steps at which a request may wait.
 const (
 	stepConnection = "waiting for a connection"
 	stepLookup     = "name lookup"
@@ -31,23 +31,21 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
-// silence asks a process. Where an answer is late it tells what is waited for, once until the
-// next answer comes, and it gives up an answer that stops in the middle. It is safe for
-// concurrent use.
+// silence sends requests to a process. If an answer is late it says what it is waiting for, once until the next answer
+// arrives, and it gives up on an answer that stalls midway. It is safe for concurrent use.
 type silence struct {
 	next   http.RoundTripper
-	called string        // what messages call the process
-	within time.Duration // how long an answer may stop in the middle
-	direct bool          // no API server is between
+	called string        // name used in messages
+	within time.Duration // how long an answer may stall
+	direct bool          // without an API server in between
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	console *terminal.Console
 	told    bool  // since the last answer
-	missing error // what the last question waited for that had no answer; nil after one that had
+	missing error // the wait of the last request, if it was not answered
 }
 
-// breakSilence puts a silence between a client and its process, which is asked directly or through
-// an API server.
+// breakSilence wraps the client's transport in a silence. direct means that no API server is in between.
 func breakSilence(client *http.Client, called string, cfg *config.Config, direct bool, c *terminal.Console) *silence {
 	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), direct: direct, console: c}
 	client.Transport = s
@@ -67,7 +65,7 @@ func (s *silence) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, s.unanswered(asked, p.Waiting(nil), err)
 	}
 	s.answered()
-	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
+	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if malformed
 	resp.Body = &answerBody{
 		ReadCloser: resp.Body, silence: s, ctx: ctx, cancel: cancel,
 		endless: resp.StatusCode == http.StatusOK && form != "application/json",
@@ -88,7 +86,7 @@ func (s *silence) traced(ctx context.Context, p *source.Progress) context.Contex
 	})
 }
 
-// tell says what is waited for.
+// tell reports the current wait.
 func (s *silence) tell(what error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,12 +102,12 @@ func (s *silence) answered() {
 	s.told, s.missing = false, nil
 }
 
-// unanswered is the error of a question that had no answer: where the process was silent for
-// too long, what was waited for and how long.
+// unanswered returns the error for a request without an answer. If the process was silent for too long, it says at
+// which step and for how long.
 func (s *silence) unanswered(asked context.Context, waited *source.StuckError, err error) error {
 	if asked.Err() == nil && !mute(err) {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && s.direct {
-			return op // and no advice about an API server
+			return op // without advice about an API server
 		}
 		return err
 	}
@@ -124,16 +122,16 @@ func (s *silence) unanswered(asked context.Context, waited *source.StuckError, e
 	return waited
 }
 
-// mute reports whether an error says that nothing came for too long, by who could be reached.
+// mute reports whether err means that a reachable server sent nothing for too long.
 func mute(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return false
 	}
 	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // which has no type
+	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // the error has no type
 }
 
-// unheard is what the last question waited for that had no answer; nil if it had one, or soon.
+// unheard returns a description of the wait if the last request is still unanswered after a while, and nil otherwise.
 func (s *silence) unheard() error {
 	if s == nil {
 		return nil
@@ -143,7 +141,7 @@ func (s *silence) unheard() error {
 	return s.missing
 }
 
-// hush lets nothing be told any more.
+// hush stops all messages.
 func (s *silence) hush() {
 	if s == nil {
 		return
@@ -153,8 +151,8 @@ func (s *silence) hush() {
 	s.console = nil
 }
 
-// answerBody is the body of an answer, which has to come without long pauses unless it is
-// endless, as a stream of events is.
+// answerBody is the body of an answer. Unless it is endless, like a stream of events, it must arrive without long
+// pauses.
 type answerBody struct {
 	io.ReadCloser
 	silence *silence

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// checkFlags are those of check alone.
+// checkFlags are the flags of check itself.
 type checkFlags struct {
 	timeout time.Duration
 	limit   int
@@ -38,25 +38,25 @@ func Command(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [TYPE[,TYPE...]]",
 		Short: "Compare caches with the server",
-		Long: `check lists objects from the server, consistently and their metadata alone, and compares
-them with what the cache of an informer has when it is complete up to the version of the
-list. What changed since then is no difference. What differs is looked up a second time:
+		Long: `check lists the metadata of objects from the server, consistently, and compares it with
+the cache of an informer once the cache is complete up to the version of the list. Later
+changes are not differences. Objects that differ are read a second time:
 
-  missing  the server has the object, and the cache has not
-  ghost    the cache has the object, and the server has not
-  version  the cache has another state of the object
-  uid      the cache has another object of that name: it was deleted and made again
+  missing  only the server has the object
+  ghost    only the cache has the object
+  version  the cache has another version of the object
+  uid      the cache has another object of that name: it was deleted and created again
 
-Where something differs and nothing else happens, check has to wait until a bookmark tells
-the informer how far it has come, which takes about a minute.
+If objects differ and there are no other changes, check has to wait until a bookmark tells
+the informer its version, which takes about a minute.
 
 ` + sight.Help + `
 
-With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
-TYPE all are compared; one that cannot be, such as one that you may not list, is named, and the
-others are compared all the same. Their names say which namespaces and selectors to list, and the
-kubeconfig says from which cluster: with a process at a URL, --token and the flags about TLS
-concern the process alone.
+With --attach, TYPE is the name of an informer in the process, such as pods; without TYPE it
+compares all informers, and reports those that it cannot compare, for example because you may
+not list them. Their names contain the namespaces and selectors to list, and the kubeconfig
+selects the cluster: with a process at a URL, --token and the flags about TLS apply only to
+the process.
 
 ` + attach.Help + `
 
@@ -68,8 +68,8 @@ concern the process alone.
 	}
 	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")
-	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait for the cache to be complete up to the list; 0 is no end")
-	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many differences to show of each informer; 0 is all")
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait until the cache catches up with the list; 0 waits forever")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "differences to show per informer; 0 shows all")
 	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
@@ -95,12 +95,12 @@ func (f *checkFlags) check(look *sight.Flags) error {
 	case f.limit < 0:
 		return exit.Usage("--limit is %d: want 0 or more", f.limit)
 	case look.To != "" && look.Selector != "":
-		return exit.Usage("--selector makes no sense with --attach: the informer's own is compared")
+		return exit.Usage("--selector makes no sense with --attach: the informer's own selector applies")
 	}
 	return nil
 }
 
-// run compares all informers of the sight.
+// run compares all informers.
 func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight, types string) error {
 	f.console = terminal.NewConsole(s, false)
 	if err := v.Ready(ctx); err != nil {
@@ -125,7 +125,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	defer wait()
 	var equal, differ int
 	var failed []error
-	var outside, late error // of an informer that has no objects of the namespace, and of one for which there was no time
+	var outside, late error // of an informer outside the namespace, and of one that ran out of time
 	for n, end := range ended {
 		result, err := end()
 		if result != nil {
@@ -145,7 +145,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 			continue
 		case ctx.Err() != nil:
 			late = err
-			if result != nil { // it has said what it waits for
+			if result != nil { // it has already said what it waits for
 				continue
 			}
 		case exit.CodeOf(err) == exit.CodeUsage:
@@ -164,12 +164,12 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	return verdict(differ, len(informers), failed)
 }
 
-// atOnce is how many informers are compared at the same time, so that one that waits for its cache
-// does not use up the time of the others.
+// atOnce is the number of informers compared at a time. With several, one that waits for its cache does not use up the
+// time of the others.
 const atOnce = 8
 
-// all begins to compare all informers, and returns for each what to call for its result, and for
-// all what waits until nobody compares any more.
+// all starts comparing all informers. It returns one function per informer that waits for its result, and a function
+// that waits until all comparisons have ended.
 func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target, informers []debug.Informer) (ends []func() (*compare.Result, error), wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -199,10 +199,9 @@ func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target,
 	}
 }
 
-// verdict is the error of a comparison of all informers, of which some differ, and some could
-// not be compared.
+// verdict returns the error for comparisons, some of which found differences or failed.
 func verdict(differ, all int, failed []error) error {
-	e := &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache is not what the server has")}
+	e := &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache differs from the server")}
 	missed := fmt.Errorf("%d of %d informers could not be compared", len(failed), all)
 	switch {
 	case differ > 0 && len(failed) > 0:
@@ -215,18 +214,18 @@ func verdict(differ, all int, failed []error) error {
 	return e
 }
 
-// warn tells why the result may mean nothing.
+// warn says why the result may be meaningless.
 func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compare.Result) {
 	c := terminal.NewConsole(s, false)
 	if r.Doubt != "" && v.Flags.To != "" {
 		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.Config.Host), r.Doubt)
 	}
 	if r.Cluster != "" {
-		c.Trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, cluster.ServerName(v.Config.Host))
+		c.Trouble(time.Now(), "the informer belongs to cluster %s of the process: check that %s is the same cluster", r.Cluster, cluster.ServerName(v.Config.Host))
 	}
 }
 
-// write says what was found out about one informer.
+// write prints the result for one informer.
 func (f *checkFlags) write(w io.Writer, r *compare.Result) error {
 	r.Count()
 	sentence, all := r.Sentence(), r.Differences

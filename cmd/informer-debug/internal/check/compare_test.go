@@ -36,7 +36,7 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			err = exit.Unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
-			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may pass: the cache is complete up to version \d+, and the list of the server is of version \d+: no bookmark has come so far; .*\n$`, stderr.String())
+			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may be temporary: the cache is complete up to version \d+, but the server's list is at version \d+: no bookmark has come so far; .*\n$`, stderr.String())
 			if stuck < flags.timeout {
 				require.NoError(t, err)
 				require.Contains(t, stdout.String(), "pods: 2 objects equal at version ")
@@ -46,7 +46,7 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 			require.Equal(t, exit.CodeTimeout, err.(*exit.Error).Code)
 			require.Equal(t, flags.timeout, time.Since(began))
 			require.Contains(t, stdout.String(), "pods: 1 of 2 objects differ at version ")
-			require.Contains(t, stdout.String(), "which may pass: the cache is complete up to version ")
+			require.Contains(t, stdout.String(), "which may be temporary: the cache is complete up to version ")
 			require.Contains(t, stdout.String(), "missing  shop/web-2")
 		})
 	}

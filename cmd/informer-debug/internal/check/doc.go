@@ -1,3 +1,3 @@
-// Package check is the verb check: caches compared with the server, without taking for a difference
-// what changed meanwhile.
+// Package check implements the verb check, which compares caches with the server and does not mistake recent changes
+// for differences.
 package check

@@ -19,10 +19,10 @@ import (
 const (
 	churnPage      = 500
 	mostStates     = 100000    // objects whose last state is held
-	mostStateBytes = 128 << 20 // and what they take
-	mostKeys       = 10000     // objects that are counted one by one
-	mostFields     = 2000      // fields that are
-	mostManagers   = 200       // managers that are, and of each field a few
+	mostStateBytes = 128 << 20 // bytes of these states
+	mostKeys       = 10000     // objects counted individually
+	mostFields     = 2000      // fields counted individually
+	mostManagers   = 200       // managers counted individually; fewer per field
 	mostOfField    = 8
 	mostPath       = 200 // characters of a field's path
 )
@@ -32,40 +32,39 @@ type (
 	packedUntyped = *wire.Packed
 )
 
-// churning looks at each event of a resource, and compares the object with the last state of it
-// that passed. The goroutine in which a reflector reads has it to itself until the reflector has
-// stopped.
+// churning compares the object of each event with its previous state. Only the reflector's reading goroutine may use it
+// until the reflector has stopped.
 type churning struct {
 	at        cluster.Target
 	by        *wire.Packer
-	synced    chan struct{} // closed when the first list is there
+	synced    chan struct{} // closed after the first list
 	reflector reflector.Status
 
 	states map[object.Key]packedUntyped
-	bytes  int // that they take
+	bytes  int // of all states
 	roomy  bool
 
 	kinds    churnKinds
 	objects  counter
 	fields   counter
 	managers counter
-	of       map[string]*counter // the managers of a field
+	of       map[string]*counter // the managers per field
 	savings  savings
 }
 
-// churnKinds counts events by what they are.
+// churnKinds counts events by kind.
 type churnKinds struct {
-	Listed     int `json:"listed"`     // objects that were there at the beginning
-	Events     int `json:"events"`     // all of those below
-	Bytes      int `json:"bytes"`      // of them, as they came
+	Listed     int `json:"listed"`     // objects in the initial list
+	Events     int `json:"events"`     // the sum of the kinds below
+	Bytes      int `json:"bytes"`      // as received
 	Added      int `json:"added"`      //
 	Changed    int `json:"changed"`    // updates that changed a field
 	Deleted    int `json:"deleted"`    //
-	Resent     int `json:"resent"`     // the version that was sent before
-	Unmoving   int `json:"unmoving"`   // updates of managedFields and the resource version alone
-	Unheld     int `json:"unheld"`     // updates of objects for whose last state there was no room
+	Resent     int `json:"resent"`     // the same version again
+	Unmoving   int `json:"unmoving"`   // updates of managedFields and the resource version only
+	Unheld     int `json:"unheld"`     // updates of objects whose previous state did not fit
 	Unreadable int `json:"unreadable"` // updates that could not be compared
-	Missed     int `json:"missed"`     // objects that a later list showed to be changed, new or gone
+	Missed     int `json:"missed"`     // objects that a later list showed to be changed, new or deleted
 }
 
 func newChurning(at cluster.Target, keep []string) (*churning, error) {
@@ -89,7 +88,7 @@ func (c *churning) isSynced() bool {
 	}
 }
 
-// hold keeps a state if there is room.
+// hold keeps a state if it fits.
 func (c *churning) hold(o packedUntyped) bool {
 	key := object.KeyOf(o)
 	c.drop(key)
@@ -139,14 +138,14 @@ func (c *churning) event(e *wire.Event[packedUntyped]) {
 	}
 }
 
-// other counts an event that is no update, or that cannot be looked at as one: all pass it on.
+// other counts an event that every predicate passes: not an update, or one that cannot be compared.
 func (c *churning) other(o packedUntyped) {
 	if whole, err := o.Open(); err == nil {
 		c.savings.event(nil, whole.(untyped), nil)
 	}
 }
 
-// update looks at what changed.
+// update counts the changes of an update.
 func (c *churning) update(was, is packedUntyped) {
 	old, err := was.Open()
 	if err == nil {
@@ -195,7 +194,7 @@ func (c *churning) compare(old, now untyped) error {
 	return nil
 }
 
-// clipped is a path that is not too long to be kept, apart from the object that it is of.
+// clipped returns a copy of path, shortened to the maximum. The copy does not keep the object alive.
 func clipped(path string) string {
 	if len(path) <= mostPath {
 		return strings.Clone(path)

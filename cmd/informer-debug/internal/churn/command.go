@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// churnFlags are those of churn.
+// churnFlags are the flags of churn.
 type churnFlags struct {
 	sight.Flags
 	period time.Duration
@@ -38,34 +38,35 @@ func Command(s terminal.Streams) *cobra.Command {
 	flags := churnFlags{output: output.Choice{Words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
 		Use:   "churn TYPE[,TYPE...]",
-		Short: "Say who changes what, and what need not be heard of",
-		Long: `churn watches for --for, and says which objects, fields and managers the changes are of, and
-how many of them a predicate would drop. Ctrl-C ends it early, with what it has.
+		Short: "Report what changes, who changes it, and which events you could filter out",
+		Long: `churn watches for --for and reports which objects and fields changed, which managers changed
+them, and how many changes a predicate would drop. Ctrl-C stops it early and prints the result
+so far.
 
-The manager of a change is the one that owns the field, by metadata.managedFields, and has
-written last; "unknown" where nobody owns it. Names of fields are shown, values never.
+The manager of a change is the last writer among the managers that own the field according to
+metadata.managedFields; "unknown" if none owns it. Names of fields are shown, values never.
 
-What is no change of an object is counted apart: a version that was sent again, and a write that
-changed nothing but metadata.managedFields and the resource version. Resyncs come from a
-process and not from the server, so that there are none here.
+Events without a change of the object are counted separately: a version that was sent again,
+and a write that changed only metadata.managedFields and the resource version. Resyncs come
+from a process and not from the server, so they do not occur here.
 
-DECODE is measured: the object of an event is written as JSON and decoded again in this
-process, alone and into an unstructured object, whole and with each Keep, each time thrice, of
-which the quickest counts. Typed objects from protobuf take less. All of the first ` + fmt.Sprint(measureAll) + ` events
-are measured, then every second one of as many, every fourth, and so on; the sums are scaled
-from those to all. A predicate saves what follows an event, and not its decoding: DECODE is then
-what was spent on events that it drops. Keep saves decoding, and no event: EVENTS are then those
-that change nothing kept.
+DECODE is measured: the object of an event is encoded as JSON and decoded again in this process
+into an unstructured object, whole and with each Keep, three times each; the fastest counts.
+Typed objects from protobuf take less. All of the first ` + fmt.Sprint(measureAll) + ` events are measured, then
+every second one of the same number, every fourth, and so on; the sums are extrapolated to all
+events. A predicate saves the work after an event, but not its decoding: DECODE is then the time
+spent on events that it drops. Keep saves decoding, but no events: EVENTS are then those that
+change no kept field.
 
-What is held to compare with is bounded by ` + fmt.Sprint(mostStates) + ` objects and ` + terminal.Bytes(mostStateBytes) + `, packed. The first
-` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects are counted one by one, and the others together.
+churn holds at most ` + fmt.Sprint(mostStates) + ` objects and ` + terminal.Bytes(mostStateBytes) + ` to compare with, packed. It counts the first
+` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects individually, and the others together.
 
 ` + playback.Help + ` churn counts
 from the first list to the end, at full speed.
 
-TYPE is as for get. With --attach, and TYPE the name of an informer or nothing, it shows the
-busiest keys of a process within --for, as far back as its flight recorder remembers. There are
-no fields in that.
+TYPE is as for get. With --attach, where TYPE is the name of an informer or absent, it shows the
+busiest keys of a process within --for, as far back as its flight recorder remembers, but no
+fields.
 
 ` + attach.Help + `
 
@@ -79,7 +80,7 @@ no fields in that.
 	flags.Add(cmd)
 	flags.Replay.Add(cmd, "")
 	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
-	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many objects, fields and managers to show; 0 is all that were counted")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "objects, fields and managers to show; 0 shows all that were counted")
 	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
 	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -110,9 +111,9 @@ func (f *churnFlags) check() error {
 	case slices.Contains(f.keep, ""):
 		return exit.Usage("--keep is empty: name fields, such as spec.nodeName")
 	case f.To != "" && (f.Selector != "" || len(f.keep) > 0):
-		return exit.Usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
+		return exit.Usage("--selector and --keep make no sense with --attach: the process reports keys, not objects")
 	case f.Replay.File != "" && f.Selector != "":
-		return exit.Usage("--selector makes no sense with --replay: the recorded informers said what they watched")
+		return exit.Usage("--selector makes no sense with --replay: the recorded informers chose what to watch")
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) 
 	return f.watch(ctx, s, targets, console)
 }
 
-// churner is what counts, and what reads until its context is done.
+// churner is a churning with the function that feeds it until its context is done.
 type churner struct {
 	*churning
 	run func(context.Context) error
@@ -167,8 +168,7 @@ func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []cl
 	})
 }
 
-// churn runs all at once until wait returns, and writes what they have counted in the time that
-// it returns.
+// churn runs all churners until wait returns, and then writes their counts for the duration that wait returned.
 func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
@@ -196,7 +196,7 @@ func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churne
 	return nil
 }
 
-// busyKeys is what a process can tell.
+// busyKeys is what a process can report.
 type busyKeys struct {
 	Within time.Duration
 	Keys   []flight.Busy
@@ -217,7 +217,7 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	if err := f.named(ctx, process, called, types); err != nil {
 		return err
 	}
-	told := busyKeys{Within: busy.Within, Fields: "a process tells of keys and times, and of no fields: " +
+	told := busyKeys{Within: busy.Within, Fields: "a process reports keys and times, not fields: " +
 		"informer-debug churn TYPE, without --attach, watches the cluster itself"}
 	names := strings.Split(types, ",")
 	for _, b := range busy.Keys {
@@ -234,8 +234,7 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	return exit.Unwritten(f.writeBusy(s, &told))
 }
 
-// named fails where nothing of the process is called like one of the TYPEs: that nothing happened to
-// it would say nothing.
+// named fails if nothing in the process matches a TYPE, because an empty result would then mean nothing.
 func (f *churnFlags) named(ctx context.Context, process *debug.Client, called, types string) error {
 	if types == "" {
 		return nil

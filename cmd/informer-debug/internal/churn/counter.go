@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// counter counts under names, of which it takes a number and no more. What comes under
-// others is counted together.
+// counter counts events under a bounded number of names. Events of further names are counted together.
 type counter struct {
 	most   int
 	named  map[string]int
 	beyond int
 }
 
-// count is one name of a counter.
+// count is one name with its events.
 type count struct {
 	Name   string `json:"name"`
 	Events int    `json:"events"`
 }
 
-// add counts one. It reports whether the name is one of those.
+// add counts an event of name. It reports whether name has a count of its own.
 func (c *counter) add(name string) bool {
 	if _, known := c.named[name]; !known {
 		if len(c.named) >= c.most {
@@ -31,13 +30,13 @@ func (c *counter) add(name string) bool {
 		if c.named == nil {
 			c.named = map[string]int{}
 		}
-		name = strings.Clone(name) // it may lie in an object
+		name = strings.Clone(name) // the string may be part of an object
 	}
 	c.named[name]++
 	return true
 }
 
-// largest returns the names with the most, at most n of them; 0 means all.
+// largest returns the n names with the most events; 0 means all.
 func (c *counter) largest(n int) []count {
 	names := slices.SortedFunc(maps.Keys(c.named), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c.named[b], c.named[a]), cmp.Compare(a, b))

@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// nobody stands for the manager of a field that managedFields say nothing of.
+// nobody is the manager of fields that managedFields does not mention.
 const nobody = "unknown"
 
-// owners says who has changed the fields of an object, by its managedFields: of those who own
-// a field, the one that wrote last.
+// owners determines who changed a field by the object's managedFields: among the managers that own the field, the one
+// that wrote last.
 type owners struct {
-	entries []owner // those that this write changed first, then the newest first
+	entries []owner // entries that this write changed come first, then newest first
 }
 
 // owner is one manager of an object.
 type owner struct {
 	name   string
-	wrote  bool // whether the entry is another than before
+	wrote  bool // whether this write changed the entry
 	at     time.Time
-	fields map[string]any // the FieldsV1, with "f:NAME", "k:{...}" and "v:..." for names
+	fields map[string]any // the FieldsV1 tree, keyed by "f:NAME", "k:{...}" and "v:..."
 }
 
-// ownersOf reads the managedFields of a state and of the one before it.
+// ownersOf reads the managedFields of a state and of its predecessor.
 func ownersOf(old, new *unstructured.Unstructured) owners {
 	before := map[string]metav1.ManagedFieldsEntry{}
 	for _, m := range old.GetManagedFields() {
@@ -48,13 +48,13 @@ func ownersOf(old, new *unstructured.Unstructured) owners {
 		if m.Time != nil {
 			o.at = m.Time.Time
 		}
-		_ = json.Unmarshal(rawFields(&m), &o.fields) // whoever owns nothing that can be read owns nothing
+		_ = json.Unmarshal(rawFields(&m), &o.fields) // an unreadable entry owns nothing
 		all.entries = append(all.entries, o)
 	}
 	return all
 }
 
-// entryID is what tells the entries of one object apart.
+// entryID identifies an entry of an object.
 func entryID(m *metav1.ManagedFieldsEntry) string {
 	return fmt.Sprintf("%q %q %q %q", m.Manager, m.Operation, m.APIVersion, m.Subresource)
 }
@@ -66,8 +66,8 @@ func rawFields(m *metav1.ManagedFieldsEntry) []byte {
 	return m.FieldsV1.Raw
 }
 
-// of names who changed the field at a path that diff.Between gave. A field that is gone has
-// no owner any more: whoever wrote last counts as the one that took it away.
+// of returns the manager that changed the field at path, as [diff.Between] returns it. A removed field has no owner, so
+// its manager is the last writer.
 func (all owners) of(path string, has bool) string {
 	words := splitPath(path)
 	best, found := owner{name: nobody}, false
@@ -82,11 +82,11 @@ func (all owners) of(path string, has bool) string {
 	return best.name
 }
 
-// last names who wrote last, whatever it was.
+// last returns the last writer.
 func (all owners) last() string { return all.of("", false) }
 
-// owns reports whether a tree of FieldsV1 has a place, or a part of it, or the whole that it
-// is a part of where that has no parts of its own.
+// owns reports whether a FieldsV1 tree has an entry for words, below it, or for an enclosing field without entries of
+// its own.
 func owns(fields map[string]any, words []string) bool {
 	if fields == nil {
 		return false
@@ -106,8 +106,7 @@ func owns(fields map[string]any, words []string) bool {
 	return true
 }
 
-// isSet reports whether a tree is that of a list whose items are owned by their values, which
-// no path tells.
+// isSet reports whether fields describes a list whose items are owned by value, which paths cannot name.
 func isSet(fields map[string]any) bool {
 	for name := range fields {
 		if strings.HasPrefix(name, "v:") {
@@ -117,7 +116,7 @@ func isSet(fields map[string]any) bool {
 	return false
 }
 
-// childOf finds what is below a word of a path: a member, or an item by what names it.
+// childOf returns the subtree for a word of a path: a member, or a list item by its key.
 func childOf(fields map[string]any, word string) (map[string]any, bool) {
 	if child, ok := fields["f:"+word].(map[string]any); ok {
 		return child, true
@@ -143,7 +142,7 @@ func childOf(fields map[string]any, word string) (map[string]any, bool) {
 	return nil, false
 }
 
-// splitPath takes a path apart: spec.containers[web].image has four words.
+// splitPath splits a path into words: spec.containers[web].image has four.
 func splitPath(path string) (words []string) {
 	for path != "" {
 		if inside, ok := strings.CutPrefix(path, "["); ok {

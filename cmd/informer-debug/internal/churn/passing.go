@@ -20,42 +20,41 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// passing is the source of a reflector whose queue leads nowhere: it is run for what passes
-// through here on the way.
+// passing is the source of a reflector with a queue that drops everything. It counts objects as they pass through.
 type passing struct {
 	*churning
 	from source.ListerWatcher
-	by   wire.PackerRef // with which from packs; nil if it does not
+	by   wire.PackerRef // packs objects while decoding; nil if pack does it
 	pack func(object.Head) (packedUntyped, error)
 }
 
-// nowhere is that queue.
+// nowhere is a queue that drops everything.
 type nowhere struct{}
 
 func (nowhere) Add(deltafifo.Delta)               {}
 func (nowhere) WaitForRoom(context.Context) error { return nil }
 
-// NewHistoryQueued implements reflector.Queue: nothing waits.
+// NewHistoryQueued implements reflector.Queue. Nothing is queued.
 func (nowhere) NewHistoryQueued(string) bool { return false }
 
 // Describe implements source.ListerWatcher.
 func (p *passing) Describe() source.Description { return source.Description{Name: p.at.String()} }
 
-// passPacked is what passes of a server.
+// passPacked returns a passing that reads from the server.
 func (c *churning) passPacked() *passing {
 	from := rest.ResourceForMapping[untyped](c.at.Client, c.at.Mapping).Namespace(c.at.Namespace).Source()
 	return &passing{c, from, c.by, func(o object.Head) (packedUntyped, error) { return o.(packedUntyped), nil }}
 }
 
-// passAny is what passes of a recording, in whichever form it was received. Which namespace is
-// counted is c's, and may be one of those that were recorded.
+// passAny returns a passing that reads a recording, in the form in which it was received. c may count only one of the
+// recorded namespaces.
 func passAny[T object.Object](c *churning, recorded cluster.Target) *passing {
 	return &passing{c, cluster.Source[T](recorded), nil, func(o object.Head) (packedUntyped, error) {
 		tree, err := diff.Content(o.(object.Object))
 		if err != nil {
 			return nil, err
 		}
-		if tree["kind"] == nil { // as of a Go type
+		if tree["kind"] == nil { // typed objects lack it
 			tree["apiVersion"], tree["kind"] = c.at.Mapping.Kind.GroupVersion().String(), c.at.Mapping.Kind.Kind
 		}
 		return c.by.Pack(&unstructured.Unstructured{Object: tree})
@@ -73,8 +72,8 @@ func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(
 	return err
 }
 
-// List implements source.ListerWatcher. It passes on no more objects than there is room for;
-// of the others the watch tells all the same.
+// List implements source.ListerWatcher. It stops passing objects on when there is no more room; the watch reports the
+// others all the same.
 func (p *passing) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	req.Packer = p.by
 	list := p.from.List(ctx, req)
@@ -97,7 +96,7 @@ func (p *passing) List(ctx context.Context, req source.Request) source.List[obje
 	}}
 }
 
-// Watch implements source.ListerWatcher. A watch may begin with a list.
+// Watch implements source.ListerWatcher. The watch may begin with a list.
 func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	req.Packer = p.by
 	events, err := p.from.Watch(ctx, req)
@@ -122,7 +121,7 @@ func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 					all.end()
 					all = nil
 				}
-			case p.elsewhere(e.Object): // the reflector hears of it all the same
+			case p.elsewhere(e.Object): // the reflector still receives it
 			case all != nil:
 				all.object(p.packed(e.Object))
 			default:
@@ -137,12 +136,12 @@ func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// elsewhere reports whether an object is in none of the namespaces that are counted.
+// elsewhere reports whether an object is outside the namespace that is counted.
 func (p *passing) elsewhere(o object.Head) bool {
 	return p.at.Namespace != "" && o.GetNamespace() != p.at.Namespace
 }
 
-// packed is an object as it is compared; nil where it cannot be.
+// packed returns an object in the form for comparisons, or nil if that fails.
 func (p *passing) packed(o object.Head) packedUntyped {
 	packed, err := p.pack(o)
 	if err != nil {
@@ -152,7 +151,7 @@ func (p *passing) packed(o object.Head) packedUntyped {
 	return packed
 }
 
-// listing is a list that is being read.
+// listing is a list being read.
 type listing struct {
 	c            *churning
 	before       map[object.Key]packedUntyped
@@ -165,7 +164,7 @@ func (c *churning) beginList() *listing {
 	return l
 }
 
-// object takes one object of the list. It reports whether there was room for it.
+// object handles one object of the list. It reports whether there was room for it.
 func (l *listing) object(o packedUntyped) bool {
 	if l.seen++; o == nil {
 		return true
@@ -178,7 +177,7 @@ func (l *listing) object(o packedUntyped) bool {
 	return l.c.hold(o)
 }
 
-// fail ends a list that is not whole.
+// fail ends an incomplete list.
 func (l *listing) fail() {
 	l.c.missed(l.missed)
 	for _, o := range l.before {
@@ -186,7 +185,7 @@ func (l *listing) fail() {
 	}
 }
 
-// end ends a whole one.
+// end ends a complete list.
 func (l *listing) end() {
 	if l.c.isSynced() {
 		l.c.missed(l.missed + len(l.before))
@@ -196,7 +195,7 @@ func (l *listing) end() {
 	close(l.c.synced)
 }
 
-// missed counts objects of which no event told what has become of them.
+// missed counts objects whose changes arrived in no event.
 func (c *churning) missed(n int) {
 	if c.isSynced() {
 		c.kinds.Missed += n

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// churned is what was found out about one resource. Its fields are the interface to scripts.
+// churned is the result for one resource. Its JSON fields are an interface for scripts.
 type churned struct {
 	Type string        `json:"type"`
 	For  time.Duration `json:"for"`
@@ -23,47 +23,47 @@ type churned struct {
 	Decode     decodeCost  `json:"decode"`
 	Predicates []spared    `json:"predicates"`
 	Keep       []spared    `json:"keep"`
-	Held       int         `json:"held"` // objects whose last state was there to compare with
-	Full       bool        `json:"full"` // whether there was no room for others
+	Held       int         `json:"held"` // objects with a previous state to compare with
+	Full       bool        `json:"full"` // whether some objects did not fit
 	Relists    uint64      `json:"relists"`
 	Failures   uint64      `json:"failures"`
 	Failure    string      `json:"failure,omitempty"` // the last one
 }
 
-// ranking is the beginning of what was counted.
+// ranking is the top of a count.
 type ranking struct {
 	Top []count `json:"top"`
 	remainder
 }
 
-// remainder is what is not shown.
+// remainder describes the entries not shown.
 type remainder struct {
-	Others  int `json:"others"`  // names that were counted and are not shown
+	Others  int `json:"others"`  // names that were counted but are not shown
 	Untold  int `json:"untold"`  // events of names for which there was no room
-	Counted int `json:"counted"` // names in all
+	Counted int `json:"counted"` // number of names
 }
 
-// churnedAt is one field, and who changed it.
+// churnedAt is a field and its managers.
 type churnedAt struct {
 	count
 	Managers []count `json:"managers"`
 }
 
-// decodeCost is what was measured.
+// decodeCost is the measured cost of decoding.
 type decodeCost struct {
-	Events   int           `json:"events"`   // that had an object to decode
-	Measured int           `json:"measured"` // that were decoded again
-	Took     time.Duration `json:"took"`     // that all would take, by those that were
+	Events   int           `json:"events"`   // events with an object to decode
+	Measured int           `json:"measured"` // events that were decoded again
+	Took     time.Duration `json:"took"`     // estimate for all events
 }
 
-// spared is what one predicate or Keep would spare.
+// spared is what one predicate or Keep would save.
 type spared struct {
 	Name   string        `json:"name"`
 	Events int           `json:"events"`
 	Decode time.Duration `json:"decode"`
 }
 
-// report sums up. The reflector must have stopped.
+// report returns the result. The reflector must have stopped.
 func (c *churning) report(took time.Duration, limit int) *churned {
 	r := &churned{
 		Type: c.at.String(), For: took, churnKinds: c.kinds, Held: len(c.states), Full: !c.roomy,
@@ -94,7 +94,7 @@ func (c *counter) ranking(limit int) ranking {
 	return ranking{top, remainder{Others: len(c.named) - len(top), Untold: c.beyond, Counted: len(c.named)}}
 }
 
-// write writes a report in the format that was asked for; behind another one as text, apart from it.
+// write prints a report in the requested format. behind separates it from a preceding report in text.
 func (f *churnFlags) write(w io.Writer, r *churned, behind bool) error {
 	switch f.output.Value {
 	case "json":
@@ -117,7 +117,7 @@ func (f *churnFlags) write(w io.Writer, r *churned, behind bool) error {
 }
 
 func (r *churned) headline() string {
-	head := fmt.Sprintf("%s: %d events within %s, %s, of %d objects; %d were there before", r.Type, r.Events, r.For.Round(time.Millisecond), terminal.Bytes(int64(r.Bytes)), r.Objects.Counted, r.Listed)
+	head := fmt.Sprintf("%s: %d events within %s, %s, of %d objects; %d existed before", r.Type, r.Events, r.For.Round(time.Millisecond), terminal.Bytes(int64(r.Bytes)), r.Objects.Counted, r.Listed)
 	var kinds []string
 	for _, k := range []struct {
 		n    int
@@ -139,10 +139,10 @@ func (r *churned) headline() string {
 // doubts says what the figures lack.
 func (r *churned) doubts(t *terminal.Text) {
 	if r.Full {
-		t.Line(fmt.Sprintf("  there was room to hold %d objects: of %d updates of others no fields are known; -n and -l narrow what is watched", r.Held, r.Unheld))
+		t.Line(fmt.Sprintf("  only %d objects fit into memory: the fields of %d updates of others are unknown; -n and -l reduce what is watched", r.Held, r.Unheld))
 	}
 	if r.Missed > 0 {
-		t.Line(fmt.Sprintf("  the watch was interrupted, and %d objects changed meanwhile, each once or more: no events of that are counted", r.Missed))
+		t.Line(fmt.Sprintf("  the watch was interrupted while %d objects changed, each at least once: these events are not counted", r.Missed))
 	}
 	if r.Failures > 0 {
 		t.Line(fmt.Sprintf("  reading failed %s, last with %s", terminal.Times(r.Failures), r.Failure))
@@ -181,11 +181,11 @@ func (r *churned) tables(t *terminal.Text) {
 		t.Line(fmt.Sprint(k.Events), r.share(k.Decode), k.Name)
 	}
 	t.Line()
-	t.Line(fmt.Sprintf("DECODE is of %s for the objects of %d events, of which %d were measured: decoded again from JSON, one by one", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
+	t.Line(fmt.Sprintf("DECODE is a share of %s for the objects of %d events; %d were measured, each decoded again from JSON", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
 }
 
-// share is a time beside all that decoding takes. The difference of two measurements may be less
-// than nothing where there is none.
+// share formats d with its share of all decoding time. The difference of two measurements may be negative if there is
+// nothing to save.
 func (r *churned) share(d time.Duration) string {
 	if d <= 0 {
 		return "0"
@@ -201,12 +201,12 @@ func (r *churned) ranked(t *terminal.Text, what string, all ranking) {
 	all.line(t)
 }
 
-// line says what is not shown.
+// line prints the number of entries not shown.
 func (r *remainder) line(t *terminal.Text) {
 	if r.Others > 0 {
 		t.Line("", fmt.Sprintf("and %d more: --limit 0 shows all", r.Others))
 	}
 	if r.Untold > 0 {
-		t.Line(fmt.Sprint(r.Untold), fmt.Sprintf("of others than the first %d, not counted one by one", r.Counted))
+		t.Line(fmt.Sprint(r.Untold), fmt.Sprintf("of others than the first %d, counted together", r.Counted))
 	}
 }

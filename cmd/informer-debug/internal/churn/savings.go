@@ -13,35 +13,34 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// measureAll is how many events are measured before every second one is enough, and how many
-// of those before every fourth is.
+// measureAll is how many events are measured before only every second one is, then every fourth, and so on.
 const measureAll = 2000
 
-// savings says what predicates and Keep would have saved.
+// savings computes what predicates and Keep would save.
 type savings struct {
 	whole      wire.Decoder
 	predicates []predicate
 	keeps      []keep
 
 	events, measured int
-	every, since     int           // one of every is measured; since the last change of that so many were
-	took             time.Duration // to decode those that were measured
+	every, since     int           // one of every events is measured; since counts those measured since every last doubled
+	took             time.Duration // to decode the measured events
 }
 
-// predicate is one of package controller, and what it drops.
+// predicate is a predicate of package controller with its counts.
 type predicate struct {
 	name     string
 	pass     controller.Predicate[untyped]
 	dropped  int
 	measured int
-	took     time.Duration // to decode what was dropped, of what was measured
+	took     time.Duration // to decode the dropped events that were measured
 }
 
-// keep is a choice of fields, and what it leaves out.
+// keep is a choice of fields with its counts.
 type keep struct {
 	fields  wire.Fields
 	decoder wire.Decoder
-	blind   int // updates that change nothing that is kept
+	blind   int // updates that change no kept field
 	took    time.Duration
 }
 
@@ -61,7 +60,7 @@ func newSavings(kind object.GVK, chosen []string) (savings, error) {
 		return wire.NewDecoder(wire.MediaJSON, wire.Options{Type: reflect.TypeFor[untyped](), Kind: kind, Keep: keep})
 	}
 	var err error
-	// All fields, said explicitly, go the same way as some of them do.
+	// An explicit "all fields" takes the same decoding path as a selection.
 	if s.whole, err = decoder(wire.Without()); err != nil {
 		return s, err
 	}
@@ -75,7 +74,7 @@ func newSavings(kind object.GVK, chosen []string) (savings, error) {
 	return s, nil
 }
 
-// butStatus drops updates that change the status and nothing else that tells anything.
+// butStatus drops updates that change only the status and metadata without meaning.
 func butStatus() controller.Predicate[untyped] {
 	return controller.PredicateFunc[untyped](func(e sharedinformer.Event[untyped]) bool {
 		if e.Type != sharedinformer.Update {
@@ -91,14 +90,13 @@ func butStatus() controller.Predicate[untyped] {
 	})
 }
 
-// below reports whether a path is a field, or a part of it.
+// below reports whether a path is field or lies below it.
 func below(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// event looks at one event: an update from old to now with these changes, or anything else
-// where old is nil.
+// event counts one event: an update from old to now with the given changes, or any other event if old is nil.
 func (s *savings) event(old, now untyped, changes []diff.Change) {
 	s.events++
 	whole, measured := s.measure(now)
@@ -128,7 +126,7 @@ func (s *savings) event(old, now untyped, changes []diff.Change) {
 	}
 }
 
-// measure decodes an object again, whole and with each Keep, unless it is not its turn.
+// measure decodes an object again, whole and with each Keep, if it is its turn.
 func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	if s.events%s.every != 0 {
 		return 0, false
@@ -147,8 +145,8 @@ func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	return whole, true
 }
 
-// decode decodes a body whole and with each Keep. Each takes its turn to be the first, since
-// that one finds the least in the caches of the processor.
+// decode decodes a body whole and with each Keep. They take turns at going first, since the first finds the processor's
+// caches cold.
 func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	took := make([]time.Duration, 1+len(s.keeps))
 	for n := range took {
@@ -168,8 +166,8 @@ func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	return took[0], true
 }
 
-// quickest decodes a body three times and takes the time of the quickest: any may meet a
-// collection, or another process.
+// quickest decodes a body three times and returns the shortest time, because a garbage collection or another process
+// may disturb any of them.
 func quickest(d wire.Decoder, body []byte) (time.Duration, bool) {
 	best := time.Duration(math.MaxInt64)
 	for range 3 {
@@ -182,7 +180,7 @@ func quickest(d wire.Decoder, body []byte) (time.Duration, bool) {
 	return best, true
 }
 
-// scaled is what a number of events takes if some of them took so long.
+// scaled extrapolates the time of the measured events to all.
 func scaled(took time.Duration, measured, events int) time.Duration {
 	if measured == 0 {
 		return 0
@@ -190,7 +188,7 @@ func scaled(took time.Duration, measured, events int) time.Duration {
 	return time.Duration(float64(took) * float64(events) / float64(measured))
 }
 
-// plainPath is a path without the names of items and keys, as wire.Fields has it.
+// plainPath returns a path without item names and keys, as wire.Fields uses it.
 func plainPath(path string) string {
 	var b strings.Builder
 	for path != "" {

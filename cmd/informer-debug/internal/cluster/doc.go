@@ -1,3 +1,3 @@
-// Package cluster finds an API server and what it serves, by kubectl's flags, and says what is in
-// the way: of reaching it, of a TYPE that it does not serve, and of informers that read from it.
+// Package cluster finds an API server by kubectl's flags and discovers what it serves. It explains why a server cannot
+// be reached, a TYPE is not served, or an informer fails.
 package cluster

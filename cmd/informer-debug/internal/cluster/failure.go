@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// FailureText is a failure in a few words: phase, object, reason, how often.
-// The resource is not named, since there is only one.
+// FailureText describes a failure in a few words: phase, object, reason, attempts. It omits the resource, since there
+// is only one.
 func FailureText(f *failure.Failure) string {
 	resource, _, _ := strings.Cut(f.Resource, " with ")
 	text := failure.Reason(f.Err)
@@ -36,13 +36,11 @@ func FailureText(f *failure.Failure) string {
 	return text
 }
 
-// firstTries is how often a first list is tried before the server counts as
-// not available: about three seconds.
+// firstTries is the number of attempts at the first list before the server counts as unavailable: about three seconds.
 const firstTries = 3
 
-// Judge decides whether to go on after a failure. Before the first sync
-// somebody sits and waits: what trying again rarely helps with, or what keeps
-// failing, is an answer. Afterwards it always goes on.
+// Judge decides whether to retry after a failure. Before the first sync a user is waiting, so it stops on errors that
+// retries rarely fix and on repeated ones. After the first sync it always retries.
 func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
 		return failure.Retry
@@ -53,11 +51,10 @@ func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	return failure.Retry
 }
 
-// rejected reports whether the server found fault with the request itself,
-// such as a field selector that it does not know.
+// rejected reports whether the server rejected the request itself, for example an unknown field selector.
 func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
 
-// Refusal is the error for a failure before the first sync.
+// Refusal returns the error for a failure before the first sync.
 func (t Target) Refusal(f *failure.Failure) error {
 	e := t.Unavailable(fmt.Errorf("%s", FailureText(f)), f.Err)
 	_, undecodable := errors.AsType[*wire.Error](f.Err)
@@ -71,7 +68,7 @@ func (t Target) Refusal(f *failure.Failure) error {
 	return e
 }
 
-// ShowState shows a change of the state of a reflector that watches the target.
+// ShowState prints a state change of a reflector that watches the target.
 func (t Target) ShowState(c *terminal.Console, s reflector.Status) {
 	name := func(text string) string { return fmt.Sprintf("%-12s  %s", s.State, text) }
 	switch s.State {

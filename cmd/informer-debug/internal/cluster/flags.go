@@ -7,12 +7,12 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Flags are kubectl's flags about how to reach the server.
+// Flags are kubectl's flags for reaching the server.
 type Flags struct {
-	Load config.LoadOptions // what they say
+	Load config.LoadOptions // the values of the flags
 }
 
-// Add adds them to a verb, with their completion.
+// Add registers the flags and their completion with a verb.
 func (f *Flags) Add(cmd *cobra.Command) {
 	o, flags := &f.Load, cmd.Flags()
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
@@ -32,7 +32,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.complete(cmd)
 }
 
-// Check finds contradictions.
+// Check returns an error for contradictory flags.
 func (f *Flags) Check() error {
 	o := &f.Load
 	switch {

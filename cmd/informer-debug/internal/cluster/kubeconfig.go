@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// mostKubeconfig is how many bytes of a file are read for the names in it.
+// mostKubeconfig is the largest file read for completion, in bytes.
 const mostKubeconfig = 1 << 20
 
 // complete completes the flags that name parts of the kubeconfig.
@@ -35,12 +35,12 @@ func (f *Flags) complete(cmd *cobra.Command) {
 	}
 }
 
-// kubeconfigNames is what of a kubeconfig is of interest.
+// kubeconfigNames are the names in a kubeconfig.
 type kubeconfigNames struct{ Contexts, Clusters, Users []kubeconfigEntry }
 
 type kubeconfigEntry struct{ Name string }
 
-// kubeconfigs are the files that are read together.
+// kubeconfigs returns the files that are merged.
 func kubeconfigs(flag string) []string {
 	if flag != "" {
 		return []string{flag}
@@ -48,11 +48,11 @@ func kubeconfigs(flag string) []string {
 	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
 		return files
 	}
-	home, _ := os.UserHomeDir() // without one there is no such file
+	home, _ := os.UserHomeDir() // without a home directory there is no such file
 	return []string{filepath.Join(cmp.Or(home, "."), ".kube", "config")}
 }
 
-// readNames reads a file; what is none, or is no kubeconfig, has no names.
+// readNames reads the names in a kubeconfig. It returns none if the file is missing or invalid.
 func readNames(file string) *kubeconfigNames {
 	var k kubeconfigNames
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > mostKubeconfig {

@@ -13,13 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// namespacePatience bounds the question whether a namespace exists, which is asked in
-// passing.
+// namespacePatience bounds the check whether a namespace exists, which is a courtesy.
 const namespacePatience = 3 * time.Second
 
-// DoubtNamespace warns where the namespace that is looked at does not exist. The server
-// says nothing of that: a list of it is merely empty. Nor does it say anything to those
-// that may not read namespaces.
+// DoubtNamespace warns if the target's namespace does not exist: the server returns an empty list instead of an error.
+// It stays silent if the credentials may not read namespaces.
 func (t Target) DoubtNamespace(ctx context.Context, c *terminal.Console) {
 	if t.Namespace == "" {
 		return

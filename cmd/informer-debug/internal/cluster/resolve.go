@@ -19,19 +19,17 @@ import (
 )
 
 const (
-	// resolveTries is how often the server is asked what it serves, a second
-	// apart.
+	// resolveTries is how often discovery is tried, a second apart.
 	resolveTries = 3
 
-	// resolvePatience bounds all of that, for servers that do not answer.
+	// resolvePatience bounds all tries, for servers that do not answer.
 	resolvePatience = 10 * time.Second
 
-	// loginPatience is the same where a credential plugin may have to ask
-	// somebody to log in.
+	// loginPatience replaces resolvePatience if a credential plugin may ask the user to log in.
 	loginPatience = 2 * time.Minute
 )
 
-// ResolveAll finds all TYPEs of a list.
+// ResolveAll resolves all TYPEs of a comma-separated list.
 func (t Target) ResolveAll(ctx context.Context, types string, patience time.Duration, c *terminal.Console) (all []discovery.Mapping, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
@@ -51,7 +49,7 @@ func (t Target) ResolveAll(ctx context.Context, types string, patience time.Dura
 	return all, nil
 }
 
-// resolveWord finds what a TYPE means, or what is in the category of that name.
+// resolveWord resolves a TYPE or a category.
 func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) ([]discovery.Mapping, error) {
 	m, err := t.Resolve(ctx, arg, patience, c)
 	switch {
@@ -64,7 +62,7 @@ func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 	if _, unknown := errors.AsType[*discovery.NoMatchError](err); !unknown || arg.Group != "" || arg.Version != "" {
 		return nil, failed
 	}
-	all, _ := t.Client.Mapper().Mappings(ctx) // where groups are missing, failed says so
+	all, _ := t.Client.Mapper().Mappings(ctx) // if groups are missing, failed says so
 	all = slices.DeleteFunc(slices.Clone(all), func(m discovery.Mapping) bool {
 		return !slices.Contains(m.Categories, arg.Resource) || !CanWatch(m)
 	})
@@ -74,7 +72,7 @@ func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 	return all, nil
 }
 
-// Resolve asks the server what it serves until it answers.
+// Resolve retries discovery until the server answers.
 func (t Target) Resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) (discovery.Mapping, error) {
 	silent := fmt.Errorf("no answer within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
@@ -95,7 +93,7 @@ func (t Target) Resolve(ctx context.Context, arg object.GVR, patience time.Durat
 	}
 }
 
-// worthRetrying reports whether a failure to find TYPE may pass by itself.
+// worthRetrying reports whether a failed discovery may succeed later.
 func worthRetrying(err error) bool {
 	_, noMatch := errors.AsType[*discovery.NoMatchError](err)
 	_, ambiguous := errors.AsType[*discovery.AmbiguousError](err)
@@ -105,7 +103,7 @@ func worthRetrying(err error) bool {
 	return !noMatch && !ambiguous && !untrusted && !refused
 }
 
-// Patience is how long to wait until the server has said what it serves.
+// Patience returns how long to wait for discovery.
 func Patience(cfg *config.Config) time.Duration {
 	if cfg.Exec != nil {
 		return loginPatience

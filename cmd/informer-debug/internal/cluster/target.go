@@ -19,15 +19,15 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Target is what is watched, and where.
+// Target is a resource of a server, in one namespace or all.
 type Target struct {
-	Client    *rest.Client      // of the server; to be closed by whoever made it
+	Client    *rest.Client      // of the server; its creator closes it
 	Server    string            // for messages, without credentials
-	Mapping   discovery.Mapping // of what is watched
-	Namespace string            // empty for all, and for what has no namespaces
+	Mapping   discovery.Mapping // the resource
+	Namespace string            // empty for all namespaces and cluster-scoped resources
 }
 
-// String is "pods in namespace shop".
+// String returns a description such as "pods in namespace shop".
 func (t Target) String() string {
 	name := object.ResourceName(t.Mapping.Resource)
 	switch {
@@ -39,19 +39,19 @@ func (t Target) String() string {
 	return name
 }
 
-// CanWatch reports whether an informer can be had of a resource.
+// CanWatch reports whether an informer can read the resource.
 func CanWatch(m discovery.Mapping) bool {
 	return slices.Contains(m.Verbs, "list") && slices.Contains(m.Verbs, "watch")
 }
 
-// Unwatchable is the error for a resource that no informer can be had of.
+// Unwatchable returns the error for a resource that no informer can read.
 func Unwatchable(m discovery.Mapping) error {
 	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
 		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
-// RootCause is the one failure that stands for all where discovery failed
-// altogether: each of its requests as a rule fails for the same reason.
+// RootCause returns the first failure if discovery failed altogether, since usually all its requests fail for the same
+// reason.
 func RootCause(err error) error {
 	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
 		return err
@@ -62,8 +62,8 @@ func RootCause(err error) error {
 	return err
 }
 
-// Unavailable is the error for a server that cannot be used: what to show, and
-// the cause to judge by.
+// Unavailable returns the error for an unusable server. It shows the first error and derives its advice from the
+// second.
 func (t Target) Unavailable(shown, cause error) *exit.Error {
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: shown}
 	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)
@@ -71,7 +71,7 @@ func (t Target) Unavailable(shown, cause error) *exit.Error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](cause)
 	_, answered := errors.AsType[*apierrors.StatusError](cause)
 	switch {
-	case noMatch, ambiguous, untrusted: // they say what to do
+	case noMatch, ambiguous, untrusted: // these errors contain advice
 	case apierrors.IsUnauthorized(cause):
 		e.Hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.Server)
 	case apierrors.IsForbidden(cause):
@@ -82,7 +82,7 @@ func (t Target) Unavailable(shown, cause error) *exit.Error {
 	return e
 }
 
-// ServerName is an address without credentials.
+// ServerName returns an address without credentials.
 func ServerName(host string) string {
 	u, err := url.Parse(host)
 	if err != nil {
@@ -91,12 +91,12 @@ func ServerName(host string) string {
 	return u.Redacted()
 }
 
-// Source is what an informer of the target reads.
+// Source returns the source for an informer of the target.
 func Source[T object.Object](t Target) source.ListerWatcher {
 	return rest.ResourceForMapping[T](t.Client, t.Mapping).Namespace(t.Namespace).Sharing(wire.NewPool()).Source()
 }
 
-// Path is where the objects of the target are listed.
+// Path returns the path that lists the target's objects.
 func (t Target) Path() string {
 	r := t.Mapping.Resource
 	place := "/apis/" + r.Group + "/" + r.Version

@@ -20,15 +20,15 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// What a difference may be.
+// The kinds of differences.
 const (
-	kindMissing = "missing" // the server has the object, and the cache has not
-	kindGhost   = "ghost"   // the cache has the object, and the server has not
-	kindVersion = "version" // the cache has another state of the object
-	kindUID     = "uid"     // the cache has another object of that name
+	kindMissing = "missing" // only the server has the object
+	kindGhost   = "ghost"   // only the cache has the object
+	kindVersion = "version" // the cache has another version of the object
+	kindUID     = "uid"     // the cache has another object of the same name
 )
 
-// Difference is an object that the cache has otherwise than the server.
+// Difference is an object whose cached state differs from the server's.
 type Difference struct {
 	Kind   string
 	Key    object.Key
@@ -36,7 +36,7 @@ type Difference struct {
 	Served version `json:",omitzero"`
 }
 
-// String is a difference as a line.
+// String returns the difference as a line of text.
 func (d *Difference) String() string {
 	var text string
 	switch d.Kind {
@@ -47,24 +47,23 @@ func (d *Difference) String() string {
 	case kindVersion:
 		text = fmt.Sprintf("version %s in the cache, %s on the server", d.Cached.RV, d.Served.RV)
 	case kindUID:
-		text = fmt.Sprintf("UID %s in the cache, %s on the server: it was deleted and made again", d.Cached.UID, d.Served.UID)
+		text = fmt.Sprintf("UID %s in the cache, %s on the server: it was deleted and created again", d.Cached.UID, d.Served.UID)
 	}
 	return fmt.Sprintf("%-8s %s  %s", d.Kind, object.FormatKey(d.Key), text)
 }
 
-// cached is what a cache holds, complete up to version rv.
+// cached is the content of a cache, complete up to version rv.
 type cached struct {
 	rv      string
 	synced  bool
 	objects map[object.Key]version
 }
 
-// comparison compares the cache of one informer with lists of the server.
+// comparison compares the cache of one informer with lists from the server.
 //
-// The list is of version L. Where cache and list differ though the cache is complete up to L,
-// and the cached state is none of after L, the cache is wrong, with one exception: what is
-// missing may have been deleted, or have left the selector, after L. So those that differ are
-// read from the server again:
+// Let L be the version of the list. If the cache is complete up to L, differs from the list, and the cached state is
+// not newer than L, the cache is wrong, with one exception: a missing object may have been deleted, or have left the
+// selector, after L. So the objects that differ are read from the server again:
 //
 //  1. If the server has the same of it as in the list, the difference is real: the cache had to
 //     have that state.
@@ -76,36 +75,36 @@ type comparison struct {
 	which     debug.Which
 	namespace string // of the objects; empty for all
 	parts     []part
-	console   *terminal.Console // where it is told what is waited for
+	console   *terminal.Console // receives the progress messages
 
-	status debug.Informer // as it was last seen
-	since  time.Time      // when it began
-	told   bool           // what is waited for
+	status debug.Informer // as last seen
+	since  time.Time      // start of the comparison
+	told   bool           // whether the wait was reported
 }
 
-// pollEvery is how often a process is asked whether it has come further.
+// pollEvery is how often the process is asked for progress.
 const pollEvery = 200 * time.Millisecond
 
-// Result is what a comparison has found.
+// Result is the result of a comparison.
 type Result struct {
 	Informer    string
 	Cluster     string         `json:",omitzero"`
-	Objects     int            // of the server
+	Objects     int            // on the server
 	RV          string         // of the list
-	Differing   map[string]int // how many are of each kind
+	Differing   map[string]int // number per kind
 	Differences []Difference   // the first of them
 
-	// Relabelled objects have other labels in the cache than on the server, at the same version.
+	// Relabelled lists objects with the server's version but other labels in the cache.
 	Relabelled []object.Key `json:",omitzero"`
 
-	// Unsure says why the differences may pass, for want of time; empty if they are real.
+	// Unsure says why the differences may be temporary, if time ran out. It is empty if they are real.
 	Unsure string `json:",omitzero"`
 
-	// Doubt says why it may not be the process's cluster; empty if there is no reason.
+	// Doubt says why the server may belong to another cluster than the process. It is empty if nothing suggests that.
 	Doubt string `json:",omitzero"`
 }
 
-// run compares. When ctx is over before it is sure, it returns what it has, with Unsure, and
+// run compares. If ctx ends before the result is certain, it returns what it has, with Unsure set, and
 // exit.ErrTimedOut.
 func (c *comparison) run(ctx context.Context) (*Result, error) {
 	c.since = time.Now()
@@ -126,14 +125,14 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 	}
 	slices.SortFunc(result.Relabelled, compareKeys)
 	first := list
-	defer func() { // what came after the first list is on the server, too
+	defer func() { // objects created after the first list are on the server too
 		for _, d := range result.Differences {
 			if _, known := first.objects[d.Key]; !known && d.Kind != kindGhost {
 				result.Objects++
 			}
 		}
 	}()
-	var kinds map[object.Key]string // of the round before
+	var kinds map[object.Key]string // of the previous round
 	for {
 		suspects, err := c.suspects(ctx, list)
 		if err != nil {
@@ -174,8 +173,8 @@ func compareKeys(a, b object.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// suspects returns what differs when the cache is complete up to the list, and at once if
-// nothing does: objects of the same versions are the same.
+// suspects returns the differences once the cache is complete up to the list. It returns at once if there are none,
+// because objects of the same version are equal.
 func (c *comparison) suspects(ctx context.Context, list *served) (found []Difference, err error) {
 	for {
 		cache, err := c.cached(ctx)
@@ -191,16 +190,16 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []Differ
 	}
 }
 
-// late tells once what is waited for, when that has lasted.
+// late reports once what the comparison waits for, if that takes long.
 func (c *comparison) late(differing []Difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
 	}
 	c.told = true
-	c.console.State(time.Now(), "%-12s  %s: %d of %d objects differ, which may pass: %s", "waiting", c.which.Informer, len(differing), len(list.objects)+counts(differing)[kindGhost], c.behind(list))
+	c.console.State(time.Now(), "%-12s  %s: %d of %d objects differ, which may be temporary: %s", "waiting", c.which.Informer, len(differing), len(list.objects)+counts(differing)[kindGhost], c.behind(list))
 }
 
-// moved waits until the cache has come further. It calls look whenever it has not.
+// moved waits until the cache has advanced, calling look while it has not.
 func (c *comparison) moved(ctx context.Context, from *cached, look func()) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
@@ -216,7 +215,7 @@ func (c *comparison) moved(ctx context.Context, from *cached, look func()) error
 		}
 		n := slices.IndexFunc(status.Informers, func(i debug.Informer) bool { return c.which == i.Which() })
 		if n < 0 {
-			return fmt.Errorf("the process has no informer %s any more", c.which.Informer)
+			return fmt.Errorf("the process no longer has an informer %s", c.which.Informer)
 		}
 		if c.status = status.Informers[n]; c.status.RV != from.rv || c.status.Synced != from.synced {
 			return nil
@@ -229,10 +228,10 @@ func (c *comparison) moved(ctx context.Context, from *cached, look func()) error
 func (c *comparison) behind(list *served) string {
 	s := &c.status
 	trouble := s.Trouble(time.Now())
-	text := fmt.Sprintf("the cache is complete up to version %s, and the list of the server is of version %s", terminal.OrDash(s.RV), list.rv)
+	text := fmt.Sprintf("the cache is complete up to version %s, but the server's list is at version %s", terminal.OrDash(s.RV), list.rv)
 	switch {
 	case !s.Synced:
-		text = "the informer has no whole initial list: " + s.Reflector.Missing().Error()
+		text = "the informer has no complete initial list: " + s.Reflector.Missing().Error()
 	case s.Reflector.Attempts > 0:
 		text += ": " + s.Reflector.Missing().Error()
 	case trouble != "":
@@ -243,7 +242,7 @@ func (c *comparison) behind(list *served) string {
 	return text
 }
 
-// differences are those between a cache and a list, without what is of after the list.
+// differences compares a cache with a list, ignoring states newer than the list.
 func differences(c *cached, s *served) (found []Difference) {
 	for key, is := range s.objects {
 		has, ok := c.objects[key]
@@ -265,7 +264,7 @@ func differences(c *cached, s *served) (found []Difference) {
 	return found
 }
 
-// doubt says why the cache, as it was before the list, may be of another cluster.
+// doubt says why the cache, read before the list, may belong to another cluster.
 func doubt(c *cached, s *served) string {
 	alike := 0
 	for key, has := range c.objects {
@@ -282,8 +281,7 @@ func doubt(c *cached, s *served) string {
 	return ""
 }
 
-// cached reads the keys and versions of the cache, all of them complete up to the version of
-// the first page.
+// cached reads the keys and versions in the cache. All pages are complete up to the version of the first.
 func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	all := &cached{objects: map[object.Key]version{}}
 	page := debug.Page{Namespace: c.namespace, Limit: 1000}
@@ -305,8 +303,8 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	}
 }
 
-// Informer compares the cache of one informer with the server at. It tells console what it waits for. When ctx is
-// over before it is sure, it returns what it has, with Unsure, and the cause of ctx.
+// Informer compares the cache of an informer with the server at. It reports to console what it waits for. If ctx ends
+// before the result is certain, it returns what it has, with Unsure set, and the cause of ctx.
 func Informer(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer, console *terminal.Console) (*Result, error) {
 	scopes, err := sight.Scopes(i)
 	if err != nil {
@@ -334,7 +332,7 @@ func Informer(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.I
 	return nil, v.Unanswered(ctx, err)
 }
 
-// counts is how many there are of each kind.
+// counts returns the number of differences per kind.
 func counts(all []Difference) map[string]int {
 	kinds := map[string]int{}
 	for _, d := range all {
@@ -343,10 +341,10 @@ func counts(all []Difference) map[string]int {
 	return kinds
 }
 
-// Count sets how many there are of each kind.
+// Count sets Differing.
 func (r *Result) Count() { r.Differing = counts(r.Differences) }
 
-// Sentence sums up.
+// Sentence summarizes the result.
 func (r *Result) Sentence() string {
 	all := r.Differences
 	if len(all) == 0 && r.Unsure == "" {
@@ -361,7 +359,7 @@ func (r *Result) Sentence() string {
 	}
 	text := fmt.Sprintf("%s: %d of %d objects differ at version %s (%s)", r.Informer, len(all), r.Objects+kinds[kindGhost], r.RV, strings.Join(parts, ", "))
 	if r.Unsure != "" {
-		text += ", which may pass: " + r.Unsure
+		text += ", which may be temporary: " + r.Unsure
 	}
 	return text
 }

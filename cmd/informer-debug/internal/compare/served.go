@@ -15,43 +15,43 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// version is which state of which object.
+// version identifies a state of an object.
 type version struct {
 	UID string `json:",omitzero"`
 	RV  string `json:",omitzero"`
 
-	labels string // as one text
+	labels string // as one string
 }
 
-// same reports whether it is the same state of the same object.
+// same reports whether both are the same state of the same object.
 func (v version) same(other version) bool { return v.UID == other.UID && v.RV == other.RV }
 
-// served is what the server has, as a list of version rv shows it.
+// served is the server's content according to a list of version rv.
 type served struct {
 	rv      string
 	objects map[object.Key]version
-	only    map[object.Key]bool // the keys that were asked for; nil for all
+	only    map[object.Key]bool // the requested keys; nil for all
 }
 
-// covers reports whether the list would have an object of this key.
+// covers reports whether the list would include an object with this key.
 func (s *served) covers(key object.Key) bool { return s.only == nil || s.only[key] }
 
-// part is one scope of an informer, and where its objects are listed.
+// part is one scope of an informer with the resource that lists its objects.
 type part struct {
 	sight.Scope
 	resource *rest.Resource[*metav1.PartialObjectMetadata]
 }
 
 const (
-	// expiries is how often a list is begun anew that took longer than the server's history.
+	// expiries is how often a list that outlasts the server's history is restarted.
 	expiries = 3
 
-	// mostSingly is how many objects are looked up one by one; more are listed with all others.
+	// mostSingly is the largest number of objects read one by one. More are read with a full list.
 	mostSingly = 100
 )
 
-// read lists the objects of all parts consistently: the lists are those of a quorum, and the
-// version is that of the newest. Keys, if they are not nil, are all that is of interest.
+// read lists the objects of all parts with quorum reads. The version is that of the newest list. If keys is not nil, it
+// reads only these.
 func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served, error) {
 	all := &served{objects: map[object.Key]version{}, only: keys}
 	for _, p := range parts {
@@ -78,7 +78,7 @@ func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served,
 	return all, nil
 }
 
-// read adds what one list has.
+// read adds the objects of one list.
 func (p part) read(ctx context.Context, name string, to *served) error {
 	for try := 1; ; try++ {
 		list := p.resource.List(ctx, p.List(name))
@@ -108,8 +108,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 	}
 }
 
-// partsOf finds where the objects of an informer are served, those of the namespace that the
-// flags name.
+// partsOf finds where the informer's objects are served, limited to the namespace of the flags.
 func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []sight.Scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
 		mapping, err := at.Resolve(ctx, s.Resource, cluster.Patience(v.Config), c)
@@ -125,15 +124,15 @@ func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []si
 		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(s.Namespace)})
 	}
 	if len(parts) == 0 && len(scopes) > 0 {
-		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.Flags.Namespace)
+		return nil, exit.Usage("the informer does not watch namespace %s: omit -n", v.Flags.Namespace)
 	}
 	return parts, nil
 }
 
-// listError is a list that the server did not give.
+// listError is a list that failed on the server.
 type listError struct{ err error }
 
-// Error is the server's.
+// Error returns the server's message.
 func (e *listError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.

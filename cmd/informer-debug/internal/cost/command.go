@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// costFlags are those of cost.
+// costFlags are the flags of cost.
 type costFlags struct {
 	sight.Flags
 	sample int
@@ -35,32 +35,33 @@ func Command(s terminal.Streams) *cobra.Command {
 	flags := costFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "cost [TYPE[,TYPE...]|all]",
-		Short: "Say what it would take to cache a cluster",
-		Long: `cost reads a sample of each TYPE, or of all that can be listed and watched, in all namespaces or in
-that of -n. It holds the sample in memory in one form after the other, and says what all
-objects would take:
+		Short: "Estimate the memory for caching a cluster",
+		Long: `cost reads a sample of each TYPE, or of all types that support list and watch, in all namespaces
+or the one of -n. It holds the sample in memory in one form after another, and estimates the
+memory for all objects:
 
   ON THE WIRE  the bytes of a list, before compression
-  CLIENT-GO    as informers of client-go have it: each object decoded by apimachinery, whole,
+  CLIENT-GO    as in informers of client-go: each object decoded whole by apimachinery,
                sharing nothing with others, in a map by key. client-go itself does not run.
-  WHOLE        as an informer of Millrace has it: with shared parts, in its cache
+  WHOLE        as in informers of Millrace: with shared parts, in their cache
   PACKED       the same with Store: sharedinformer.Packed
   NO MANAGED   WHOLE with Keep: wire.WithoutManagedFields
-  METADATA     WHOLE with metadata alone
-  KEEP         WHOLE with the fields of --keep, "-" where the type does not have them
+  METADATA     WHOLE with only metadata
+  KEEP         WHOLE with the fields of --keep, "-" if the type does not have them
 
 Built-in types are decoded into their Go types, and others into unstructured objects, which
-take more than a Go type would. What an informer holds but objects is not in it.
+take more memory than a Go type would. The estimates include only objects, not the rest of an
+informer.
 
-A form is measured by the live heap of this process, after two collections, less what there was
-before. The sample is taken in runs of neighbours, at ` + fmt.Sprint(mostRuns) + ` places of the list, since neighbours
-have parts in common; from it the figures are scaled to all objects. ± is how far the fourths of
-the sample are apart, half of it; what was read to its end has none. It is large where little is
-held and tables grow in steps. The objects of a sample have fewer others to share with than those
-of the cluster: WHOLE and PACKED are rather less than shown. A few KiB more or less are noise.
+A form is measured by the growth of this process's live heap, after two collections. The sample
+consists of runs of neighbours at ` + fmt.Sprint(mostRuns) + ` positions of the list, since neighbours have parts in
+common; the figures are extrapolated to all objects. ± is half the spread of the quarters of the
+sample; there is none if all objects were read. It is large if the objects are small and tables
+grow in steps. The objects of a sample have fewer others to share with than those of the cluster:
+WHOLE and PACKED are upper bounds. A few KiB more or less are noise.
 
-The sample ends at ` + terminal.Bytes(mostSampled) + ` of a type, and at ` + fmt.Sprint(mostRequests) + ` requests; between the places, metadata is
-read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came short is said below the table.
+The sample of a type ends after ` + terminal.Bytes(mostSampled) + ` or ` + fmt.Sprint(mostRequests) + ` requests; between the positions, cost reads
+metadata of at most ` + fmt.Sprint(mostSkipped) + ` objects at a time. Incomplete samples are reported below the table.
 
 ` + exit.See,
 		Example: `  informer-debug cost
@@ -73,7 +74,7 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
 	_ = cmd.Flags().MarkHidden("attach") // it fails only for a flag that does not exist
 	_ = cmd.Flags().MarkHidden("all-namespaces")
 	cmd.Flags().IntVar(&flags.sample, "sample", 500, "how many objects of each type to read")
-	cmd.Flags().Float64Var(&flags.qps, "qps", 5, "requests a second at most")
+	cmd.Flags().Float64Var(&flags.qps, "qps", 5, "most requests a second")
 	cmd.Flags().StringVar(&flags.keep, "keep", "", "fields that an informer would keep, such as spec.nodeName,status.phase")
 	flags.output.Add(cmd, "output format (default a table)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -87,7 +88,7 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
 
 func (f *costFlags) check() error {
 	if f.To != "" {
-		return exit.Usage("cost reads a cluster: what the caches of a process have, \"informer-debug get --attach\" shows")
+		return exit.Usage("cost reads a cluster: use \"informer-debug get --attach\" to see the caches of a process")
 	}
 	if err := f.Flags.Check(); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (f *costFlags) check() error {
 	return nil
 }
 
-// run measures one type after the other.
+// run measures the types one after another.
 func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) error {
 	c := terminal.NewConsole(s, false)
 	var cfg *config.Config
@@ -141,7 +142,7 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	}
 	switch {
 	case ctx.Err() != nil:
-		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("interrupted: %d of %d types are measured", len(all.Types), len(targets))}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("interrupted: %d of %d types were measured", len(all.Types), len(targets))}
 	case !slices.ContainsFunc(all.Types, func(t *cost) bool { return t.err == nil }):
 		first := all.Types[0]
 		return first.at.Unavailable(fmt.Errorf("none of the types could be read: %w", first.err), first.err)
@@ -149,7 +150,7 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	return nil
 }
 
-// everything finds all that can be listed and watched.
+// everything finds all resources that support list and watch.
 func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []cluster.Target, error) {
 	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
 	cfg, err := config.LoadWith(f.Connect.Load)
@@ -161,13 +162,12 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	at := cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}
-	asking, cancel := context.WithTimeoutCause(ctx, cluster.Patience(cfg), errors.New("the server does not say what it serves"))
+	asking, cancel := context.WithTimeoutCause(ctx, cluster.Patience(cfg), errors.New("discovery did not answer"))
 	defer cancel()
 	mappings, err := client.Mapper().Mappings(asking)
 	var all []cluster.Target
 	for _, m := range mappings {
-		// A type may be served in several versions, and events in two groups: the objects are
-		// the same.
+		// A type may be served in several versions, and events in two groups, with the same objects.
 		again := m.Resource.Resource == "events" && m.Resource.Group == "events.k8s.io" ||
 			slices.ContainsFunc(all, func(t cluster.Target) bool { return t.Mapping.Resource.GroupResource() == m.Resource.GroupResource() })
 		if cluster.CanWatch(m) && (m.Namespaced || f.Namespace == "") && !again {
@@ -177,13 +177,13 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 	}
 	switch {
 	case len(all) == 0 && err == nil:
-		err = errors.New("the server offers nothing that can be listed and watched")
+		err = errors.New("the server has no resources that support list and watch")
 		fallthrough
 	case len(all) == 0:
 		client.CloseIdleConnections()
 		return nil, nil, at.Unavailable(cluster.RootCause(err), err)
 	case err != nil:
-		c.Trouble(time.Now(), "a part of what the server serves is missing: %v", cluster.RootCause(err))
+		c.Trouble(time.Now(), "discovery is incomplete: %v", cluster.RootCause(err))
 	}
 	slices.SortStableFunc(all, func(a, b cluster.Target) int {
 		return strings.Compare(object.ResourceName(a.Mapping.Resource), object.ResourceName(b.Mapping.Resource))

@@ -160,7 +160,7 @@ func TestCostGoesOn(t *testing.T) {
 	require.Contains(t, r.Out, "nodes: could not be read: nodes is forbidden")
 	require.Regexp(t, `(?m)^pods +3 +3 .* KiB$`, r.Out)
 	require.Regexp(t, `(?m)^secrets +1 +1 .* -$`, r.Out, "secrets have no spec.nodeName")
-	require.Regexp(t, `(?m)^there are no objects of .*configmaps, .*deployments\.apps, `, r.Out)
+	require.Regexp(t, `(?m)^no objects of .*configmaps, .*deployments\.apps, `, r.Out)
 	require.Regexp(t, `(?m)^total +4 +4 `, r.Out)
 	require.NotContains(t, r.Out+r.ErrOut, "hidden")
 	require.NotContains(t, r.Out, "events.events.k8s.io")
@@ -182,10 +182,10 @@ func TestCostOutlivesTrouble(t *testing.T) {
 		do   apiservertest.Action
 		want string
 	}{
-		"expired": {apiservertest.Fail{Code: 410}, "10 of the objects were passed: fault: 4"},
-		"gone":    {apiservertest.Fail{Code: 404}, "10 of the objects were passed: fault: 4"},
-		"cut":     {apiservertest.Cut{AfterBytes: 100}, "10 of the objects were passed: "},
-		"garbled": {apiservertest.Garble{}, "10 of the objects were passed: "},
+		"expired": {apiservertest.Fail{Code: 410}, "10 objects: fault: 4"},
+		"gone":    {apiservertest.Fail{Code: 404}, "10 objects: fault: 4"},
+		"cut":     {apiservertest.Cut{AfterBytes: 100}, "10 objects: "},
+		"garbled": {apiservertest.Garble{}, "10 objects: "},
 	} {
 		srv.Faults().Add(apiservertest.Fault{Verb: "list", Resource: "configmaps", Skip: 1, Do: []apiservertest.Action{c.do}})
 		costs, r := costOf(t, "configmaps", "--sample=200", server)

@@ -13,23 +13,22 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// estimate is how many bytes something takes, and between which two the fourths of the sample
-// would have it. The three are equal where all objects were measured.
+// estimate is a number of bytes, with the lowest and highest value that the quarters of the sample give. All three are
+// equal if every object was measured.
 type estimate struct {
 	Bytes int64 `json:"bytes"`
 	Low   int64 `json:"low"`
 	High  int64 `json:"high"`
 }
 
-// estimate scales what the fourths of a sample take to all objects. What is there once, and
-// comes with the first, is not scaled where there is such a thing: then the others say what one
-// more object takes.
+// estimate extrapolates from the quarters of a sample to all objects. With once, it does not scale the fixed cost that
+// comes with the first quarter: the other quarters then tell the cost per object.
 func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	var objects, bytes int64
 	for n, count := range counts {
 		objects, bytes = objects+int64(count), bytes+w.of[n]
 	}
-	bytes = max(0, bytes) // what little there is may be less than what was collected meanwhile
+	bytes = max(0, bytes) // a garbage collection may free more than the objects take
 	if objects == 0 || int64(all) <= objects {
 		return estimate{bytes, bytes, bytes}
 	}
@@ -53,7 +52,7 @@ func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	return estimate{to(grown / float64(by)), to(low), to(high)}
 }
 
-// String is the estimate with half of how far the fourths are apart, where they are.
+// String returns the estimate with half the spread of the quarters, if they differ.
 func (e estimate) String() string {
 	text := terminal.Bytes(e.Bytes)
 	if e.Bytes > 0 && e.High > e.Low {
@@ -66,7 +65,7 @@ func (e *estimate) add(o estimate) {
 	e.Bytes, e.Low, e.High = e.Bytes+o.Bytes, e.Low+o.Low, e.High+o.High
 }
 
-// cost is what one type takes. Its fields are the interface to scripts.
+// cost is the result for one type. Its JSON fields are an interface for scripts.
 type cost struct {
 	at  cluster.Target
 	err error
@@ -75,8 +74,8 @@ type cost struct {
 	Error        string    `json:"error,omitempty"`
 	Objects      int       `json:"objects"`
 	Sample       int       `json:"sample"`
-	Short        string    `json:"short,omitempty"` // why the sample is not what was asked for
-	Unstructured bool      `json:"unstructured"`    // whether there is no Go type for the objects
+	Short        string    `json:"short,omitempty"` // why the sample is smaller than requested
+	Unstructured bool      `json:"unstructured"`    // whether the objects have no Go type
 	Wire         estimate  `json:"wire"`
 	ClientGo     estimate  `json:"clientGo"`
 	Whole        estimate  `json:"whole"`
@@ -86,18 +85,18 @@ type cost struct {
 	Keep         *estimate `json:"keep,omitempty"`
 }
 
-// columns are the estimates in the order of the table.
+// columns returns the estimates in the order of the table.
 func (c *cost) columns() []*estimate {
 	return []*estimate{&c.Wire, &c.ClientGo, &c.Whole, &c.Packed, &c.NoManaged, &c.Metadata}
 }
 
-// costs are those of several types.
+// costs are the results of several types.
 type costs struct {
 	Types []*cost `json:"types"`
 	Total cost    `json:"total"`
 }
 
-// sum orders the types, the most expensive first, and adds them up.
+// sum sorts the types, most expensive first, and adds them up.
 func (a *costs) sum() {
 	slices.SortStableFunc(a.Types, func(x, y *cost) int {
 		return cmp.Or(cmp.Compare(y.ClientGo.Bytes, x.ClientGo.Bytes), cmp.Compare(x.Type, y.Type))
@@ -145,7 +144,7 @@ func (a *costs) write(w io.Writer, f *costFlags) error {
 	}
 	if len(empty) > 0 {
 		t.Line()
-		t.Line(fmt.Sprintf("there are no objects of %s", strings.Join(empty, ", ")))
+		t.Line(fmt.Sprintf("no objects of %s", strings.Join(empty, ", ")))
 	}
 	first := len(empty) == 0
 	for _, c := range a.Types {

@@ -1,3 +1,3 @@
-// Package cost is the verb cost: what it would take to cache a cluster. It reads samples, holds them
-// in memory in one form after the other, and scales what the heap says.
+// Package cost implements the verb cost, which estimates the memory for caching a cluster. It reads samples, holds them
+// in memory in one form after another, and extrapolates from the size of the heap.
 package cost

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// measureForms measures what the objects of a sample take in each form.
+// measureForms measures the objects of a sample in each form.
 func measureForms[T object.Object](c *cost, s *sample, opts wire.Options) error {
 	c.Objects, c.Sample, c.Short, c.Unstructured = s.all(), s.objects, s.short, isUntyped[T]()
 	var parts [fourths][]page
@@ -89,10 +89,10 @@ func isUntyped[T object.Object]() bool {
 	return is
 }
 
-// reader makes decoders, by the media type.
+// reader creates decoders by media type.
 type reader func(media string) (wire.Decoder, error)
 
-// reading returns what makes a reader. Objects of two readers share nothing.
+// reading returns a function that creates readers. Objects of different readers share nothing.
 func reading[T object.Object](opts func() wire.Options) func() reader {
 	return func() reader {
 		o := opts()
@@ -110,11 +110,11 @@ func packing[T object.Object](opts wire.Options) func() reader {
 	}
 }
 
-// weight is how many bytes the fourths of a sample take, each beside those before it.
+// weight is the number of bytes of each quarter of a sample, with the earlier quarters in memory.
 type weight struct{ of [fourths]int64 }
 
-// weigh holds the objects of all parts, and weighs after each. What the first objects build
-// that stays, such as tables of decoders, is there before.
+// weigh holds the objects of all parts and measures the heap after each. It first loads a page and drops it, so lasting
+// structures such as decoder tables are not counted.
 func weigh(parts [fourths][]page, readers func() reader, holder func() (hold func(object.Head), held any)) (w weight, err error) {
 	warm, _ := holder()
 	if len(parts[0]) > 0 {
@@ -134,7 +134,7 @@ func weigh(parts [fourths][]page, readers func() reader, holder func() (hold fun
 		before = after
 	}
 	runtime.KeepAlive(held)
-	runtime.KeepAlive(read) // with the pool that parts are shared by
+	runtime.KeepAlive(read) // including the pool of shared parts
 	return w, nil
 }
 
@@ -159,7 +159,7 @@ func items(d wire.Decoder, body []byte) iter.Seq2[object.Head, error] {
 	return d.List(bytes.NewReader(body), &meta, nil)
 }
 
-// inMap holds objects as client-go's store does: in a map, by the text of their keys.
+// inMap holds objects as client-go's store does: in a map, by formatted key.
 func inMap() (func(object.Head), any) {
 	all := map[string]object.Head{}
 	return func(o object.Head) { all[object.FormatKey(object.KeyOf(o))] = o }, &all
@@ -173,8 +173,8 @@ func inCache() (func(object.Head), any) {
 	}, cache
 }
 
-// heapInUse is the heap in use after collections, two at least, until one more finds nothing:
-// what pools, finalizers and cleanups held goes later than what they were of.
+// heapInUse returns the size of the live heap. It collects at least twice, until a collection frees nothing more:
+// memory held by pools, finalizers and cleanups is freed later than its owners.
 func heapInUse() uint64 {
 	least := uint64(math.MaxUint64)
 	for range 8 {

@@ -39,5 +39,5 @@ func TestCostReadsHugeObjects(t *testing.T) {
 	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, wire.ErrTooLarge.Error(), r.Out)
 	huge(40 << 20)
 	costs, r = costOf(t, "configmaps", "--sample=30", server)
-	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, "left of 32.0 MiB", r.Out)
+	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, "MiB of 32.0 MiB", r.Out)
 }

@@ -28,24 +28,24 @@ import (
 
 const (
 	mostSample   = 100000
-	mostSampled  = 32 << 20 // bytes of the sample of one type
-	mostRuns     = 20       // places of a list at which a sample is taken
-	mostRequests = 100      // for one type
-	mostSkipped  = 2000     // objects whose metadata is read at a time, to get to the next place
-	fourths      = 4        // into which a sample is divided
+	mostSampled  = 32 << 20 // bytes per type
+	mostRuns     = 20       // positions in a list at which the sample is taken
+	mostRequests = 100      // per type
+	mostSkipped  = 2000     // objects per metadata request when moving to the next position
+	fourths      = 4        // parts of a sample, to estimate the error
 	answerWithin = time.Minute
-	mostRefusal  = 1 << 20 // bytes of an answer that is no list
+	mostRefusal  = 1 << 20 // bytes of an error response
 )
 
 const asMetadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// sampler reads samples of lists. It asks one thing at a time.
+// sampler reads samples of lists, one request at a time.
 type sampler struct {
 	flags  *costFlags
 	http   *http.Client
 	base   *url.URL
 	scheme *runtime.Scheme
-	next   time.Time // before which nothing is asked
+	next   time.Time // earliest time of the next request
 }
 
 func newSampler(cfg *config.Config, f *costFlags) (*sampler, error) {
@@ -56,7 +56,7 @@ func newSampler(cfg *config.Config, f *costFlags) (*sampler, error) {
 	return &sampler{flags: f, http: client, base: base, scheme: scheme.New()}, nil
 }
 
-// page is a part of a list as it came.
+// page is a part of a list as received.
 type page struct {
 	contentType string
 	body        []byte
@@ -71,16 +71,16 @@ type sample struct {
 
 	pages    []page
 	objects  int // in the pages
-	bytes    int // of the pages
-	passed   int // objects that were read, or passed over
-	left     int // how many there are behind them; -1 where that is not known
-	counted  int // all, where they had to be counted
+	bytes    int // in the pages
+	passed   int // objects read or skipped
+	left     int // objects behind them; -1 if unknown
+	counted  int // all objects, if they had to be counted
 	next     string
 	requests int
-	short    string // why the sample is not what was asked for
+	short    string // why the sample is smaller than requested
 }
 
-// read takes the sample of a list. It fails where nothing could be read.
+// read takes the sample of a list. It fails if nothing could be read.
 func (s *sample) read(ctx context.Context) error {
 	run := (s.r.flags.sample + mostRuns - 1) / mostRuns
 	err := s.take(ctx, run)
@@ -94,10 +94,10 @@ func (s *sample) read(ctx context.Context) error {
 	for err == nil && s.next != "" && s.objects < s.r.flags.sample {
 		switch {
 		case s.requests >= mostRequests:
-			s.short = fmt.Sprintf("ended after %d requests, when %d of the objects were passed", s.requests, s.passed)
+			s.short = fmt.Sprintf("ended after %d requests, after %d objects", s.requests, s.passed)
 			return nil
 		case s.bytes >= mostSampled:
-			s.short = fmt.Sprintf("ended after %s, when %d of the objects were passed", terminal.Bytes(int64(s.bytes)), s.passed)
+			s.short = fmt.Sprintf("ended after %s, after %d objects", terminal.Bytes(int64(s.bytes)), s.passed)
 			return nil
 		}
 		if err = s.skip(ctx, gap); err == nil && s.next != "" {
@@ -105,14 +105,13 @@ func (s *sample) read(ctx context.Context) error {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.short = fmt.Sprintf("ended when %d of the objects were passed: %v", s.passed, err)
+		s.short = fmt.Sprintf("ended after %d objects: %v", s.passed, err)
 		return nil
 	}
 	return err
 }
 
-// count pages through the rest of a list whose server does not say how long it is, and goes
-// back to where it was.
+// count pages through the rest of a list if the server does not report its length. The position of s stays unchanged.
 func (s *sample) count(ctx context.Context) error {
 	ahead := *s
 	var err error
@@ -121,16 +120,15 @@ func (s *sample) count(ctx context.Context) error {
 	}
 	s.requests, s.counted = ahead.requests, ahead.passed
 	if ahead.next != "" && err == nil {
-		s.short = fmt.Sprintf("the server does not tell how many objects there are, and counting ended after %d requests: there are more", ahead.requests)
+		s.short = fmt.Sprintf("the server does not report the number of objects, and counting ended after %d requests: there are more", ahead.requests)
 	}
 	return err
 }
 
-// all is how many objects there are, as far as it is known.
+// all returns the number of objects, as far as known.
 func (s *sample) all() int { return max(s.passed+max(s.left, 0), s.counted) }
 
-// take reads whole objects into the sample. A page that is too large is asked for in smaller
-// ones.
+// take reads whole objects into the sample. If a page is too large, it requests smaller ones.
 func (s *sample) take(ctx context.Context, n int) error {
 	for {
 		room := mostSampled - s.bytes
@@ -144,7 +142,7 @@ func (s *sample) take(ctx context.Context, n int) error {
 			n = (n + 1) / 2
 			continue
 		case len(body) > room:
-			return fmt.Errorf("the next object has more than the %s that are left of %s", terminal.Bytes(int64(room)), terminal.Bytes(mostSampled))
+			return fmt.Errorf("the next object exceeds the remaining %s of %s", terminal.Bytes(int64(room)), terminal.Bytes(mostSampled))
 		}
 		p := page{contentType, body, 0}
 		if p.objects, err = s.pass(p.contentType, bytes.NewReader(body)); err != nil {
@@ -156,7 +154,7 @@ func (s *sample) take(ctx context.Context, n int) error {
 	}
 }
 
-// skip passes over a number of objects.
+// skip skips n objects.
 func (s *sample) skip(ctx context.Context, n int) error {
 	for n > 0 && s.next != "" && s.requests < mostRequests {
 		before := s.passed
@@ -171,13 +169,13 @@ func (s *sample) skip(ctx context.Context, n int) error {
 		}
 		n -= s.passed - before
 		if s.passed == before {
-			return errors.New("the server promises more, and sends none")
+			return errors.New("the server announced more objects but sent none")
 		}
 	}
 	return nil
 }
 
-// pass reads a list and remembers how to go on behind it.
+// pass reads a list and remembers where the next page starts.
 func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
 	d, err := wire.NewDecoder(contentType, wire.Options{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), Kind: s.at.Mapping.Kind, Keep: wire.Only()})
 	if err != nil {
@@ -191,7 +189,7 @@ func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
 		n++
 	}
 	if meta.Continue != "" && meta.Continue == s.next {
-		return n, errors.New("a page leads to itself: the server gave the continue token that it was asked with")
+		return n, errors.New("the server returned the same continue token that it received")
 	}
 	s.passed, s.next, s.left = s.passed+n, meta.Continue, -1
 	if meta.RemainingItemCount != nil {
@@ -200,7 +198,7 @@ func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
 	return n, nil
 }
 
-// accept says in which media types an answer is wanted.
+// accept returns the Accept header.
 func (s *sample) accept(as string) string {
 	if s.protobuf {
 		return wire.MediaProtobuf + as + "," + wire.MediaJSON + as + "," + wire.MediaJSON
@@ -212,7 +210,7 @@ func (s *sample) get(ctx context.Context, limit int, accept string, read func(io
 	return s.getWith(ctx, limit, accept, func(resp *http.Response) ([]byte, error) { return read(resp.Body) })
 }
 
-// getWith asks for the next part of the list, when it is time to.
+// getWith requests the next part of the list, after waiting for its turn.
 func (s *sample) getWith(ctx context.Context, limit int, accept string, read func(*http.Response) ([]byte, error)) (body []byte, contentType string, err error) {
 	select {
 	case <-time.After(time.Until(s.r.next)):
@@ -251,14 +249,14 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 	return body, resp.Header.Get("Content-Type"), err
 }
 
-// refusal is the error of an answer that is no list: the server's, or that of whoever else
-// answers, whose text may be anything and is not shown.
+// refusal returns the error of a response that is not a list. If it is not from the API server, its text is untrusted
+// and not shown.
 func (s sample) refusal(resp *http.Response) error {
 	_, err := s.pass(resp.Header.Get("Content-Type"), io.LimitReader(resp.Body, mostRefusal))
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status
 	}
-	return fmt.Errorf("answered with %s, and not by the Kubernetes API; is a proxy in the way?", resp.Status)
+	return fmt.Errorf("status %s, but not from the Kubernetes API; is a proxy in the way?", resp.Status)
 }
 
 // cost measures one type.

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Cluster is a simulated API server on loopback with three pods, and the flag that names it.
+// Cluster starts a simulated API server on loopback with three pods, and returns it with the flag that names it.
 func Cluster(t *testing.T, opts apiservertest.Options) (srv *apiservertest.Server, server string) {
 	t.Helper()
 	srv = apiservertest.New(opts)
@@ -28,7 +28,7 @@ func Cluster(t *testing.T, opts apiservertest.Options) (srv *apiservertest.Serve
 	return srv, "--server=" + endpoint.URL
 }
 
-// Put writes a pod of that phase, with the label app.
+// Put writes a pod in the given phase, with a label app.
 func Put(t *testing.T, srv *apiservertest.Server, key object.Key, phase corev1.PodPhase) {
 	t.Helper()
 	app, _, _ := strings.Cut(key.Name, "-")
@@ -42,7 +42,7 @@ func Put(t *testing.T, srv *apiservertest.Server, key object.Key, phase corev1.P
 	}
 }
 
-// Bubbled is a server with one pod, for a bubble of package synctest: connections are in memory.
+// Bubbled returns a server with one pod, for use in a synctest bubble: its connections are in memory.
 func Bubbled(t *testing.T) (*apiservertest.Server, *config.Config) {
 	t.Helper()
 	srv := apiservertest.New(apiservertest.Options{})
@@ -55,10 +55,10 @@ func Bubbled(t *testing.T) (*apiservertest.Server, *config.Config) {
 	return srv, &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}
 }
 
-// Pods is the resource.
+// Pods returns the resource pods.
 func Pods() object.GVR { return corev1.SchemeGroupVersion.WithResource("pods") }
 
-// LoginPage is what a proxy answers with.
+// LoginPage answers like a proxy that wants a login.
 type LoginPage struct{}
 
 // ServeHTTP implements http.Handler.

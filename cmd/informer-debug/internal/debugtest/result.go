@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// Result is what one run left.
+// Result is the outcome of one run.
 type Result struct {
 	Code        int    // the exit code
 	Out, ErrOut string // stdout and stderr
 }
 
-// Lines are those of stdout.
+// Lines returns the lines of stdout.
 func (r Result) Lines() []string { return strings.Split(strings.TrimSuffix(r.Out, "\n"), "\n") }
 
 // Invoke runs one verb, the first of args.
@@ -33,7 +33,7 @@ func Invoke(t *testing.T, command func(terminal.Streams) *cobra.Command, args ..
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if ctx.Err() != nil {
-		t.Fatalf("the run did not end by itself\nstdout: %s\nstderr: %s", &stdout, &stderr)
+		t.Fatalf("the run did not end\nstdout: %s\nstderr: %s", &stdout, &stderr)
 	}
 	return Result{exit.Report(&stderr, cmd, err), stdout.String(), stderr.String()}
 }

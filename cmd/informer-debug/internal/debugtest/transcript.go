@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// Transcript is an output that may be read while it is written.
+// Transcript is an output that may be read while it is being written.
 type Transcript struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -39,14 +39,14 @@ func (w *Transcript) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what has been written.
+// String returns everything written so far.
 func (w *Transcript) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
 }
 
-// Onto are the streams of a test: no terminal, no environment.
+// Onto returns streams for a test: not a terminal, with an empty environment.
 func Onto(stdout, stderr *Transcript) terminal.Streams {
 	return terminal.Streams{Out: stdout, Err: stderr, Env: func(string) string { return "" }}
 }

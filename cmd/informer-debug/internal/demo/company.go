@@ -20,15 +20,14 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Company is the rest of a program, which the demonstration puts around its informer so that
-// there is something to look into: a controller that fails on some objects and takes long
-// over others, a handler that dawdles, and the page that shows them.
+// Company is the rest of a program around the demo's informer: a controller that fails on some objects and is slow on
+// others, a slow handler, and the page that shows them.
 type Company struct {
 	page     net.Listener
 	recorder *flight.Recorder
 }
 
-// NewCompany returns a company whose page is where listen opens it; nil where listen is nil.
+// NewCompany returns a company that serves its page on the listener of listen, or nil if listen is nil.
 func NewCompany(listen func() (net.Listener, error)) (*Company, error) {
 	if listen == nil {
 		return nil, nil
@@ -40,14 +39,14 @@ func NewCompany(listen func() (net.Listener, error)) (*Company, error) {
 	return &Company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
 }
 
-// Close stops listening, if nothing has served the page.
+// Close stops listening if the page has not been served.
 func (c *Company) Close() {
 	if c != nil {
-		_ = c.page.Close() // that it is closed already is no news
+		_ = c.page.Close() // the server may have closed it
 	}
 }
 
-// Flight is where the events of the whole program are kept.
+// Flight returns the recorder of the whole program.
 func (c *Company) Flight() *flight.Recorder {
 	if c == nil {
 		return nil
@@ -55,7 +54,7 @@ func (c *Company) Flight() *flight.Recorder {
 	return c.recorder
 }
 
-// Accompany runs the company of an informer, which must not run yet, until ctx is done.
+// Accompany runs the company of an informer until ctx is done. The informer must not be running yet.
 func Accompany[T object.Object](ctx context.Context, c *Company, informer *sharedinformer.Informer[T]) (wait func() error, err error) {
 	janitor, err := controller.New("janitor", controller.Func(reconcile), controller.Options{Concurrency: 2, Flight: c.recorder})
 	if err != nil {
@@ -81,16 +80,16 @@ func Accompany[T object.Object](ctx context.Context, c *Company, informer *share
 	}, nil
 }
 
-// companion is an informer as its process shows it.
+// companion presents an informer to the page.
 type companion struct{ view sharedinformer.View }
 
 // Status implements debug.Informers.
 func (s companion) Status() []sharedinformer.Status { return []sharedinformer.Status{s.view.Status()} }
 
-// Views makes the cache visible.
+// Views returns the view of the informer's cache.
 func (s companion) Views() []sharedinformer.View { return []sharedinformer.View{s.view} }
 
-// reconcile looks busy. What is called ledger fails half of the time, and checkout takes long.
+// reconcile looks busy. It fails half of the time on objects called ledger, and is slow on checkout.
 func reconcile(ctx context.Context, r controller.Request) (controller.Result, error) {
 	busy := time.Duration(rand.IntN(20)) * time.Millisecond
 	if strings.HasPrefix(r.Name, "checkout") {
@@ -100,14 +99,14 @@ func reconcile(ctx context.Context, r controller.Request) (controller.Result, er
 		return controller.Result{}, context.Cause(ctx)
 	}
 	if strings.HasPrefix(r.Name, "ledger") && rand.IntN(2) == 0 {
-		return controller.Result{}, errors.New("there is no volume for it yet")
+		return controller.Result{}, errors.New("no volume is available yet")
 	}
 	return controller.Result{}, nil
 }
 
-// dawdler is a handler that stops to think now and then.
+// dawdler returns a handler that pauses now and then.
 func dawdler[T object.Object]() sharedinformer.Handler[T] {
-	heard := 0 // by one goroutine
+	heard := 0 // used by one goroutine
 	return sharedinformer.HandlerFunc[T](func(ctx context.Context, _ sharedinformer.Event[T]) error {
 		if heard++; heard%40 == 0 {
 			pause(ctx, 3*time.Second)
@@ -116,7 +115,7 @@ func dawdler[T object.Object]() sharedinformer.Handler[T] {
 	})
 }
 
-// Tour says where the page is, and what else to try, with a program that is called so.
+// Tour prints the address of the page and some commands to try.
 func (c *Company) Tour(console *terminal.Console, server, program string) {
 	if c == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pause waits for d. It reports false when ctx ended first.
+// pause waits for d. It reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,20 +17,19 @@ const (
 	outage     = 3 * time.Second
 )
 
-// Saboteur breaks something now and then.
+// Saboteur breaks something at regular intervals.
 type Saboteur struct {
-	Server  *apiservertest.Server // in which it breaks something
-	Console *terminal.Console     // where it says what
+	Server  *apiservertest.Server // the server to break
+	Console *terminal.Console     // receives a message per fault
 }
 
-// sabotage is one way to break something. Most cut the connections first, so
-// that the next request comes at once.
+// sabotage is one kind of fault. Most cut the connections, so the next request arrives at once.
 type sabotage struct {
 	what string
 	do   func(ctx context.Context, srv *apiservertest.Server)
 }
 
-// Run breaks one thing after the other until ctx is done.
+// Run applies one fault after another until ctx is done.
 func (s *Saboteur) Run(ctx context.Context) {
 	faults := sabotages()
 	wait := firstFault
@@ -44,7 +43,7 @@ func (s *Saboteur) Run(ctx context.Context) {
 }
 
 func sabotages() []sabotage {
-	// failing gives the next watches a fault and makes the client open them.
+	// failing adds faults to the next watches and makes the client reopen them.
 	failing := func(faults ...apiservertest.Fault) func(context.Context, *apiservertest.Server) {
 		return func(_ context.Context, srv *apiservertest.Server) {
 			for _, f := range faults {
@@ -59,9 +58,9 @@ func sabotages() []sabotage {
 	slow := apiservertest.Delay{For: 2 * time.Second}
 	return []sabotage{
 		{"the connection is cut", failing()},
-		{"the history is compacted while nobody watches: 410", failing(watches(1, apiservertest.Compacted{}))},
+		{"the history is compacted while no watch is open: 410", failing(watches(1, apiservertest.Compacted{}))},
 		{"two answers of 500", failing(watches(2, apiservertest.Fail{Code: http.StatusInternalServerError}))},
-		{"a change is garbled on its way", failing(watches(1, apiservertest.Garble{Frame: 1}))},
+		{"a change is garbled in transit", failing(watches(1, apiservertest.Garble{Frame: 1}))},
 		{"410 again, and the list is slow", failing(watches(1, apiservertest.Compacted{}),
 			apiservertest.Fault{Verb: "watch", Skip: 1, Count: 1, Do: []apiservertest.Action{slow}},
 			apiservertest.Fault{Verb: "list", Count: 1, Do: []apiservertest.Action{slow}})},

@@ -18,33 +18,32 @@ import (
 
 const (
 	nodeCount = 3
-	fewPods   = 6  // there are soon more than this
-	manyPods  = 14 // and never more than this
+	fewPods   = 6  // the workload soon exceeds this
+	manyPods  = 14 // the workload never exceeds this
 
-	// leaseEvery is how many steps one renewal of a node's lease falls on.
+	// leaseEvery is the number of steps per renewal of a node's lease.
 	leaseEvery = 8
 )
 
-// MaxRate is the fastest workload: it is there to be looked at.
+// MaxRate is the fastest workload, in changes a second.
 const MaxRate = 10_000
 
-// Workload plays the part of everything that writes to a cluster: pods are
-// created, scheduled, started, restarted and deleted, and nodes renew their
-// leases. It belongs to one goroutine.
+// Workload simulates all writers of a cluster: pods are created, scheduled, started, restarted and deleted, and nodes
+// renew their leases. It belongs to one goroutine.
 type Workload struct {
 	srv   *apiservertest.Server
 	rand  *rand.Rand
-	pods  []*corev1.Pod // those that exist, as they were written last
+	pods  []*corev1.Pod // the existing pods, as last written
 	nodes []string
 	steps int
 }
 
-// NewWorkload returns a workload that is drawn from a seed: from the same one the same objects.
+// NewWorkload returns a workload with a seed. The same seed creates the same objects.
 func NewWorkload(srv *apiservertest.Server, seed uint64) *Workload {
 	return &Workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }
 
-// Begin makes the nodes and the first pods, which run.
+// Begin creates the nodes and the first pods, which run.
 func (w *Workload) Begin() error {
 	for n := range nodeCount {
 		name := fmt.Sprintf("node-%d", n+1)
@@ -88,7 +87,7 @@ func (w *Workload) Run(ctx context.Context, rate float64) error {
 	}
 }
 
-// step makes one change of a pod, and now and then renews a lease.
+// step changes one pod, and sometimes renews a lease.
 func (w *Workload) step() error {
 	if w.steps++; w.steps%leaseEvery == 0 {
 		if err := w.renew(w.nodes[w.steps/leaseEvery%len(w.nodes)]); err != nil {
@@ -98,7 +97,7 @@ func (w *Workload) step() error {
 	if n := len(w.pods); n < fewPods || n < manyPods && w.rand.IntN(4) == 0 {
 		return w.create(0)
 	}
-	// Pods that are on their way come first: a cluster does not let them wait.
+	// Pending pods come first, as in a real cluster.
 	pod := w.pods[w.rand.IntN(len(w.pods))]
 	if i := slices.IndexFunc(w.pods, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending }); i >= 0 {
 		pod = w.pods[i]
@@ -133,7 +132,7 @@ func (w *Workload) create(age time.Duration) error {
 	return nil
 }
 
-// suffix is what makes a pod's name its own.
+// suffix returns a random suffix for a pod's name.
 func (w *Workload) suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	name := make([]byte, 5)
@@ -162,9 +161,8 @@ func (w *Workload) restart(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].RestartCount++
 }
 
-// write stores a pod that was changed in place. Whoever knows the server's
-// address may write too: changes of theirs are overwritten, and what they
-// deleted is forgotten.
+// write stores a pod that was changed in place. It overwrites changes by other clients, and forgets pods that they
+// deleted.
 func (w *Workload) write(pod *corev1.Pod) error {
 	pod.ResourceVersion = ""
 	_, err := w.srv.Update(pod)
@@ -188,7 +186,7 @@ func (w *Workload) forget(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p == pod })
 }
 
-// renew writes the lease by which a node shows that it is alive.
+// renew renews a node's lease.
 func (w *Workload) renew(node string) error {
 	_, err := w.srv.Put(&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node},

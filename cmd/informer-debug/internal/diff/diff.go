@@ -14,16 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Change is one place where two states of an object differ.
+// Change is a place where two states of an object differ.
 type Change struct {
 	Path     string // such as spec.containers[web].image
 	Old, New any    // the values
 	Had, Has bool   // whether the place exists in the old and the new state
 }
 
-// Between lists where two states differ, the most telling first: spec
-// and status before metadata, plain values before trees, times last. What changes with every write
-// (resourceVersion, generation, managedFields) is left out.
+// Between lists the differences of two states, most important first: spec and status before metadata, plain values
+// before trees, times last. It leaves out fields that change with every write (resourceVersion, generation,
+// managedFields).
 func Between(old, new object.Object) ([]Change, error) {
 	a, err := Content(old)
 	if err != nil {
@@ -42,7 +42,7 @@ func Between(old, new object.Object) ([]Change, error) {
 	return found, nil
 }
 
-// Content is an object as a tree of maps and lists. It must not be changed.
+// Content returns an object as a tree of maps and lists. The caller must not change it.
 func Content(o object.Object) (map[string]any, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.Object, nil
@@ -54,7 +54,7 @@ func Content(o object.Object) (map[string]any, error) {
 	return tree, nil
 }
 
-// rank orders changes by how much they tell.
+// rank orders changes by importance.
 func (c Change) rank() int {
 	rank := 4
 	switch top, _, _ := strings.Cut(c.Path, "."); {
@@ -112,8 +112,8 @@ func walkMaps(path string, a, b map[string]any, place func(string) string, found
 	}
 }
 
-// walkLists compares lists whose items have names by name, those of one length
-// by position, and others as a whole.
+// walkLists compares lists by item name if the items have names, by position if the lists have the same length, and as
+// a whole otherwise.
 func walkLists(path string, a, b []any, found *[]Change) {
 	for _, field := range []string{"name", "type", "uid", "ip"} {
 		x, ok := byName(a, field)
@@ -132,7 +132,7 @@ func walkLists(path string, a, b []any, found *[]Change) {
 	}
 }
 
-// byName indexes a list whose items are all named by a field, each differently.
+// byName indexes a list if a field names all its items uniquely.
 func byName(list []any, field string) (map[string]any, bool) {
 	named := make(map[string]any, len(list))
 	for _, item := range list {
@@ -149,8 +149,7 @@ func byName(list []any, field string) (map[string]any, bool) {
 	return named, true
 }
 
-// join puts a field name behind a path; one that holds a dot itself, such as a
-// label's key, stands in brackets.
+// join appends a field name to a path. A name with a dot, such as a label's key, goes in brackets.
 func join(path, name string) string {
 	switch {
 	case strings.Contains(name, "."):
@@ -161,8 +160,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// Text writes a change: "status.phase: Pending→Running", "+spec.nodeName=n1",
-// "-metadata.labels.app". Without values it names only the place.
+// Text formats a change: "status.phase: Pending→Running", "+spec.nodeName=n1", "-metadata.labels.app". Without values
+// it shows only the place.
 func (c Change) Text(values bool) string {
 	switch {
 	case !c.Has:
@@ -177,7 +176,7 @@ func (c Change) Text(values bool) string {
 	return c.Path
 }
 
-// Brief writes a value in a few characters.
+// Brief formats a value in a few characters.
 func Brief(v any) string {
 	const most = 32
 	switch v := v.(type) {
@@ -199,7 +198,7 @@ func Brief(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Summarize writes the first few of the changes.
+// Summarize formats the first few changes.
 func Summarize(changes []Change, values bool) string {
 	const most = 3
 	texts := make([]string, 0, most+1)

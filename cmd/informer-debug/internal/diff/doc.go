@@ -1,2 +1,2 @@
-// Package diff says where two states of an object differ, in few words.
+// Package diff describes in few words how two states of an object differ.
 package diff

@@ -23,11 +23,11 @@ import (
 const (
 	comparePatience = 10 * time.Second // with the server, and with caches that are behind
 	comparedAtOnce  = 4
-	comparedObjects = 20_000 // of one cache: lists of more are a load on the server that needs asking for
+	comparedObjects = 20_000 // objects per cache; larger lists burden the server and need a request by the user
 )
 
-// compare compares the caches of a process with the cluster of the kubeconfig. That there is none, or
-// that it does not answer, is no finding about the process.
+// compare compares the caches of a process with the cluster of the kubeconfig. A missing kubeconfig or an unreachable
+// cluster is not a finding about the process.
 func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.Sight) {
 	const about = "caches"
 	at, err := v.Server(s)
@@ -72,7 +72,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 			x.differs(r, &x.status.Informers[n])
 		}
 		if selectors[n] != "" {
-			x.add(levelWarning, r.Informer, "see whether the labels or fields are those that are meant", "caches nothing, although the server has objects: its selector %s leaves all out", selectors[n])
+			x.add(levelWarning, r.Informer, "check its labels and fields", "caches nothing although the server has objects: its selector %s matches none", selectors[n])
 		}
 		if doubt != "" && !said[doubt] {
 			said[doubt] = true
@@ -81,8 +81,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 	}
 }
 
-// worthComparing reports whether the cache of i should be what the server has, and is small enough to
-// be listed without being asked to.
+// worthComparing reports whether the cache of i should equal the server's state, and is small enough to list unasked.
 func (x *examination) worthComparing(i *debug.Informer) bool {
 	if !i.Synced || i.Reflector.Attempts > 0 || i.Cluster != "" {
 		return false
@@ -94,7 +93,7 @@ func (x *examination) worthComparing(i *debug.Informer) bool {
 	return true
 }
 
-// differs tells of objects that a cache has otherwise than the server.
+// differs reports objects whose cached state differs from the server's.
 func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 	if len(r.Differences) > 0 {
 		first := strings.Join(strings.Fields(r.Differences[0].String()), " ")
@@ -102,17 +101,17 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 		level := levelProblem
 		if r.Unsure != "" {
 			level = levelWarning
-			text += "; its watch has brought nothing for " + terminal.Duration(i.Reflector.Silence(x.status.At))
+			text += "; its watch has received nothing for " + terminal.Duration(i.Reflector.Silence(x.status.At))
 		}
-		x.add(level, r.Informer, x.command("check")+" shows all", "the cache is not what the server has: %s; %s", first, text)
+		x.add(level, r.Informer, x.command("check")+" shows all", "the cache differs from the server: %s; %s", first, text)
 	}
 	if len(r.Relabelled) > 0 {
 		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows all fields; sharedinformer.Options has a mutation detector",
-			"%d cached objects, such as %s, have other labels than the server's of the same version: the program writes to cached objects, or a transform does", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
+			"%d cached objects, such as %s, have other labels than the same version on the server: the program or a transform modifies cached objects", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
 	}
 }
 
-// leavesAllOut returns the selector of an informer without objects if the server has some for it.
+// leavesAllOut returns the selector of an informer without objects if the server has objects of its kind.
 func leavesAllOut(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer) (selector string, err error) {
 	scopes, err := sight.Scopes(i)
 	if err != nil || scopes[0].Selector() == "" {

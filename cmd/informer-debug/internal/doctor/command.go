@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// doctorFlags are those of doctor alone.
+// doctorFlags are the flags of doctor itself.
 type doctorFlags struct {
 	sight.Flags
 	period time.Duration
@@ -28,7 +28,7 @@ type doctorFlags struct {
 	output output.Choice
 }
 
-// doctorFor is how long it looks unless a flag says otherwise.
+// doctorFor is the default of --for.
 const doctorFor = 5 * time.Second
 
 // Command returns the verb doctor, which writes to s.
@@ -36,25 +36,25 @@ func Command(s terminal.Streams) *cobra.Command {
 	flags := doctorFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "doctor TYPE[,TYPE...]",
-		Short: "Say what is wrong, or soon will be, with a cluster or a process",
-		Long: `doctor looks at what informers need, and says of each thing on one line whether it is ok, a
-warning or a problem, and what to do about it. It ends with 4 if there is a problem; with --strict,
-also if there is a warning. A note says nothing wrong, and may explain that nothing happens.
+		Short: "Find what is wrong, or soon will be, with a cluster or a process",
+		Long: `doctor checks everything that informers need, and prints one line per check: ok, a warning or a
+problem, and what to do about it. It exits with 4 if there is a problem; with --strict, also if
+there is a warning. A note is no problem, but may explain why nothing happens.
 
 Of a cluster, with TYPEs: whether these credentials may list and watch them, with a Role that
-would allow it; how long an answer takes; streaming lists; bookmarks, if --for is long
-enough for one; protobuf and CBOR; the clock; when certificates and the token expire. Streaming
-lists are tried out: the metadata of all objects is read once, for ten seconds at most.
+permits it; how long an answer takes; streaming lists; bookmarks, if --for is long
+enough for one; protobuf and CBOR; the clock; when certificates and the token expire. To try
+streaming lists, doctor reads the metadata of all objects once, for ten seconds at most.
 
-Of a process, with --attach: informers that are not synced, that no changes reach, that list
-all objects again and again, or that are there twice; handlers that lag or panic; indexes
+Of a process, with --attach: informers that are not synced, that receive no changes, that list
+all objects repeatedly, or that exist twice; handlers that lag or panic; indexes
 with one huge bucket; controllers that do not run; queues that grow within --for; keys that
-are reconciled over and over, hang, starve, or keep failing; a lease that was lost. Calls that
-hang are shown with the key and the function that they are in. Then caches of up to 20,000 objects
-are compared with the cluster of your kubeconfig, if there is one: the metadata of their objects is
-read once, for ten seconds at most.
+are reconciled over and over, hang, starve, or keep failing; a lost lease. For hanging calls it
+shows the key and the current function. Then it compares caches of up to 20,000 objects with the
+cluster of your kubeconfig, if there is one: it reads the metadata of their objects once, for ten
+seconds at most.
 
-The worst comes first.
+The most severe findings come first.
 
 ` + attach.Help + `
 
@@ -66,8 +66,8 @@ The worst comes first.
 	flags.Flags.Flags.Add(cmd)
 	playback.Refuse(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
 	cmd.Flags().BoolVarP(&flags.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
-	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to look for bookmarks, and for queues that grow")
-	cmd.Flags().BoolVar(&flags.strict, "strict", false, "end with 4 on a warning, too")
+	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to watch for bookmarks and growing queues")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit with 4 on warnings too")
 	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
@@ -78,9 +78,9 @@ The worst comes first.
 		case flags.period <= 0:
 			return exit.Usage("--for is %s: want more than 0", flags.period)
 		case flags.To == "" && types == "":
-			return exit.Usage("name what to look at, for example \"pods\", or a running process with --attach")
+			return exit.Usage("name the types to examine, for example \"pods\", or a running process with --attach")
 		case flags.To != "" && types != "":
-			return exit.Usage("doctor looks at all of a process: leave out %q, or --attach", types)
+			return exit.Usage("doctor examines a whole process: omit %q or --attach", types)
 		}
 		return flags.run(cmd.Context(), s, types)
 	}
@@ -91,7 +91,7 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 	var found findings
 	var err error
 	if f.period > doctorFor {
-		terminal.NewConsole(s, false).State(time.Now(), "%-12s  for %s, as --for says", "looking", f.period)
+		terminal.NewConsole(s, false).State(time.Now(), "%-12s  for %s (--for)", "looking", f.period)
 	}
 	if f.To != "" {
 		err = f.process(ctx, s, &found)
@@ -103,7 +103,7 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 	}
 	found.order()
 	problems, warnings := found.count(levelProblem), found.count(levelWarning)
-	if err == nil || problems > 0 { // what is known already may be the reason for err
+	if err == nil || problems > 0 { // the findings may explain err
 		if err := found.write(s.Out, f.output.Value); err != nil {
 			return exit.Unwritten(err)
 		}
@@ -168,7 +168,7 @@ func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types str
 	return nil
 }
 
-// cause is why something failed, where ctx is over that.
+// cause returns the cause of ctx if it is done, and err otherwise.
 func cause(ctx context.Context, err error) error {
 	if e := context.Cause(ctx); e != nil {
 		return e

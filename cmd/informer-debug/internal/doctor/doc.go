@@ -1,3 +1,3 @@
-// Package doctor is the verb doctor: what is wrong, or soon will be, with a cluster (a probe) or a
-// process (an examination), as findings with what to do about them.
+// Package doctor implements the verb doctor, which finds out what is wrong, or soon will be, with a cluster (a probe)
+// or a process (an examination), and what to do about it.
 package doctor

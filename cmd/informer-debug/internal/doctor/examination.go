@@ -19,30 +19,30 @@ import (
 )
 
 const (
-	longBehind   = 10 * time.Second // from here on, a handler lags
-	longCall     = 5 * time.Second  // from here on, it is said where a call is
-	longRunning  = time.Minute      // from here on, a call looks as if it hung
-	longWaiting  = time.Minute      // from here on, a key starves
-	hugeBucket   = 1000             // objects under one value of an index, and most of all
-	growth       = 10               // keys that a queue has more than before
-	oftenWithin  = 60               // seconds in which a key
-	oftenEnough  = 60               // is reconciled so often that it looks like a loop, or changes so often that it is hot
-	oftenRelists = 5                // lists in an hour that are no exception any more
-	failsInRow   = 3                // from here on, a key fails for a reason that stays
+	longBehind   = 10 * time.Second // a handler lags
+	longCall     = 5 * time.Second  // a call's position is reported
+	longRunning  = time.Minute      // a call seems to hang
+	longWaiting  = time.Minute      // a key starves
+	hugeBucket   = 1000             // objects under one value of an index, if they are most of all
+	growth       = 10               // keys added to a queue
+	oftenWithin  = 60               // seconds in which
+	oftenEnough  = 60               // reconciles of a key look like a loop, or changes of it make it hot
+	oftenRelists = 5                // lists in an hour that are too many
+	failsInRow   = 3                // failures after which the reason seems permanent
 	keysRead     = 100              // of a queue
 	busiestShown = 5
 )
 
-// examination looks for what is wrong in a process.
+// examination examines a process.
 type examination struct {
 	*findings
 	process *debug.Client
-	to      string // --attach of the commands that it advises
+	to      string // --attach for the suggested commands
 	status  *debug.Status
 	stacks  []debug.Stack // of the calls in progress
 }
 
-// run looks twice, the period apart.
+// run looks at the process twice, the period apart.
 func (x *examination) run(ctx context.Context, period time.Duration) error {
 	before, err := x.process.Status(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // without, places are not told
+	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // optional: without it, findings lack positions
 		x.stacks = stacks.Stacks
 	}
 	x.status = status
@@ -81,8 +81,8 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	return x.busiest(ctx)
 }
 
-// twice tells of informers that cache the same objects: by their names, or because the first object
-// of each is the same one although the clusters have different names.
+// twice finds informers that cache the same objects: they have the same name, and their first objects have the same
+// UID, even if their clusters are called differently.
 func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 	type what struct{ informer, uid string }
 	same := map[what][]debug.Which{}
@@ -94,7 +94,7 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 		} else if _, refused := asRefused(err); err != nil && !refused {
 			return err
 		} else {
-			key.uid = "of cluster " + which.Cluster // two of one name are refused, and an empty one has none
+			key.uid = "of cluster " + which.Cluster // informers of the same name in one cluster are refused; empty ones have no UID
 		}
 		same[key] = append(same[key], which)
 	}
@@ -103,7 +103,7 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 			if len(whichs) < 2 || whichs[0] != all[n].Which() {
 				continue
 			}
-			delete(same, key) // it is said once
+			delete(same, key) // report each set once
 			var names []string
 			for _, w := range whichs {
 				name := w.Type
@@ -113,27 +113,26 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			x.add(levelWarning, key.informer, "share one: a factory gives the same to all who ask", "%d informers cache the same objects as %s", len(whichs), strings.Join(slices.Compact(names), ", "))
+			x.add(levelWarning, key.informer, "share one informer: a factory returns the same one to all callers", "%d informers cache the same objects as %s", len(whichs), strings.Join(slices.Compact(names), ", "))
 		}
 	}
 	return nil
 }
 
-// anything tells of a process that shows nothing of its own, since silence would mean that all is
-// well with it.
+// anything warns about a process that exposes nothing, since no findings would look like good health.
 func (x *examination) anything(s *debug.Status) {
 	if len(s.Informers)+len(s.Controllers)+len(s.Queues)+len(s.Groups) == 0 && s.Election == nil {
-		x.add(levelWarning, "process "+s.Process.Program, "give debug.Options what it has; a manager does so itself", "shows no informer, no controller, no queue and no election")
+		x.add(levelWarning, "process "+s.Process.Program, "pass its parts to debug.Options; a manager does this itself", "shows no informer, no controller, no queue and no election")
 	}
 }
 
-// election says who works. A replica that does not is no problem.
+// election reports who leads. A replica that does not lead is no problem.
 func (x *examination) election(s *debug.Status) {
 	e := s.Election
 	switch {
 	case e == nil:
 	case e.Lost != nil:
-		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "work that does not end keeps this replica from ending", "was lost while the work still runs: %v", e.Lost)
+		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "work that does not stop keeps this replica running", "was lost while the work still runs: %v", e.Lost)
 	case e.Attempts > 0:
 		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "", "cannot be read or renewed: %v", e.Failure)
 	case e.Leading:
@@ -141,17 +140,17 @@ func (x *examination) election(s *debug.Status) {
 	case e.Holder == "":
 		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "nobody leads")
 	default:
-		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s leads, and this replica waits", e.Holder)
+		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s leads; this replica waits", e.Holder)
 	}
 }
 
-// relists tells of an informer that has to read all objects again and again.
+// relists finds informers that list all objects repeatedly.
 func (x *examination) relists(before *debug.Status, i *debug.Informer, period, uptime time.Duration) {
-	const do = "the server forgets changes sooner than the watch asks for them: see how large its watch cache is, and what cuts watches on the way"
+	const do = "the server drops changes before the watch requests them: check the size of its watch cache, and what interrupts watches"
 	var had uint64
 	for n := range before.Informers {
 		if b := &before.Informers[n]; b.Which() == i.Which() {
-			had = max(had, b.Reflector.Relists) // of equal ones, what is certain
+			had = max(had, b.Reflector.Relists) // of several equal informers, the lower bound
 		}
 	}
 	switch all := i.Reflector.Relists; {
@@ -162,14 +161,14 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 	}
 }
 
-// informer looks at one informer and its handlers.
+// informer examines one informer and its handlers.
 func (x *examination) informer(i *debug.Informer, now time.Time) {
 	name := i.Reflector.Resource
 	switch r := i.Reflector; {
 	case !i.Synced && i.Leaving != "" && r.Attempts == 0:
-		x.add(levelProblem, name, "its source, transform or hook must return when the context is done", "is not synced before the source lets go of %s", i.Leaving)
+		x.add(levelProblem, name, "its source, transform or hook must return when the context is done", "cannot sync until the source returns from %s", i.Leaving)
 	case !i.Synced:
-		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
+		x.add(levelProblem, name, "", "has no complete initial list: %s", missing(r))
 	case r.Attempts > 0 && !r.Polling:
 		old := ""
 		if age := r.Age(now); age > 0 {
@@ -185,7 +184,7 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		x.add(levelWarning, name, "", "%v", i.Failure)
 	}
 	if i.Reflector.Unordered {
-		x.add(levelWarning, name, "do not rely on waiting for a version", "the versions of the server do not grow over all objects")
+		x.add(levelWarning, name, "do not rely on waiting for a version", "the server's versions do not increase across objects")
 	}
 	switch {
 	case i.Blocked != "":
@@ -201,7 +200,7 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		if h.Behind >= longBehind || h.Busy >= longCall {
 			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d events to hear; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce"
 			if h.Busy >= longCall {
-				what += fmt.Sprintf("it has been called about %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == name }))
+				what += fmt.Sprintf("it has been handling %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == name }))
 			} else {
 				what += "its longest call takes or took " + terminal.Duration(h.Slowest)
 			}
@@ -219,7 +218,7 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 	}
 }
 
-// where says in which functions the calls are that match, as the end of a sentence.
+// where returns the functions that the matching calls are in, as the end of a sentence.
 func (x *examination) where(match func(*debug.Stack) bool) string {
 	var places []string
 	for n := range x.stacks {
@@ -233,12 +232,12 @@ func (x *examination) where(match func(*debug.Stack) bool) string {
 	return ", in " + strings.Join(places, " or ")
 }
 
-// missing is why there is no list, without the name before it.
+// missing says why there is no list, without the resource's name.
 func missing(r reflector.Status) string {
 	return strings.TrimPrefix(r.Missing().Error(), r.Resource+": ")
 }
 
-// last is what failed last, if that is known.
+// last describes the last failure, if known.
 func last(f *failure.Failure) string {
 	if f == nil {
 		return ""
@@ -246,10 +245,10 @@ func last(f *failure.Failure) string {
 	return ", last with: " + failure.Reason(f.Err)
 }
 
-// indexes looks for a value that most objects have: looking it up is looking at all.
+// indexes finds index values that most objects share, because a lookup then returns most objects.
 func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
 	all, err := x.process.Indexes(ctx, i.Which(), 1)
-	if _, refused := asRefused(err); refused { // it is no informer of Millrace, or there are two
+	if _, refused := asRefused(err); refused { // not an informer of Millrace, or two of the same name
 		return nil
 	}
 	if err != nil {
@@ -263,7 +262,7 @@ func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
-// controllers looks for those that do not run, and for keys that are stuck.
+// controllers finds controllers that do not run and keys that are stuck.
 func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	for n := range s.Controllers {
 		c := &s.Controllers[n]
@@ -275,14 +274,14 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 			x.add(levelProblem, c.Name, "see the log", "panicked %s", terminal.Times(c.Panics))
 		}
 		if c.Terminal > 0 {
-			x.add(levelWarning, c.Name, "the log names them; a change or a resync leads to the next try", "gave up on %d requests", c.Terminal)
+			x.add(levelWarning, c.Name, "the log names them; a change or a resync triggers the next attempt", "gave up on %d requests", c.Terminal)
 		}
 		if c.Stale > 0 {
 			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", terminal.Times(c.Stale))
 		}
 		x.leftOut(c, s.Informers)
 		keys, err := x.process.Queue(ctx, c.Name, keysRead)
-		if _, refused := asRefused(err); refused { // it has gone meanwhile
+		if _, refused := asRefused(err); refused { // it has ended since
 			continue
 		}
 		if err != nil {
@@ -293,22 +292,21 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	return nil
 }
 
-// leftOut tells of changes that led to no request, since a controller that sleeps through them looks
-// like one that has nothing to do.
+// leftOut notes changes that caused no request, since a controller that filters them out looks idle.
 func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) {
 	const few = 3
 	for _, source := range c.Sources {
 		for n := range informers {
 			for _, h := range informers[n].Handlers {
 				if h.Name == "controller "+c.Name+": "+source.Name && h.Delivered >= source.Added+few {
-					x.add(levelNote, c.Name, x.command("why TYPE/NAME")+" says so of one object", "%d of %d changes of %s led to no reconcile: a predicate left them out, or the map function", h.Delivered-source.Added, h.Delivered, source.Name)
+					x.add(levelNote, c.Name, x.command("why TYPE/NAME")+" explains it for one object", "%d of %d changes of %s led to no reconcile: a predicate or the map function dropped them", h.Delivered-source.Added, h.Delivered, source.Name)
 				}
 			}
 		}
 	}
 }
 
-// stopped tells of a controller that does not run. One that waits for the lease is no problem.
+// stopped reports a controller that does not run. Waiting for the lease is no problem.
 func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 	what := fmt.Sprintf("is %s", c.State)
 	if e != nil && !e.Leading {
@@ -325,7 +323,7 @@ func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 	x.add(level, c.Name, "", "%s", what)
 }
 
-// keys looks for those that hang, starve or keep failing.
+// keys finds keys that hang, starve or keep failing.
 func (x *examination) keys(name string, workers int, keys *debug.Keys) {
 	var hang []string
 	for _, k := range keys.Running {
@@ -342,10 +340,10 @@ func (x *examination) keys(name string, workers int, keys *debug.Keys) {
 		if all && waiting > 0 {
 			busy = fmt.Sprintf("every worker is busy, and %d keys wait: it has been reconciling ", keys.Queue.Waiting)
 		}
-		x.add(level, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "%s%s%s", busy, strings.Join(hang, " and "), x.where(func(s *debug.Stack) bool { return s.Controller == name }))
+		x.add(level, name, "find out what it waits for; controller.Options.Timeout bounds a reconcile", "%s%s%s", busy, strings.Join(hang, " and "), x.where(func(s *debug.Stack) bool { return s.Controller == name }))
 	}
 	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
-		x.add(levelWarning, name, "see what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
+		x.add(levelWarning, name, "find out what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
 	}
 	var worst *debug.Key
 	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed} {
@@ -360,10 +358,10 @@ func (x *examination) keys(name string, workers int, keys *debug.Keys) {
 	}
 }
 
-// askWhy is the command that asks why about a key.
+// askWhy returns the command that explains a key.
 func (x *examination) askWhy(key string) string { return x.command("why " + key) }
 
-// command is a command about the process.
+// command returns a command for this process.
 func (x *examination) command(verb string) string {
 	command := "informer-debug " + verb
 	if x.to != "" {
@@ -372,7 +370,7 @@ func (x *examination) command(verb string) string {
 	return command
 }
 
-// queues compares how many keys wait.
+// queues compares the number of waiting keys.
 func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	had := map[string]int{}
 	for _, c := range before.Controllers {
@@ -386,7 +384,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 			x.add(levelWarning, name, "give it more workers, or make a reconcile quicker", "its queue has grown by %d to %d keys within %s", more, waiting, period)
 			return
 		}
-		x.add(levelOK, name, "", "%d keys wait, %d are worked on", waiting, running)
+		x.add(levelOK, name, "", "%d queued, %d in progress", waiting, running)
 	}
 	for _, c := range now.Controllers {
 		if c.State == controller.Running {
@@ -398,7 +396,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	}
 }
 
-// busiest looks for keys that are reconciled over and over, and for objects that change so often.
+// busiest finds keys that are reconciled, and objects that change, very often.
 func (x *examination) busiest(ctx context.Context) error {
 	const do = "informer-debug churn TYPE says who writes which fields"
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
@@ -415,7 +413,7 @@ func (x *examination) busiest(ctx context.Context) error {
 			return err
 		}
 		if told[b.Key] = written; written {
-			x.add(levelWarning, b.Name, "see whether it writes what it watches: "+do, "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
+			x.add(levelWarning, b.Name, "check whether it writes objects that it watches: "+do, "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	for _, b := range busy.Keys {
@@ -430,9 +428,9 @@ func (x *examination) busiest(ctx context.Context) error {
 	return nil
 }
 
-// writtenBy reports whether a controller seems to cause the changes of an object that it reconciles: at
-// least half of them came during a reconcile, or just after it. It is true if there were no changes,
-// because then the controller asks for itself.
+// writtenBy reports whether a controller seems to cause the changes of an object that it reconciles: at least half of
+// them arrived during a reconcile or just after it. It is true if there were no changes, because then the controller
+// requeues itself.
 func (x *examination) writtenBy(ctx context.Context, name string, key object.Key) (bool, error) {
 	line, err := x.process.Timeline(ctx, "", key)
 	if err != nil {
@@ -456,5 +454,5 @@ func (x *examination) writtenBy(ctx context.Context, name string, key object.Key
 	return 2*inside >= changes, nil
 }
 
-// asRefused reports whether a process has answered, and does not do what it was asked for.
+// asRefused reports whether a process answered with a refusal.
 func asRefused(err error) (*debug.RefusedError, bool) { return errors.AsType[*debug.RefusedError](err) }

@@ -25,8 +25,8 @@ func TestDoctorOfControllers(t *testing.T) {
 		require.NoError(t, x.write(&b, ""))
 		return b.String()
 	}
-	require.Equal(t, "problem  keeper: every worker is busy, and 1 keys wait: it has been reconciling shop/a for 1m30s; see what it waits for; controller.Options.Timeout bounds a reconcile\n"+
-		"warning  keeper: shop/b has waited for a worker for 1m10s; see what keeps its workers busy: informer-debug why shop/b\n"+
+	require.Equal(t, "problem  keeper: every worker is busy, and 1 keys wait: it has been reconciling shop/a for 1m30s; find out what it waits for; controller.Options.Timeout bounds a reconcile\n"+
+		"warning  keeper: shop/b has waited for a worker for 1m10s; find out what keeps its workers busy: informer-debug why shop/b\n"+
 		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says why\n",
 		said(func(x *examination) {
 			x.keys("keeper", 1, &debug.Keys{
@@ -39,7 +39,7 @@ func TestDoctorOfControllers(t *testing.T) {
 	require.Equal(t, "warning  keeper: failed on node-1 3 times in a row; informer-debug why node-1 says why\n", said(func(x *examination) {
 		x.keys("keeper", 1, &debug.Keys{Delayed: []debug.Key{{Key: "node-1", Requeues: 3}}})
 	}))
-	require.Equal(t, "warning  keeper: every worker is busy, and 19 keys wait: it has been reconciling shop/a for 9.0s and shop/b for 6.0s, in main.wait (main.go:7); see what it waits for; controller.Options.Timeout bounds a reconcile\n", said(func(x *examination) {
+	require.Equal(t, "warning  keeper: every worker is busy, and 19 keys wait: it has been reconciling shop/a for 9.0s and shop/b for 6.0s, in main.wait (main.go:7); find out what it waits for; controller.Options.Timeout bounds a reconcile\n", said(func(x *examination) {
 		x.stacks = []debug.Stack{{Controller: "keeper", Frames: []string{"time.Sleep (sleep.go:1)", "main.wait (main.go:7)"}}, {Controller: "other", Frames: []string{"main.other (main.go:9)"}}}
 		x.keys("keeper", 2, &debug.Keys{Queue: workqueue.Status{Waiting: 19}, Running: []debug.Key{{Key: "shop/a", For: 9 * time.Second}, {Key: "shop/b", For: 6 * time.Second}}})
 	}))
@@ -50,11 +50,11 @@ func TestDoctorOfControllers(t *testing.T) {
 		x.keys("keeper", 1, &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
 	}))
 
-	require.Equal(t, "warning  process shop: shows no informer, no controller, no queue and no election; give debug.Options what it has; a manager does so itself\n",
+	require.Equal(t, "warning  process shop: shows no informer, no controller, no queue and no election; pass its parts to debug.Options; a manager does this itself\n",
 		said(func(x *examination) { x.anything(&debug.Status{Process: debug.ProcessStatus{Program: "shop"}}) }))
 	require.Empty(t, said(func(x *examination) { x.anything(&debug.Status{Informers: make([]debug.Informer, 1)}) }))
 
-	require.Equal(t, "problem  pods: is not synced before the source lets go of pods in namespace shop, which was cancelled; its source, transform or hook must return when the context is done\n",
+	require.Equal(t, "problem  pods: cannot sync until the source returns from pods in namespace shop, which was cancelled; its source, transform or hook must return when the context is done\n",
 		said(func(x *examination) {
 			x.informer(&debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, RV: "7"}, Leaving: "pods in namespace shop, which was cancelled"}}, time.Now())
 		}))
@@ -66,7 +66,7 @@ func TestDoctorOfControllers(t *testing.T) {
 	require.Equal(t, "ok       keeper: is Waiting, as this replica does not lead\n", said(func(x *examination) { x.stopped(&waits, follows) }))
 
 	for want, e := range map[string]leaderelection.Status{
-		"note     lease ops/keeper: b leads, and this replica waits\n":    *follows,
+		"note     lease ops/keeper: b leads; this replica waits\n":        *follows,
 		"ok       lease ops/keeper: this replica leads\n":                 {Lease: follows.Lease, Leading: true, Holder: "a"},
 		"warning  lease ops/keeper: nobody leads\n":                       {Lease: follows.Lease},
 		"problem  lease ops/keeper: was lost while the work still runs: ": {Lease: follows.Lease, Lost: &leaderelection.Failure{Err: quota}},

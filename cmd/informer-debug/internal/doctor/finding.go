@@ -10,31 +10,31 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// How bad a finding is.
+// The levels of findings.
 const (
 	levelOK      = "ok"
-	levelNote    = "note" // nothing is wrong, and it may explain that nothing happens
+	levelNote    = "note" // nothing is wrong, but it may explain why nothing happens
 	levelWarning = "warning"
 	levelProblem = "problem"
 )
 
-// finding is one thing that doctor has looked at.
+// finding is the result of one check.
 type finding struct {
 	Level string
 	About string
 	What  string
-	Do    string `json:",omitzero"` // about it; empty where nothing is to be done
-	YAML  string `json:",omitzero"` // that would do it
+	Do    string `json:",omitzero"` // what to do; empty if nothing
+	YAML  string `json:",omitzero"` // a manifest that fixes it
 }
 
-// findings are all that doctor has looked at.
+// findings are the results of all checks.
 type findings struct{ all []finding }
 
 func (f *findings) add(level, about, do, what string, args ...any) {
 	f.all = append(f.all, finding{Level: level, About: about, Do: do, What: fmt.Sprintf(what, args...)})
 }
 
-// order puts what is worst first. What was looked at first stays first otherwise.
+// order sorts by severity, and otherwise keeps the order.
 func (f *findings) order() {
 	levels := []string{levelProblem, levelWarning, levelNote, levelOK}
 	slices.SortStableFunc(f.all, func(a, b finding) int {
@@ -42,7 +42,7 @@ func (f *findings) order() {
 	})
 }
 
-// count is how many are of a level.
+// count returns the number of findings of a level.
 func (f *findings) count(level string) (n int) {
 	for _, one := range f.all {
 		if one.Level == level {
@@ -52,7 +52,7 @@ func (f *findings) count(level string) (n int) {
 	return n
 }
 
-// write writes one line for each, and what YAML would help behind all.
+// write prints one line per finding, and then the manifests.
 func (f *findings) write(w io.Writer, format string) error {
 	if format == "json" {
 		return debug.WriteJSON(w, f.all)

@@ -28,16 +28,16 @@ import (
 )
 
 const (
-	slowAnswer = time.Second        // from here on, an answer is slow
-	probeFor   = 10 * time.Second   // how long an answer is waited for
-	clockOff   = 5 * time.Second    // from here on, clocks differ
-	clockWrong = time.Minute        // from here on, leases and tokens suffer from it
+	slowAnswer = time.Second        // an answer is slow
+	probeFor   = 10 * time.Second   // timeout of a request
+	clockOff   = 5 * time.Second    // clocks differ
+	clockWrong = time.Minute        // leases and tokens suffer
 	soon       = 7 * 24 * time.Hour // before a certificate expires
-	soonToken  = 10 * time.Minute   // before a token does
-	mostProbed = 8 << 20            // bytes of an answer that are read
+	soonToken  = 10 * time.Minute   // before a token expires
+	mostProbed = 8 << 20            // bytes read of an answer
 )
 
-// probe asks a server what it can do.
+// probe finds out what a server can do.
 type probe struct {
 	*findings
 	config *config.Config
@@ -53,7 +53,7 @@ func newProbe(cfg *config.Config, to *findings) (*probe, error) {
 	return &probe{findings: to, config: cfg, http: client, base: base}, nil
 }
 
-// resource looks at one resource; with first, at the server too.
+// resource examines one resource, and with first also the server.
 func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, period time.Duration) error {
 	l, err := p.list(ctx, at, wire.MediaJSON)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, per
 	}
 	about := at.String()
 	if l.StatusCode == http.StatusOK && l.rv == "" {
-		p.add(levelProblem, about, "see what answers at "+at.Server, "a list is answered with something else, of type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
+		p.add(levelProblem, about, "find out what answers at "+at.Server, "a list is answered with something else, of type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
 		return nil
 	}
 	if p.allowed(l.StatusCode, at, "list") {
@@ -85,7 +85,7 @@ type listed struct {
 	took time.Duration
 }
 
-// list asks for one object in a media type, and reads no more than the beginning.
+// list requests one object in a media type, and reads only the beginning of the answer.
 func (p *probe) list(ctx context.Context, at cluster.Target, accept string) (*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
@@ -104,12 +104,12 @@ func (p *probe) list(ctx context.Context, at cluster.Target, accept string) (*li
 	var list metav1.PartialObjectMetadataList
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostProbed))
 	if err == nil && accept == wire.MediaJSON {
-		_ = json.Unmarshal(body, &list) // what is no list has no version
+		_ = json.Unmarshal(body, &list) // anything but a list has no version
 	}
 	return &listed{resp, list.ResourceVersion, took}, nil
 }
 
-// allowed tells whether a verb may be used.
+// allowed reports whether a verb is permitted.
 func (p *probe) allowed(code int, at cluster.Target, verb string) bool {
 	switch {
 	case code == http.StatusForbidden:
@@ -120,14 +120,14 @@ func (p *probe) allowed(code int, at cluster.Target, verb string) bool {
 		p.add(levelProblem, at.String(), "check the user of the context, --user and --token", "the server does not accept the credentials")
 		return false
 	case code >= 400:
-		p.add(levelProblem, at.String(), "", "%s is answered with %d %s", verb, code, http.StatusText(code))
+		p.add(levelProblem, at.String(), "", "%s returns %d %s", verb, code, http.StatusText(code))
 		return false
 	}
 	p.add(levelOK, at.String(), "", "these credentials may %s", verb)
 	return true
 }
 
-// roleFor is what would allow an informer of the resource.
+// roleFor returns a role that permits an informer of the resource.
 func roleFor(at cluster.Target) string {
 	kind, name, in := "ClusterRole", "informer-"+strings.ReplaceAll(object.ResourceName(at.Mapping.Resource), ".", "-"), ""
 	if at.Namespace != "" {
@@ -139,13 +139,13 @@ func roleFor(at cluster.Target) string {
 
 func (p *probe) latency(about, what string, took time.Duration) {
 	if took >= slowAnswer {
-		p.add(levelWarning, about, "look at the load of the server and at the way to it", "%s took %s to begin", what, terminal.Duration(took))
+		p.add(levelWarning, about, "check the load of the server and the network", "%s took %s to begin", what, terminal.Duration(took))
 		return
 	}
 	p.add(levelOK, about, "", "%s took %s to begin", what, terminal.Duration(took))
 }
 
-// encodings looks in what media types objects come.
+// encodings finds out which media types the server sends.
 func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	var have []string
 	for name, media := range map[string]string{"protobuf": wire.MediaProtobuf, "CBOR": wire.MediaCBOR} {
@@ -161,7 +161,7 @@ func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	p.add(levelOK, at.String(), "", "comes as %s", strings.Join(have, " and "))
 }
 
-// watches looks at a watch: how it begins, streaming lists and bookmarks.
+// watches examines a watch: how it starts, streaming lists and bookmarks.
 func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, period time.Duration) {
 	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, at.Mapping).Namespace(at.Namespace)
 	limited, cancel := context.WithTimeout(ctx, probeFor)
@@ -176,7 +176,7 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 	switch streaming := err == nil; {
 	case streaming:
 		objects := 0
-		err = fmt.Errorf("the server says no end of it within %s", probeFor)
+		err = fmt.Errorf("the server did not end it within %s", probeFor)
 		for e, failed := range streamed {
 			if failed != nil {
 				if limited.Err() == nil {
@@ -202,7 +202,7 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 	p.bookmarks(ctx, at, of, rv, period)
 }
 
-// bookmarks opens a watch for a time, and counts them.
+// bookmarks opens a watch for the period and counts bookmarks.
 func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resource[*metav1.PartialObjectMetadata], rv string, period time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, period)
 	defer cancel()
@@ -224,7 +224,7 @@ func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resou
 	}
 	switch n := len(seen); {
 	case n == 0 && period >= 90*time.Second:
-		p.add(levelWarning, at.String(), "after each pause in the watch there may have to be a list", "no bookmark came within %s", period)
+		p.add(levelWarning, at.String(), "after each interruption of the watch a list may be necessary", "no bookmark came within %s", period)
 	case n == 0:
 		p.add(levelOK, at.String(), "", "no bookmark came within %s, which tells nothing: a server sends one about once a minute, see --for", period)
 	case n == 1:
@@ -234,15 +234,15 @@ func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resou
 	}
 }
 
-// clock compares the clocks, as well as seconds allow.
+// clock compares the clocks, to the second.
 func (p *probe) clock(head http.Header, at time.Time) {
 	theirs, err := http.ParseTime(head.Get("Date"))
 	if err != nil {
-		p.add(levelOK, "clock", "", "the server does not tell its time")
+		p.add(levelOK, "clock", "", "the server does not report its time")
 		return
 	}
 	off := theirs.Add(500 * time.Millisecond).Sub(at).Round(time.Second)
-	const do = "see that time is synchronised here and there"
+	const do = "check time synchronisation on both sides"
 	switch apart := max(off, -off); {
 	case apart >= clockWrong:
 		p.add(levelProblem, "clock", do, "the server's differs by %s: tokens, certificates and leases need the same time", off)
@@ -253,7 +253,7 @@ func (p *probe) clock(head http.Header, at time.Time) {
 	}
 }
 
-// credentials looks at when they expire. They are never shown.
+// credentials checks when credentials expire. It never shows them.
 func (p *probe) credentials(now time.Time) {
 	if at, ok := tokenExpiry(p.config); ok {
 		p.expiry("token", at, now, soonToken, "get a new one")
@@ -274,14 +274,13 @@ func (p *probe) expiry(about string, at, now time.Time, soon time.Duration, do s
 	}
 }
 
-// tokenExpiry is the time that a token in the form of RFC 7519 says, without believing more
-// of it.
+// tokenExpiry returns the expiry that an RFC 7519 token claims. It does not verify the token.
 func tokenExpiry(cfg *config.Config) (time.Time, bool) {
 	token := cfg.BearerToken
 	if cfg.BearerTokenFile != "" {
 		text, err := config.ReadFile(cfg.BearerTokenFile)
 		if err != nil {
-			return time.Time{}, false // the client says so itself
+			return time.Time{}, false // the client reports the error itself
 		}
 		token = strings.TrimSpace(string(text))
 	}
@@ -302,7 +301,7 @@ func tokenExpiry(cfg *config.Config) (time.Time, bool) {
 func certificateExpiry(cfg *config.Config) (time.Time, bool) {
 	data := cfg.TLS.CertData
 	if len(data) == 0 && cfg.TLS.CertFile != "" {
-		data, _ = config.ReadFile(cfg.TLS.CertFile) // the client says so itself
+		data, _ = config.ReadFile(cfg.TLS.CertFile) // the client reports the error itself
 	}
 	block, _ := pem.Decode(bytes.TrimSpace(data))
 	if block == nil {

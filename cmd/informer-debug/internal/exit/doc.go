@@ -1,3 +1,2 @@
-// Package exit says how a run of the command ends: with which exit code, with what on stderr, and
-// what it means that time was over or somebody pressed Ctrl-C.
+// Package exit determines how a run ends: the exit code, the output on stderr, and the meaning of timeouts and Ctrl-C.
 package exit

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Why a run ends before it has done all that it could.
+// Reasons why a run ends early.
 var (
-	// ErrInterrupted is the end of a verb that was to find something out, and did not.
-	ErrInterrupted = errors.New("interrupted before it was known")
+	// ErrInterrupted ends a verb that was interrupted before it had a result.
+	ErrInterrupted = errors.New("interrupted before there was a result")
 
-	// ErrTimedOut is the cause of a context that --timeout has ended.
+	// ErrTimedOut is the cause of a context that ended by --timeout.
 	ErrTimedOut = errors.New("the time asked for is over")
 
-	// ErrDuration is the cause of one that --duration has ended.
+	// ErrDuration is the cause of a context that ended by --duration.
 	ErrDuration = errors.New("--duration is over")
 )
 
-// Limited is ctx with --timeout.
+// Limited returns ctx limited by --timeout.
 func Limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(ctx)
@@ -27,8 +27,8 @@ func Limited(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeoutCause(ctx, timeout, ErrTimedOut)
 }
 
-// Unfinished is the error of a verb that had to be finished, and may not be: an error that
-// decides the exit code by itself stands.
+// Unfinished returns the error of a verb that was stopped before it finished. It keeps an err that determines the exit
+// code itself.
 func Unfinished(ctx context.Context, timeout time.Duration, err error) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*Error](err); err == nil || cause == nil || ok && (e.Code == CodeFalse || e.Code == CodeUsage) {
@@ -44,8 +44,7 @@ func Unfinished(ctx context.Context, timeout time.Duration, err error) error {
 	return &Error{Code: CodeTimeout, Err: over}
 }
 
-// UnlessLeft is the error of a verb that goes on until somebody ends it, which is no failure at
-// any time.
+// UnlessLeft returns err, or nil for ErrInterrupted. It is for verbs that run until the user stops them.
 func UnlessLeft(err error) error {
 	if errors.Is(err, ErrInterrupted) {
 		return nil
@@ -53,7 +52,7 @@ func UnlessLeft(err error) error {
 	return err
 }
 
-// Unwritten is the error for an output that could not be written; nil for none.
+// Unwritten returns the error for a failed write to stdout, or nil if err is nil.
 func Unwritten(err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// The exit codes, as Help tells users of them.
+// The exit codes, as listed in Help.
 const (
 	CodeOK          = 0
 	CodeRuntime     = 1
@@ -20,36 +20,35 @@ const (
 	CodeTimeout     = 124
 )
 
-// See says where the exit codes are listed, at the end of the help of a verb.
+// See refers to the exit codes, at the end of a verb's help.
 const See = `"informer-debug --help" lists the exit codes.`
 
-// Help tells users of the exit codes, at the end of the help of the program.
+// Help lists the exit codes, at the end of the program's help.
 const Help = `Exit codes:
   0    done, or ended by Ctrl-C, by --count, or by demo's --duration
   1    runtime error, for example stdout was closed; Ctrl-C before there was an answer to show
   2    usage: a flag, a selector or an argument is wrong
-  3    cannot connect, not allowed, the server does not serve TYPE, or an object that is named is
-       not there
-  4    what was asked about is not so: of check, a cache differs from the server; of doctor, there is a problem;
-       of wait, a recording is over
+  3    cannot connect, not allowed, the server does not serve TYPE, or a named object does not
+       exist
+  4    the check failed: for check, a cache differs from the server; for doctor, there is a problem;
+       for wait, the recording ended first
   124  --timeout expired, as with timeout(1)
 A second Ctrl-C kills at once.`
 
-// Error is an error that decides the exit code.
+// Error is an error with an exit code.
 type Error struct {
 	Code int
 	Err  error  // what failed
 	Hint string // what to do about it; may be empty
 }
 
-// Error is what failed.
+// Error returns the message without the hint.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf is the exit code of an error. One that decides none is one of package cobra: an unknown
-// command or flag.
+// CodeOf returns the exit code of an error. Errors without a code come from package cobra: unknown commands and flags.
 func CodeOf(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -57,7 +56,7 @@ func CodeOf(err error) int {
 	return CodeUsage
 }
 
-// Advised is an error and what to do about it, in one line.
+// Advised returns an error and its hint as one line.
 func Advised(err error) string {
 	text := terminal.OneLine(err.Error())
 	if e, ok := errors.AsType[*Error](err); ok && e.Hint != "" {
@@ -66,7 +65,7 @@ func Advised(err error) string {
 	return text
 }
 
-// Args lets a verb have so many arguments; most is -1 for any number.
+// Args returns a check of the number of arguments; most is -1 for any number.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
@@ -76,12 +75,12 @@ func Args(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// Usage returns the error of a flag or an argument that is wrong.
+// Usage returns the error for a wrong flag or argument.
 func Usage(format string, args ...any) error {
 	return &Error{Code: CodeUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// Report writes what failed and what to do about it, and returns the exit code, which CodeOf says.
+// Report prints an error and its hint, and returns the exit code as CodeOf does.
 func Report(w io.Writer, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return CodeOK
@@ -91,7 +90,7 @@ func Report(w io.Writer, cmd *cobra.Command, err error) int {
 		e = &Error{Code: CodeOf(err), Err: err}
 	}
 	if e.Code == CodeUsage && e.Hint == "" {
-		e.Hint = fmt.Sprintf("%s --help tells more", cmd.CommandPath())
+		e.Hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
 	}
 	fmt.Fprintf(w, "informer-debug: %s\n", terminal.OneLine(e.Error()))
 	if e.Hint != "" {

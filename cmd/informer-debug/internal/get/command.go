@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// getFlags are those of get alone.
+// getFlags are the flags of get itself.
 type getFlags struct {
 	search       string
 	typ          string
@@ -36,28 +36,28 @@ type getFlags struct {
 	count        int
 	timeout      time.Duration
 
-	order *jsonpath.Path // of sortBy, after check
+	order *jsonpath.Path // parsed sortBy, after check
 }
 
 func (f *getFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.search, "search", "", "only names that have this in them")
-	flags.StringVar(&f.typ, "type", "", "Go type of the objects, such as *v1.Pod, where several informers have one name")
-	flags.StringVar(&f.cluster, "cluster-name", "", "cluster of the informer, where the process has several")
+	flags.StringVar(&f.search, "search", "", "show only names that contain this text")
+	flags.StringVar(&f.typ, "type", "", "Go type of the objects, such as *v1.Pod, if several informers have the same name")
+	flags.StringVar(&f.cluster, "cluster-name", "", "cluster of the informer, if the process has several")
 	flags.VarP(&f.output, "output", "o", "output format (default a table)")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
-	flags.BoolVar(&f.serverPrint, "server-print", true, "in tables of a cluster, the columns that the server prints; false is what every cache has")
-	flags.BoolVar(&f.showLabels, "show-labels", false, "a last column with all labels")
-	flags.StringSliceVarP(&f.labelColumns, "label-columns", "L", nil, "labels that are columns of their own, such as app,tier")
-	flags.BoolVarP(&f.watch, "watch", "w", false, "go on with the objects that change, until Ctrl-C, --count or --timeout")
-	flags.BoolVar(&f.watchOnly, "watch-only", false, "the same without the objects that are there")
-	flags.BoolVar(&f.watchEvents, "output-watch-events", false, "say what happened, too: ADDED, MODIFIED or DELETED; with --watch")
-	flags.IntVarP(&f.count, "count", "c", 0, "end after that many objects were shown, with --watch; 0 is no end")
-	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")
-	flags.StringVar(&f.sortBy, "sort-by", "", "order by what is at a place, such as .metadata.name or {.status.startTime}")
+	flags.BoolVar(&f.serverPrint, "server-print", true, "for a cluster, print the server's columns; false prints those of every cache")
+	flags.BoolVar(&f.showLabels, "show-labels", false, "add a column with all labels")
+	flags.StringSliceVarP(&f.labelColumns, "label-columns", "L", nil, "labels to print as columns, such as app,tier")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "keep printing changes, until Ctrl-C, --count or --timeout")
+	flags.BoolVar(&f.watchOnly, "watch-only", false, "like --watch, without the existing objects")
+	flags.BoolVar(&f.watchEvents, "output-watch-events", false, "with --watch, add ADDED, MODIFIED or DELETED")
+	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, stop after this many objects; 0 never stops")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop after this time with exit code 124; 0 never stops")
+	flags.StringVar(&f.sortBy, "sort-by", "", "sort by the value of a path, such as .metadata.name or {.status.startTime}")
 }
 
-// check finds contradictions and reads the place to sort by.
+// check returns an error for contradictory flags, and parses sortBy.
 func (f *getFlags) check() error {
 	if !f.output.OfTable() && (f.showLabels || len(f.labelColumns) > 0) {
 		return exit.Usage("--show-labels and --label-columns are about the table: leave out -o %s", f.output.Form)
@@ -92,32 +92,33 @@ func Command(s terminal.Streams) *cobra.Command {
 	var flags getFlags
 	cmd := &cobra.Command{
 		Use:   "get [TYPE [NAME] | TYPE/NAME]",
-		Short: "Show what caches hold",
-		Long: `get lists what the cache of an informer holds, or shows one object of it. The formats are
+		Short: "Show the contents of caches",
+		Long: `get lists the objects in the cache of an informer, or shows one of them. The formats are
 kubectl's:
-  table, wide            a line for each object: on a cluster what the server prints of it;
-                         of a process, with --watch, and with --server-print=false the key,
+  table, wide            a line per object: for a cluster, the server's columns; for a
+                         process, with --watch, and with --server-print=false, the key,
                          resource version, generation and owner, which every cache has
   json, yaml             the object, or a List of several
-  jsonl                  each object as JSON, on a line of its own
+  jsonl                  one object per line, as JSON
   name                   TYPE/NAME
   jsonpath=TEMPLATE      such as '{range .items[*]}{.metadata.name}{"\n"}{end}'
   custom-columns=SPEC    such as NAME:.metadata.name,PHASE:.status.phase
   go-template=TEMPLATE   such as '{{range .items}}{{.metadata.name}} {{end}}'
-The last three are read from a file with -file behind their name, as in jsonpath-file=FILE.
+The last three read a file if their name ends in -file, as in jsonpath-file=FILE.
 
-With --watch, rows follow as the cache changes, and objects are single ones and no List. Each
-change is shown on a cluster; of a process that changes faster than it tells, the last one.
+With --watch, rows follow as the cache changes, and objects are printed individually instead of
+as a List. On a cluster every change is shown; of a process that changes faster than it reports,
+the latest.
 
 Of Secrets, and of all objects of a process without debug.Options.Contents, only the metadata
-is known that every head has: stderr says so, and -o json shows a PartialObjectMetadata.
+is available: stderr reports this, and -o json shows a PartialObjectMetadata.
 
 ` + sight.Help + `
-` + playback.Help + ` get shows what there was at its end.
+` + playback.Help + ` get shows the state at its end.
 
-With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
-TYPE get lists the informers. "get controllers" shows the controllers, "get queue NAME" the keys of
-one, and "get stack [NAME]" in which functions its reconcilers, or the handlers of an informer, are.
+With --attach, TYPE is the name of an informer in the process, such as pods; without TYPE
+get lists the informers. "get controllers" shows the controllers, "get queue NAME" the keys of
+one, and "get stack [NAME]" the current functions of its reconcilers, or of an informer's handlers.
 
 ` + attach.Help + `
 
@@ -137,7 +138,7 @@ one, and "get stack [NAME]" in which functions its reconcilers, or the handlers 
 	look.Replay.Add(cmd, "")
 	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true, Second: true}).Arguments
 	flags.add(cmd)
-	// It fails only for a flag that does not exist.
+	// It fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{output.Wide, output.JSON, output.JSONL, output.YAML, output.Name, output.JSONPath + "=", output.Columns + "=", output.Template + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.Check(), flags.check()); err != nil {
@@ -180,7 +181,7 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 		return exit.Usage("--watch follows the objects of one TYPE: name it; informer-debug top follows the informers")
 	}
 	if name != "" && look.AllNamespaces {
-		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
+		return exit.Usage("a named object is in one namespace: use -n instead of -A")
 	}
 	if name != "" && look.To == "" { // the others need not be listed
 		look.OnlyNamed(name)
@@ -212,7 +213,7 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 	return g.objects(ctx, types, name)
 }
 
-// overBefore is the end of get before there was anything to show.
+// overBefore returns the error of a get that ended before it had anything to show.
 func (f *getFlags) overBefore(ctx context.Context, missing error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

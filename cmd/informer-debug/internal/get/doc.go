@@ -1,2 +1,2 @@
-// Package get is the verb get: what caches hold, in kubectl's forms, once or as it changes.
+// Package get implements the verb get, which shows the contents of caches in kubectl's formats, once or continuously.
 package get

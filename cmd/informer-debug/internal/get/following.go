@@ -16,26 +16,26 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// What happened to an object, in the words of a watch.
+// The events of an object, named as in a watch.
 const (
 	rowAdded    = "ADDED"
 	rowModified = "MODIFIED"
 	rowDeleted  = "DELETED"
 )
 
-// rowChange is an object that came, changed or went.
+// rowChange is an added, modified or deleted object.
 type rowChange struct {
 	event string
 	item  item
-	begun bool  // it stands for the end of what was there at first
-	err   error // it stands for the end
+	begun bool  // the initial objects are complete
+	err   error // why the changes ended
 }
 
-// follow shows what one informer has, or one object of it, and what changes.
+// follow shows the content of one informer, or one object of it, and then its changes.
 func (g *getter) follow(ctx context.Context, types, name string) error {
 	names := g.sight.Names(types)
 	if len(names) != 1 {
-		return exit.Usage("%q means %d informers: --watch follows one TYPE", types, len(names))
+		return exit.Usage("%q matches %d informers: --watch follows one TYPE", types, len(names))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var feeding sync.WaitGroup
@@ -84,7 +84,7 @@ func (g *getter) follow(ctx context.Context, types, name string) error {
 	}
 }
 
-// begin shows what was there at first.
+// begin shows the initial objects.
 func (g *getter) begin(ctx context.Context, types string, first group) error {
 	groups := []group{first}
 	if g.output.NeedsObjects() {
@@ -113,7 +113,7 @@ func (g *getter) begin(ctx context.Context, types string, first group) error {
 	return exit.Unwritten(g.rows.Write())
 }
 
-// printChange shows one change.
+// printChange prints one change.
 func (g *getter) printChange(c rowChange) error {
 	if err := g.add(c); err != nil || g.rows == nil {
 		return err
@@ -121,7 +121,7 @@ func (g *getter) printChange(c rowChange) error {
 	return g.rows.Write()
 }
 
-// add shows an object, or adds its row to the table.
+// add prints an object or adds its row to the table.
 func (g *getter) add(c rowChange) error {
 	g.printed++
 	switch g.output.Form {
@@ -165,10 +165,10 @@ func (g *getter) addRow(c rowChange) {
 	g.rows.Row(cells...)
 }
 
-// listen sends what an informer of one's own tells: each change.
+// listen sends each change of one of our own informers.
 func (g *getter) listen(name string, send func(rowChange) bool) {
 	o := g.sight.Informers[0]
-	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // as those of a cluster are
+	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // cluster informers have this type
 	resource := sight.Resource(o.Status().Reflector.Resource)
 	handler := sharedinformer.HandlerFunc[*unstructured.Unstructured](func(_ context.Context, e sharedinformer.Event[*unstructured.Unstructured]) error {
 		if name != "" && e.Object.GetName() != name || !strings.Contains(e.Object.GetName(), g.search) {

@@ -17,21 +17,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// getter shows what caches hold.
+// getter shows the contents of caches.
 type getter struct {
 	*getFlags
 	terminal.Streams
 	sight   *sight.Sight
 	console *terminal.Console
 
-	rows    *terminal.Table // that --watch adds to
-	printed int             // objects that --watch has shown
+	rows    *terminal.Table // the table that --watch extends
+	printed int             // objects that --watch has printed
 }
 
-// group is what one informer has.
+// group is the content of one informer.
 type group []item
 
-// objects shows those of the informers of types, or the one of that name.
+// objects shows the objects of the informers that types selects, or the named one.
 func (g *getter) objects(ctx context.Context, types, name string) error {
 	trees := g.output.NeedsObjects() || g.order != nil
 	var groups []group
@@ -52,7 +52,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 		}
 		groups = append(groups, found)
 	}
-	if !g.output.OfTable() && g.output.Form != output.Name { // one table or list of all
+	if !g.output.OfTable() && g.output.Form != output.Name { // a single table or list
 		groups = []group{slices.Concat(groups...)}
 	}
 	if trees {
@@ -68,7 +68,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	return exit.Unwritten(g.print(ctx, groups, name != ""))
 }
 
-// noteTrouble says of a process why the objects may not be what the server has.
+// noteTrouble says why a process's objects may differ from the server's.
 func (g *getter) noteTrouble(ctx context.Context, types string) {
 	if g.sight.Flags.To == "" {
 		return
@@ -78,8 +78,8 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 	if err == nil {
 		informers, err = sight.Choose(status.Informers, types, true)
 	}
-	if err != nil { // what there was is shown
-		g.console.Trouble(time.Now(), "%-12s  whether it is what the server has is not known: %v", "doubt", err)
+	if err != nil { // the objects are shown all the same
+		g.console.Trouble(time.Now(), "%-12s  cannot tell whether the cache is current: %v", "doubt", err)
 		return
 	}
 	for n := range informers {
@@ -90,14 +90,14 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 		name := i.Reflector.Resource
 		switch trouble := i.Trouble(status.At); {
 		case !i.Synced:
-			g.console.Trouble(time.Now(), "%-12s  %s has no whole initial list: %v", "incomplete", name, i.Reflector.Missing())
+			g.console.Trouble(time.Now(), "%-12s  %s has no complete initial list: %v", "incomplete", name, i.Reflector.Missing())
 		case trouble != "":
 			g.console.Trouble(time.Now(), "%-12s  %s is as of version %s: %s", "stale", name, terminal.OrDash(i.RV), trouble)
 		}
 	}
 }
 
-// noteWithheld says what of the objects is not shown.
+// noteWithheld reports objects whose contents are withheld.
 func (g *getter) noteWithheld(groups []group) {
 	withheld, of, why := 0, 0, ""
 	for _, one := range slices.Concat(groups...) {
@@ -110,7 +110,7 @@ func (g *getter) noteWithheld(groups []group) {
 	}
 }
 
-// noteNothing says that there is nothing, and why that may be.
+// noteNothing says that there are no objects, and why that may be.
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	where := "the cache"
 	if ns := g.sight.Flags.Namespace; ns != "" {
@@ -141,13 +141,13 @@ func (g *getter) sort(groups []group) error {
 	return nil
 }
 
-// print writes the objects, of which a name names a single one.
+// print prints the objects. If single, they are one object that was requested by name.
 func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	for n, all := range groups {
 		switch g.output.Form {
 		case "", output.Wide:
 			if n > 0 {
-				fmt.Fprintln(g.Out) // an error is that of the next line
+				fmt.Fprintln(g.Out) // the next write reports the same error
 			}
 			done, err := false, error(nil)
 			if g.serverPrint && g.sight.Flags.To == "" && g.sight.Played == nil {
@@ -178,7 +178,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	return nil
 }
 
-// trees writes objects in a form that needs them whole.
+// trees prints objects in a form that needs them whole.
 func (g *getter) trees(trees []map[string]any, single bool) error {
 	if g.output.Form != output.Columns {
 		return g.output.Document(g.Out, g.OutTerminal, trees, single)
@@ -190,7 +190,7 @@ func (g *getter) trees(trees []map[string]any, single bool) error {
 	return t.Write()
 }
 
-// columnTable is the table of custom columns.
+// columnTable returns a table with the custom columns.
 func (g *getter) columnTable() *terminal.Table {
 	t := g.table()
 	for n := range g.output.Columns {
@@ -199,7 +199,7 @@ func (g *getter) columnTable() *terminal.Table {
 	return t
 }
 
-// columnCells are what they have of an object.
+// columnCells returns the cells of an object.
 func (g *getter) columnCells(tree map[string]any) (cells []string) {
 	for n := range g.output.Columns {
 		cells = append(cells, g.output.Columns[n].Cell(tree))
@@ -207,7 +207,7 @@ func (g *getter) columnCells(tree map[string]any) (cells []string) {
 	return cells
 }
 
-// heads writes a line for each object.
+// heads prints a line for each object.
 func (g *getter) heads(all []item) error {
 	t := g.headTable()
 	for n := range all {
@@ -216,7 +216,7 @@ func (g *getter) heads(all []item) error {
 	return t.Write()
 }
 
-// headTable is the table of what every head has.
+// headTable returns a table with columns for the fields of every head.
 func (g *getter) headTable() *terminal.Table {
 	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
 	if g.output.Form == output.Wide {
@@ -254,12 +254,12 @@ func (g *getter) labelHeaders(t *terminal.Table) {
 	}
 }
 
-// labelCells adds what labelHeaders has columns for.
+// labelCells adds the cells of labelHeaders' columns.
 func (g *getter) labelCells(cells []string, labels map[string]string) []string {
 	for _, name := range g.labelColumns {
 		cells = append(cells, labels[name])
 	}
-	return append(cells, labelsText(labels)) // one too many is left out
+	return append(cells, labelsText(labels)) // the table drops a surplus cell
 }
 
 func labelsText(all map[string]string) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// informers shows the informers of a process: a line for each, or what it says of them.
+// informers shows the informers of a process, one per line or as objects.
 func (g *getter) informers(ctx context.Context) error {
 	if g.order != nil || g.showLabels || len(g.labelColumns) > 0 {
 		return exit.Usage("--sort-by, --show-labels and --label-columns are about objects: name a TYPE")

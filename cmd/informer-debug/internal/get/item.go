@@ -18,16 +18,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// item is an object that get prints.
+// item is an object to print.
 type item struct {
-	resource string // what the informer calls it, for -o name
+	resource string // the informer's name for it, for -o name
 	head     debug.Head
-	tree     map[string]any // the object, or its metadata where it is withheld; nil where heads are enough
-	withheld string         // why
+	tree     map[string]any // the object, or only its metadata if withheld; nil if heads suffice
+	withheld string         // why the contents are withheld
 }
 
-// readObject reads an object of a cache, with its tree if that is wanted. It is nil where the
-// cache does not have it any more, and anyway is false.
+// readObject reads an object from a cache, with its tree if requested. If the object is gone it returns nil, or an
+// error if anyway is true.
 func readObject(ctx context.Context, v *sight.Sight, which debug.Which, key object.Key, anyway bool) (*item, error) {
 	o, err := v.Process.Object(ctx, which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && !anyway && refused.Code == http.StatusNotFound {
@@ -41,13 +41,13 @@ func readObject(ctx context.Context, v *sight.Sight, which debug.Which, key obje
 		one.tree = metadataOf(&o.Head)
 		return one, nil
 	}
-	if err := json.Unmarshal(o.Contents, &one.tree); err != nil { // with integers as the server's are
+	if err := json.Unmarshal(o.Contents, &one.tree); err != nil { // keeps integers as the server sent them
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
 	}
 	return one, nil
 }
 
-// metadataOf is a head in the form of the API's PartialObjectMetadata.
+// metadataOf returns a head as a PartialObjectMetadata.
 func metadataOf(h *debug.Head) map[string]any {
 	meta := map[string]any{"name": h.Name, "uid": h.UID, "resourceVersion": h.RV}
 	if h.Namespace != "" {
@@ -77,7 +77,7 @@ func metadataOf(h *debug.Head) map[string]any {
 	return map[string]any{"apiVersion": metav1.SchemeGroupVersion.String(), "kind": "PartialObjectMetadata", "metadata": meta}
 }
 
-// readAll reads what a cache holds, page by page.
+// readAll reads a cache page by page.
 func readAll(ctx context.Context, v *sight.Sight, which debug.Which, search string, trees bool) (all []item, err error) {
 	page := debug.Page{Namespace: v.Flags.Namespace, Selector: v.Flags.Selector, Search: search, Limit: 500}
 	for {
@@ -92,7 +92,7 @@ func readAll(ctx context.Context, v *sight.Sight, which debug.Which, search stri
 					return nil, err
 				}
 			}
-			if one != nil { // it may have been deleted meanwhile
+			if one != nil { // it may have been deleted since
 				all = append(all, *one)
 			}
 		}
@@ -102,7 +102,7 @@ func readAll(ctx context.Context, v *sight.Sight, which debug.Which, search stri
 	}
 }
 
-// itemOf is an object of an informer of one's own, as debug shows it.
+// itemOf returns an object of one of our own informers, as package debug shows it.
 func itemOf(resource string, o *unstructured.Unstructured) item {
 	one := item{resource: resource, head: debug.Head{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), RV: o.GetResourceVersion(),
@@ -115,7 +115,7 @@ func itemOf(resource string, o *unstructured.Unstructured) item {
 		one.tree, one.withheld = metadataOf(&one.head), "contents of Secrets are not shown"
 		return one
 	}
-	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // it is there twice
+	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // the annotation repeats the object
 		copied := o.DeepCopy()
 		unstructured.RemoveNestedField(copied.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 		one.tree = copied.Object

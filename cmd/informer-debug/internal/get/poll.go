@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// poll finds what changes in the cache of another process. Its events say which keys to look
-// at. They may be lost, and begin when they are there: now and then all heads are compared.
+// poll finds changes in another process's cache. The process's events name the keys to read. Since events may be lost,
+// and start late, it compares all heads at intervals.
 type poll struct {
 	*getter
 	which debug.Which
@@ -28,8 +28,7 @@ type poll struct {
 // lookAgain is how often all heads are compared.
 const lookAgain = 10 * time.Second
 
-// run sends what is there, and then what changes, until ctx is done. The end of the process is
-// an error.
+// run sends the existing objects and then changes until ctx is done. It sends an error if the process ends.
 func (p *poll) run(ctx context.Context) {
 	events := make(chan debug.Event)
 	ended := make(chan error, 1)
@@ -50,7 +49,7 @@ func (p *poll) run(ctx context.Context) {
 	}
 }
 
-// stream passes events on until there are no more.
+// stream passes on events until they end.
 func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 	for e, err := range p.sight.Process.Events(ctx, p.which.Informer, object.Key{}) {
 		if err != nil {
@@ -66,7 +65,7 @@ func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 }
 
 func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {
-	again := time.NewTimer(time.Second) // for what happened before the events began
+	again := time.NewTimer(time.Second) // covers what happened before the events began
 	defer again.Stop()
 	for {
 		var err error
@@ -92,7 +91,7 @@ func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-ch
 	}
 }
 
-// wants reports whether an object of that key may be shown.
+// wants reports whether an object with that key may be shown.
 func (p *poll) wants(key object.Key) bool {
 	namespace := p.sight.Flags.Namespace
 	return (namespace == "" || key.Namespace == namespace) && (p.name == "" || key.Name == p.name) && strings.Contains(key.Name, p.search)
@@ -132,7 +131,7 @@ func (p *poll) look(ctx context.Context) error {
 	return nil
 }
 
-// one looks at one object.
+// one reads one object.
 func (p *poll) one(ctx context.Context, key object.Key) error {
 	now, err := readObject(ctx, p.sight, p.which, key, false)
 	if err != nil {
@@ -145,7 +144,7 @@ func (p *poll) one(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// is sends what an object is now, if that is news. Nil is none.
+// is sends the current state of an object if it has changed; nil means that the object is gone.
 func (p *poll) is(key object.Key, now *item) {
 	was, had := p.known[key]
 	if had && (now == nil || was.head.UID != now.head.UID) {

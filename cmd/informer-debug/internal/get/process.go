@@ -16,8 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// process shows what a process has beside informers, if types is the word for it and no informer is
-// called so.
+// process shows parts of a process other than informers, if types names such a part and no informer has that name.
 func (g *getter) process(ctx context.Context, types, name string) (is bool, err error) {
 	show := map[string]func(context.Context, *debug.Status, string) (any, func(io.Writer) error, error){
 		"controllers": g.controllers, "queue": g.queue, "queues": g.queue, "stack": g.stacks, "stacks": g.stacks,
@@ -66,11 +65,11 @@ func (g *getter) controllers(_ context.Context, s *debug.Status, name string) (a
 	return found, func(io.Writer) error { return t.Write() }, nil
 }
 
-// queue shows the keys of a controller or queue. If there is one controller alone, it need not be named.
+// queue shows the keys of a controller or queue. The name is optional if there is only one controller.
 func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, func(io.Writer) error, error) {
 	if name == "" {
 		if len(s.Controllers) != 1 {
-			return nil, nil, exit.Usage("say of which controller or queue: get queue NAME")
+			return nil, nil, exit.Usage("name the controller or queue: get queue NAME")
 		}
 		name = s.Controllers[0].Name
 	}
@@ -91,7 +90,7 @@ func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, 
 	return keys, func(io.Writer) error { return t.Write() }, nil
 }
 
-// stacks shows where the calls in progress of handlers and reconcilers are.
+// stacks shows the positions of calls in progress in handlers and reconcilers.
 func (g *getter) stacks(ctx context.Context, _ *debug.Status, name string) (any, func(io.Writer) error, error) {
 	all, err := g.sight.Process.Stacks(ctx, name)
 	if err != nil {
@@ -110,7 +109,7 @@ func (g *getter) stacks(ctx context.Context, _ *debug.Status, name string) (any,
 			}
 		}
 		if len(all.Stacks) == 0 {
-			g.console.State(time.Now(), "%-12s  no handler and no reconciler is in a call", "nothing")
+			g.console.State(time.Now(), "%-12s  no calls of handlers or reconcilers are in progress", "nothing")
 		}
 		_, err := io.WriteString(w, b.String())
 		return err

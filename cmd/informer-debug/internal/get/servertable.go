@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// asTable asks a server for its own columns.
+	// asTable requests the server's own columns.
 	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-	tablePage     = 500              // rows of one answer
-	tablePatience = 30 * time.Second // with all answers
-	mostTable     = 64 << 20         // bytes of one answer
+	tablePage     = 500              // rows per response
+	tablePatience = 30 * time.Second // for all responses
+	mostTable     = 64 << 20         // bytes per response
 )
 
-// serverTable is what the server prints of the objects of one informer.
+// serverTable is the table that the server prints for the objects of one informer.
 type serverTable struct {
 	columns []metav1.TableColumnDefinition
 	rows    map[object.Key]serverRow
@@ -40,8 +40,8 @@ type serverRow struct {
 	cells []any
 }
 
-// printedBy asks the server for the columns that it prints of what an informer of one's own
-// has, about so many objects.
+// printedBy requests the server's table of the objects of one of our own informers. expected is the approximate number
+// of objects.
 func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) (*serverTable, error) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
@@ -58,7 +58,7 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 		query.Set("fieldSelector", s)
 	}
 	all := &serverTable{rows: map[object.Key]serverRow{}}
-	for range expected/tablePage + 10 { // a server that goes on for ever is not followed
+	for range expected/tablePage + 10 { // bounded, in case the server never ends the list
 		to := base.JoinPath(o.Target.Path())
 		to.RawQuery = query.Encode()
 		page, err := tableAt(ctx, client, v.Config, to.String())
@@ -76,9 +76,8 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 	return all, nil
 }
 
-// errNoTables is the answer of a server that makes no tables at all, such as that of demo. It is no
-// news to the user.
-var errNoTables = errors.New("the server makes no tables")
+// errNoTables is returned for servers without tables, such as demo's. It is not reported to the user.
+var errNoTables = errors.New("the server does not support tables")
 
 func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, address string) (*metav1.Table, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -110,7 +109,7 @@ func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, addre
 
 // add adds the rows of a page.
 func (t *serverTable) add(page *metav1.Table) error {
-	if len(page.ColumnDefinitions) > 0 { // only the first page needs to have them
+	if len(page.ColumnDefinitions) > 0 { // only the first page must have them
 		t.columns = page.ColumnDefinitions
 	}
 	for _, row := range page.Rows {
@@ -123,8 +122,7 @@ func (t *serverTable) add(page *metav1.Table) error {
 	return nil
 }
 
-// asServerPrints writes the objects of a cache with the columns of the server. It reports whether
-// the server has any.
+// asServerPrints prints the objects of a cache with the server's columns. It reports whether the server has any.
 func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (done bool, err error) {
 	if len(all) == 0 {
 		return false, nil
@@ -135,7 +133,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (
 	}
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, errNoTables) {
-			g.console.State(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.Target, err)
+			g.console.State(time.Now(), "%-12s  the server prints no table of %s; showing the columns of every cache: %v", "table", o.Target, err)
 		}
 		return false, nil
 	}
@@ -174,7 +172,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (
 	return true, t.Write()
 }
 
-// cellOf is the n-th cell of a row; the name is known without one.
+// cellOf returns the n-th cell of a row. A missing row still has a name.
 func cellOf(column *metav1.TableColumnDefinition, cells []any, n int, name string) string {
 	switch {
 	case n < len(cells) && cells[n] != nil:

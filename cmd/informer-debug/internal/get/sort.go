@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// sortBy brings objects into the order of what they have at a place. Those that have nothing
-// there come first, and what is equal stays as it is. It reports whether any has something.
+// sortBy sorts objects by the value at a path. Objects without a value come first, and the sort is stable. It reports
+// whether any object has a value.
 func sortBy(place jsonpath.Path, all []item) (found bool) {
 	type keyed struct {
 		value any
@@ -31,8 +31,8 @@ func sortBy(place jsonpath.Path, all []item) (found bool) {
 	return found
 }
 
-// compareValues orders nothing, truths, numbers and quantities, texts, and trees, in this
-// order. Times are texts in an order of their own.
+// compareValues orders nil, booleans, numbers and quantities, strings, and trees, in this order. Times are strings that
+// sort correctly.
 func compareValues(a, b any) int {
 	rank := func(v any) (int, float64, string) {
 		switch v := v.(type) {
@@ -60,8 +60,7 @@ func compareValues(a, b any) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(m, n), strings.Compare(s, t))
 }
 
-// quantity reads texts such as 10Gi and 250m. Those with an exponent may take long, and are
-// none.
+// quantity parses strings such as 10Gi and 250m. It rejects exponents, which can be slow to parse.
 func quantity(text string) (float64, bool) {
 	if len(text) > 24 || text == "" || text[0] > '9' || strings.ContainsAny(text, "eE") {
 		return 0, false

@@ -1,7 +1,7 @@
-// Package jsonpath reads places in objects, and texts with such places in them, by the parser of
-// kubectl (https://kubernetes.io/docs/reference/kubectl/jsonpath/).
+// Package jsonpath evaluates JSONPath templates and paths with kubectl's parser
+// (https://kubernetes.io/docs/reference/kubectl/jsonpath/).
 //
-// Objects are trees as JSON decodes into any, numbers of any kind. They are not changed.
+// Objects are trees as decoded from JSON into any, with any type of numbers. They are not modified.
 package jsonpath
 
 import (
@@ -14,10 +14,10 @@ import (
 	kubectl "k8s.io/client-go/util/jsonpath"
 )
 
-// Template is a text with places in braces. It is safe for concurrent use.
+// Template is a text with paths in braces. It is safe for concurrent use.
 type Template struct{ text string }
 
-// Parse reads a template.
+// Parse parses a template. It returns an error if the syntax is invalid.
 func Parse(text string) (*Template, error) {
 	if _, err := kubectl.Parse("", text); err != nil {
 		return nil, fmt.Errorf("jsonpath %q: %w", text, err)
@@ -30,23 +30,22 @@ func (t *Template) Execute(w io.Writer, tree any) error {
 	return t.parsed().Execute(w, tree)
 }
 
-// parsed is made for each use: a search changes it.
+// parsed parses anew for each use, because a search modifies the parser.
 func (t *Template) parsed() *kubectl.JSONPath {
 	p := kubectl.New("jsonpath").AllowMissingKeys(true)
 	if err := p.Parse(t.text); err != nil {
-		panic(err) // Parse has read it before
+		panic(err) // Parse has already accepted it
 	}
 	return p
 }
 
-// Path is a place in an object, or several. It is safe for concurrent use.
+// Path is a path that selects one or more values of an object. It is safe for concurrent use.
 type Path struct {
 	text     string
 	template *Template
 }
 
-// ParsePath reads a place, with or without braces around it, and with or without the first
-// dot, as --sort-by and custom columns have it.
+// ParsePath parses a path with or without enclosing braces and leading dot, as in --sort-by and custom columns.
 func ParsePath(text string) (Path, error) {
 	place := strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(place, "{"); ok {
@@ -68,13 +67,13 @@ func ParsePath(text string) (Path, error) {
 	return Path{text, t}, nil
 }
 
-// String is the place as it was read.
+// String returns the path as given.
 func (p Path) String() string { return p.text }
 
-// Find returns the values at the place, none if there is no such place.
+// Find returns the values at the path. It returns none if the path does not exist.
 func (p Path) Find(tree any) (values []any) {
 	found, err := p.template.parsed().FindResults(tree)
-	if err != nil { // the object has something else on the way to there
+	if err != nil { // a value along the path has another type
 		return nil
 	}
 	for _, some := range found {
@@ -87,7 +86,7 @@ func (p Path) Find(tree any) (values []any) {
 	return values
 }
 
-// Text is a value as a template prints it.
+// Text returns a value as a template prints it.
 func Text(v any) string {
 	if text, ok := v.(string); ok {
 		return text

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// Command is the hidden verb "man DIR", with which releases make their manual pages:
-// one for each verb. The date in them is that of SOURCE_DATE_EPOCH, or else today.
+// Command returns the hidden verb "man DIR", which writes a manual page for each verb. Releases use it. The pages are
+// dated SOURCE_DATE_EPOCH, or today if it is not set.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -22,7 +22,7 @@ func Command() *cobra.Command {
 				return err
 			}
 			root := cmd.Root()
-			root.DisableAutoGenTag = true // it has today's date
+			root.DisableAutoGenTag = true // it would add today's date
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Manual: strings.ToUpper(root.Name())}, args[0])
 		},
 	}

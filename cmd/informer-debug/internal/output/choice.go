@@ -11,13 +11,13 @@ import (
 // Choice is a flag whose value is one of a few words.
 type Choice struct {
 	Value string   // one of the words, or empty
-	Words []string // that may be chosen
+	Words []string // the allowed words
 }
 
-// Add adds the flag --output to a verb, with completion.
+// Add registers the flag --output with a verb, with completion.
 func (c *Choice) Add(cmd *cobra.Command, usage string) {
 	cmd.Flags().VarP(c, "output", "o", usage)
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)) // it fails only for a flag that does not exist
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)) // it fails only if the flag does not exist
 }
 
 // String returns the value.
@@ -26,7 +26,7 @@ func (c *Choice) String() string { return c.Value }
 // Type names the words in the help text.
 func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
 
-// Set takes one of the words.
+// Set sets the value. It returns an error if word is not one of the words.
 func (c *Choice) Set(word string) error {
 	if !slices.Contains(c.Words, word) {
 		return fmt.Errorf("want one of %s", strings.Join(c.Words, ", "))

@@ -7,17 +7,16 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// Nothing stands in a custom column where there is no value, as kubectl has it.
+// Nothing is printed in a custom column without a value, as in kubectl.
 const Nothing = "<none>"
 
-// column is one custom column.
+// column is a custom column.
 type column struct {
-	Header string // above it
+	Header string // its title
 	path   jsonpath.Path
 }
 
-// parseColumns reads HEADER:PATH,HEADER:PATH; a file has the headers in its first line and the
-// paths in the second one.
+// parseColumns parses HEADER:PATH,HEADER:PATH. A file has the headers in its first line and the paths in the second.
 func parseColumns(text string, ofFile bool) ([]column, error) {
 	var columns []column
 	add := func(header, path string) error {
@@ -50,7 +49,7 @@ func parseColumns(text string, ofFile bool) ([]column, error) {
 	return columns, nil
 }
 
-// outside divides a text at a mark, but not in brackets or quotes.
+// outside splits a text at a mark, except in brackets and quotes.
 func outside(text string, mark byte) (parts []string) {
 	depth, begin := 0, 0
 	quote := byte(0)
@@ -76,7 +75,7 @@ func outside(text string, mark byte) (parts []string) {
 	return append(parts, text[begin:])
 }
 
-// Cell is what a column shows of an object: several values with commas between.
+// Cell returns the values of an object in this column, separated by commas.
 func (c *column) Cell(tree any) string {
 	found := c.path.Find(tree)
 	if len(found) == 0 {

@@ -1,6 +1,5 @@
-// Package output is the flag --output: the words that it takes, and objects in the forms that
-// they name, as kubectl has them.
+// Package output implements the flag --output: its values, and the printing of objects in these forms, as kubectl does.
 //
-// Texts that come out of objects are escaped where they would steer a terminal. A template writes
-// all that it makes, up to 256 MiB, or nothing and why not.
+// Text from objects is escaped if it contains terminal control characters. A template prints its whole output, up to
+// 256 MiB, or only an error.
 package output

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
-// Document writes trees in one of the forms that need them whole. Several are a List, as
-// kubectl has it; jsonl writes each on a line of its own.
+// Document prints trees in one of the forms that need whole objects. Several objects become a List, as in kubectl;
+// jsonl prints one object per line.
 func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, single bool) error {
 	if o.Form == JSONL {
 		for _, tree := range trees {
@@ -37,7 +37,7 @@ func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, sing
 		}
 		what = map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}
 	}
-	if terminal { // a pipe gets values as they are
+	if terminal { // a pipe gets values unescaped
 		w = printable.Writer{To: w}
 	}
 	switch o.Form {
@@ -51,7 +51,7 @@ func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, sing
 	return writeJSON(w, what, "    ")
 }
 
-// fill writes all of a template, or nothing and why not.
+// fill prints the whole output of a template or returns an error.
 func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {
@@ -61,10 +61,10 @@ func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	return err
 }
 
-// mostOutput bounds what a template makes of objects, in bytes.
+// mostOutput bounds the output of a template, in bytes.
 const mostOutput = 256 << 20
 
-// limitedWriter fails behind so many bytes.
+// limitedWriter fails after left bytes.
 type limitedWriter struct {
 	to   io.Writer
 	left int
@@ -78,7 +78,7 @@ func (l *limitedWriter) Write(text []byte) (int, error) {
 	return l.to.Write(text)
 }
 
-// writeJSON writes one value, on one line where there is no indent.
+// writeJSON writes one value, on a single line if indent is empty.
 func writeJSON(w io.Writer, what any, indent string) error {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -91,7 +91,7 @@ func writeJSON(w io.Writer, what any, indent string) error {
 	return err
 }
 
-// WriteYAML writes one document. Characters that a terminal would obey are escaped.
+// WriteYAML writes one document. It escapes terminal control characters.
 func WriteYAML(w io.Writer, what any) error {
 	var b bytes.Buffer
 	to := yaml.NewEncoder(&b)
@@ -104,7 +104,7 @@ func WriteYAML(w io.Writer, what any) error {
 		return err
 	}
 	text := b.String()
-	if strings.ContainsFunc(text, turning) { // they stand in double quotes, see yamlNode
+	if strings.ContainsFunc(text, turning) { // such strings are double-quoted, see yamlNode
 		var escaped strings.Builder
 		for _, r := range text {
 			if turning(r) {
@@ -119,11 +119,10 @@ func WriteYAML(w io.Writer, what any) error {
 	return err
 }
 
-// turning reports whether a character turns the direction of writing. YAML takes it for
-// printable.
+// turning reports whether r changes the direction of writing. YAML considers such characters printable.
 func turning(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
-// yamlNode is a tree as the encoder takes it.
+// yamlNode returns a tree for the encoder.
 func yamlNode(v any) *yaml.Node {
 	scalar := func(tag, text string) *yaml.Node {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// The forms in which get prints, beside the table, whose word is empty.
+// The forms of get, besides the table, which has an empty name.
 const (
 	Wide     = "wide"
 	JSON     = "json"
@@ -24,19 +24,19 @@ const (
 	Template = "go-template"
 )
 
-// mostTemplate is how much of a file with a template is read.
+// mostTemplate is the largest template file, in bytes.
 const mostTemplate = 64 << 10
 
-// Flag is the flag --output: a form, and the template of those that want one.
+// Flag is the flag --output: a form with its template, if it has one.
 type Flag struct {
-	Form     string // one of the words above; empty for the table
+	Form     string // one of the constants above; empty for the table
 	text     string // of the template
 	places   *jsonpath.Template
 	template *template.Template
-	Columns  []column // of custom-columns
+	Columns  []column // for custom-columns
 }
 
-// String is the flag as it was given.
+// String returns the flag as given.
 func (o *Flag) String() string {
 	if o.text == "" {
 		return o.Form
@@ -44,12 +44,12 @@ func (o *Flag) String() string {
 	return o.Form + "=" + o.text
 }
 
-// Type names the forms in the help text.
+// Type returns the forms for the help text.
 func (o *Flag) Type() string {
 	return "table|wide|json|jsonl|yaml|name|jsonpath=|custom-columns=|go-template="
 }
 
-// Set takes a form, and reads its template.
+// Set parses a form and its template.
 func (o *Flag) Set(value string) (err error) {
 	form, text, given := strings.Cut(value, "=")
 	*o = Flag{}
@@ -84,7 +84,7 @@ func (o *Flag) Set(value string) (err error) {
 	return err
 }
 
-// readTemplate reads a file.
+// readTemplate reads a template file.
 func readTemplate(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -98,8 +98,8 @@ func readTemplate(name string) (string, error) {
 	return string(text), err
 }
 
-// OfTable reports whether the form is a table that heads of objects are enough for.
+// OfTable reports whether the form is a table of heads.
 func (o *Flag) OfTable() bool { return o.Form == "" || o.Form == Wide }
 
-// NeedsObjects reports whether the form shows more than heads.
+// NeedsObjects reports whether the form needs more than heads.
 func (o *Flag) NeedsObjects() bool { return !o.OfTable() && o.Form != Name }

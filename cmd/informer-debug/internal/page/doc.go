@@ -1,2 +1,2 @@
-// Package page is debug's page of one process, for whoever is at this machine.
+// Package page serves the debug page of one process to users of this machine.
 package page

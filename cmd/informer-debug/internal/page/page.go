@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Of shows a process, and leads there whoever asks for the root.
+// Of returns a handler that serves the page of a process and redirects the root path to it.
 func Of(process *debug.Client) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(debug.Path, process.Handler())
@@ -18,8 +18,8 @@ func Of(process *debug.Client) http.Handler {
 	return mux
 }
 
-// OnlyFor keeps web pages of others out, which can give a name of their own any address (DNS
-// rebinding): a Host has to be an address, "localhost", or the one that was given.
+// OnlyFor protects next from web pages that resolve their own name to this address (DNS rebinding): the Host header
+// must be an address, "localhost" or the given name.
 func OnlyFor(given string, next http.Handler) http.Handler {
 	return serving.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -28,7 +28,7 @@ func OnlyFor(given string, next http.Handler) http.Handler {
 		}
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if err != nil && !strings.EqualFold(host, "localhost") && !strings.EqualFold(host, given) {
-			http.Error(w, "The request asked for a host that a web page elsewhere may have given this address. Ask for the address that informer-debug has printed.", http.StatusForbidden)
+			http.Error(w, "The Host header is not an address of this page; another web page may have resolved its name to this address. Open the address that informer-debug printed.", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -1,3 +1,3 @@
-// Package playback plays a recording in the place of a cluster: which informers it has, where they
-// looked, how fast time goes by, and when it is over.
+// Package playback plays a recording instead of a cluster. It finds the recorded informers and what they watched, sets
+// the speed, and waits for the end.
 package playback

@@ -22,29 +22,29 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Help tells users of --replay, in the help of a verb.
-const Help = `--replay FILE looks at a recording instead of a cluster, which plays again in informers of its
-own: without TYPE in all that it has.`
+// Help explains --replay in the help of a verb.
+const Help = `--replay FILE plays a recording into informers instead of using a cluster. Without TYPE it plays
+all recorded informers.`
 
-// Flags are the flags of a verb that can look at a recording.
+// Flags are the flags of a verb that can read a recording.
 type Flags struct {
 	Speed
 	File string // --replay; empty for none
 }
 
-// Add adds them. Speed is the default of a verb that may look while it plays; the others, for
-// which it is empty, look at the end.
+// Add registers the flags. speed is the default speed of verbs that can look while the recording plays; verbs that look
+// at its end pass "".
 func (f *Flags) Add(cmd *cobra.Command, speed string) {
-	cmd.Flags().StringVar(&f.File, "replay", "", "recording to look at, as record writes it")
+	cmd.Flags().StringVar(&f.File, "replay", "", "recording to use instead of a cluster, as written by record")
 	if f.Text = "max"; speed != "" {
-		cmd.Flags().StringVar(&f.Text, "speed", speed, "with --replay: how many times as fast as recorded, or max")
+		cmd.Flags().StringVar(&f.Text, "speed", speed, "with --replay: speed as a multiple of real time, or max")
 	}
 }
 
-// Refuse lets a verb to which a recording is of no use say what to do instead.
+// Refuse lets a verb that cannot use recordings reject --replay and say what to do instead.
 func Refuse(cmd *cobra.Command, instead string) {
 	file := cmd.Flags().String("replay", "", "")
-	_ = cmd.Flags().MarkHidden("replay") // it fails only for a flag that does not exist
+	_ = cmd.Flags().MarkHidden("replay") // it fails only if the flag does not exist
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *file == "" {
 			return nil
@@ -53,19 +53,19 @@ func Refuse(cmd *cobra.Command, instead string) {
 	}
 }
 
-// Player is a recording that plays.
+// Player is a recording being played.
 type Player struct {
-	Client *rest.Client         // answered by the recording
-	Found  []*recording.Request // the first one of each informer that is played
+	Client *rest.Client         // answered from the recording
+	Found  []*recording.Request // the first request of each informer that is played
 
 	file    *recording.File
 	replay  *recording.Replay
-	began   time.Duration // when the first of what is played was sent
-	restore func()        // of the jitter
+	began   time.Duration // when the first played request was sent
+	restore func()        // restores the jitter
 }
 
-// Open opens a recording, to play the informers that it has, or those of the TYPEs that types
-// names, and of a namespace unless that is empty.
+// Open opens a recording and plays its informers. If types is not empty, it plays only informers of these TYPEs;
+// likewise for namespace.
 func (f *Flags) Open(types, namespace string, c *terminal.Console) (*Player, error) {
 	var args []object.GVR
 	if types != "" {
@@ -124,8 +124,8 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	return p, nil
 }
 
-// withoutSecrets leaves out informers of Secrets whose contents were not recorded, and says so. Where they
-// were asked for, or there is nothing else, it is an error.
+// withoutSecrets drops and reports informers of Secrets whose contents were not recorded. It returns an error if the
+// user asked for Secrets, or if nothing remains.
 func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
 	const withheld = "what Secrets hold was not recorded"
 	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
@@ -139,38 +139,38 @@ func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console)
 	return left, nil
 }
 
-// Protobuf reports whether the informer that sent a request was given protobuf.
+// Protobuf reports whether the informer of a request received protobuf.
 func (p *Player) Protobuf(q *recording.Request) bool { return Protobuf(p.file, q) }
 
-// Called is what messages call it.
+// Called returns the name used in messages.
 func (p *Player) Called() string {
 	return fmt.Sprintf("%s, recorded at %s", p.file.Path, p.file.Began.Local().Format(time.DateTime))
 }
 
-// Target is where the informer that sent a request looked.
+// Target returns what the informer of a request watched.
 func (p *Player) Target(q *recording.Request) (cluster.Target, error) {
 	mapping, err := Mapping(p.file, q)
 	return cluster.Target{Client: p.Client, Server: p.Called(), Mapping: mapping, Namespace: q.Namespace()}, err
 }
 
-// Length is how long what plays was recorded.
+// Length returns the duration of the recorded part that is played.
 func (p *Player) Length() time.Duration { return p.file.Duration - p.began }
 
-// Over waits until the recording is over.
+// Over waits until the recording ends.
 func (p *Player) Over(ctx context.Context) error {
 	if err := p.replay.Wait(ctx); err != nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer went another way: other options, or another version"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer behaved differently: other options or another version"}
 	}
 	return nil
 }
 
-// Close ends it. The client has to be closed apart.
+// Close stops the recording. The caller closes the client.
 func (p *Player) Close() {
 	p.restore()
 	p.file.Close()
 }
 
-// Settled waits until what an informer has received is in its cache, and its handlers know.
+// Settled waits until everything that an informer received is in its cache and was delivered to its handlers.
 func Settled(ctx context.Context, status func() sharedinformer.Status) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

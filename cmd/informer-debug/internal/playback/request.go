@@ -17,19 +17,18 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// together is how far apart the ends of informers may be that ended at the same time, such as with
-// their process.
+// together is the longest interval between informers that ended together, for example with their process.
 const together = time.Second
 
-// Recorded returns the first request of each informer that is wanted, and the names of all. Of
-// those that one process had of one scope it is the one that went on longest, and of those that
-// ended together the one that began first: the others were given the same, or a part of it.
+// Recorded returns the first request of each wanted informer, and the names of all informers. If a process had several
+// informers of the same scope, it picks the one that ran longest, or, if they ended together, the one that began first:
+// the others received the same or less.
 func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
 	begun, ended := map[recorded]bool{}, map[recorded]time.Duration{}
 	for _, q := range file.Requests {
 		end := q.Ended
 		if !q.Whole {
-			end = file.Duration // it was under way
+			end = file.Duration // still in progress
 		}
 		ended[recordedOf(q)] = max(ended[recordedOf(q)], end)
 	}
@@ -47,24 +46,24 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 		case at < 0:
 			found = append(found, q)
 		case q.Informer == 0:
-		case found[at].Informer == 0, // and q is of an informer for certain
+		case found[at].Informer == 0, // and q certainly belongs to an informer
 			ended[one] > ended[recordedOf(found[at])]+together:
 			found[at] = q
 		}
 	}
-	slices.Sort(has) // they began at the same time, in any order
+	slices.Sort(has) // informers that began together come in any order
 	switch {
 	case len(has) == 0 && file.LeftOut.Requests > 0:
-		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests any more: all %d, with %s, were left out to stay within its size", file.Path, file.LeftOut.Requests, terminal.Bytes(file.LeftOut.Bytes)), Hint: "record again with a greater --max-size, or the recorder's option MaxSize"}
+		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests left: all %d, with %s, were dropped to stay within its size", file.Path, file.LeftOut.Requests, terminal.Bytes(file.LeftOut.Bytes)), Hint: "record again with a larger --max-size, or the recorder's option MaxSize"}
 	case len(has) == 0:
 		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
 	case len(found) == 0:
-		return nil, nil, exit.Usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
+		return nil, nil, exit.Usage("%s has no such informer; it has: %s", file.Path, strings.Join(has, "; "))
 	}
 	return found, has, nil
 }
 
-// recorded is an informer of a recording.
+// recorded identifies an informer of a recording.
 type recorded struct {
 	name   string
 	number uint64
@@ -72,7 +71,7 @@ type recorded struct {
 
 func recordedOf(q *recording.Request) recorded { return recorded{InformerOf(q), q.Informer} }
 
-// Only are the requests of the informers that sent these.
+// Only returns a filter for the requests of the informers that sent first.
 func Only(first ...*recording.Request) func(*recording.Request) bool {
 	played := map[recorded]bool{}
 	for _, q := range first {
@@ -81,8 +80,7 @@ func Only(first ...*recording.Request) func(*recording.Request) bool {
 	return func(q *recording.Request) bool { return played[recordedOf(q)] }
 }
 
-// Protobuf reports whether the informer that sent a request was given protobuf, perhaps after
-// errors in another form.
+// Protobuf reports whether the informer of a request received protobuf, perhaps after errors in another format.
 func Protobuf(file *recording.File, q *recording.Request) bool {
 	of := Only(q)
 	return slices.ContainsFunc(file.Requests, func(o *recording.Request) bool {
@@ -90,8 +88,8 @@ func Protobuf(file *recording.File, q *recording.Request) bool {
 	})
 }
 
-// IsOf reports whether a TYPE means a resource. A recording has no discovery: other names than
-// the plural are known of built-in types alone.
+// IsOf reports whether a TYPE means a resource. A recording has no discovery, so only built-in types have names besides
+// the plural.
 func IsOf(gvr, arg object.GVR) bool {
 	called := gvr.Resource == arg.Resource
 	for _, r := range apiservertest.Builtin() {
@@ -103,7 +101,7 @@ func IsOf(gvr, arg object.GVR) bool {
 	return called && (arg.Group == "" || arg.Group == gvr.Group) && (arg.Version == "" || arg.Version == gvr.Version)
 }
 
-// InformerOf names the informer that sent a request.
+// InformerOf returns a name for the informer that sent a request.
 func InformerOf(q *recording.Request) string {
 	text := object.ResourceName(q.Resource())
 	if n := q.Namespace(); n != "" {
@@ -122,7 +120,7 @@ func InformerOf(q *recording.Request) string {
 	return text
 }
 
-// Selectors reads the selectors of a request.
+// Selectors parses the selectors of a request.
 func Selectors(q *recording.Request) (labels.Selector, fields.Selector, error) {
 	byLabels, byFields := q.Selectors()
 	l, err := labels.Parse(byLabels)

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Speed says how fast a recording plays.
+// Speed is the speed of a playback.
 type Speed struct {
-	Text  string  // a number, such as 10, or max
-	Times float64 // of Text, after Check
+	Text  string  // a number such as 10, or max
+	Times float64 // parsed Text, after Check
 }
 
-// Check reads the speed.
+// Check parses the speed.
 func (f *Speed) Check() error {
 	if f.Text == "max" {
 		f.Times = math.Inf(1)
@@ -33,8 +33,8 @@ func (f *Speed) Check() error {
 	return nil
 }
 
-// Timing is that of an informer for which time goes by as fast as it is played, but for
-// what the machine itself may need.
+// Timing returns timeouts for an informer, shortened by the speed. None goes below a minimum that leaves the machine
+// time to work.
 func (f *Speed) Timing() reflector.Timing {
 	if f.Times <= 1 {
 		return reflector.Timing{}
@@ -47,7 +47,7 @@ func (f *Speed) Timing() reflector.Timing {
 	}
 }
 
-// Judge goes on after what was recorded, and stops where that ends.
+// Judge retries after recorded failures and stops at the end of the recording.
 func Judge(f *failure.Failure) failure.Verdict {
 	if _, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err); unrecorded {
 		return failure.Stop

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// shardsFlags are those of shards alone.
+// shardsFlags are the flags of shards itself.
 type shardsFlags struct {
 	attach.Flags
 	allNamespaces bool
@@ -43,17 +43,17 @@ func Command(s terminal.Streams) *cobra.Command {
 	f := shardsFlags{output: output.Choice{Value: "table", Words: []string{"table", output.Wide, output.JSON, output.JSONL, output.YAML}}}
 	cmd := &cobra.Command{
 		Use:   "shards [GROUP]",
-		Short: "Show who has what of work that replicas share",
-		Long: `shards shows groups of replicas that share work: the members, how many of the slots each
-has and is to have, for how long it has been silent, how uneven that is, which slots nobody has,
-and what is being handed over from whom to whom.
+		Short: "Show how replicas divide their work",
+		Long: `shards shows groups of replicas that share work: the members, how many slots each owns and
+should own, how long it has been silent, the imbalance, the slots without an owner, and the
+handovers in progress.
 
-Without --attach it reads the Leases of the groups in the namespace, or with -A in all of them, which
-needs the verb list on leases there. For how long members are silent is told by their clocks and this one then, and for how long
-slots have waited only with --watch.
+Without --attach it reads the Leases of the groups in the namespace, or with -A in all of them,
+which needs the verb list on leases there. It then compares the clocks of members with its own to
+tell how long they have been silent, and knows how long slots have waited only with --watch.
 
-With --attach it asks one member, which has watched the others, and knows how much work in hand
-holds up what it hands over.
+With --attach it asks one member, which has watched the others and knows how much work in
+progress delays its handovers.
 
 ` + attach.Help + `
 
@@ -65,15 +65,15 @@ holds up what it hands over.
 		Args: exit.Args(0, 1),
 	}
 	f.Add(cmd)
-	playback.Refuse(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
+	playback.Refuse(cmd, "a recording (%s) has no information about shards: use the cluster or a member")
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups of all namespaces")
 	f.output.Add(cmd, "output format")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the tables without headers")
-	flags.BoolVarP(&f.watch, "watch", "w", false, "look again and again")
-	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between two looks")
-	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, end after so many looks; 0 is no end")
-	// They fail only for flags that do not exist.
+	flags.BoolVarP(&f.watch, "watch", "w", false, "refresh until Ctrl-C or --count")
+	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between refreshes")
+	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, stop after this many refreshes; 0 never stops")
+	// They fail only if the flags do not exist.
 	(&sight.Completer{Attach: &f.Flags, Namespace: &f.Namespace}).Register(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := sight.Completing(cmd)
@@ -101,7 +101,7 @@ func (f *shardsFlags) check() error {
 	case f.allNamespaces && f.Namespace != "":
 		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
 	case f.allNamespaces && f.To != "":
-		return exit.Usage("-A makes no sense with --attach: a member tells of the groups that it is in")
+		return exit.Usage("-A makes no sense with --attach: a member reports its own groups")
 	case f.interval < 100*time.Millisecond:
 		return exit.Usage("--interval is %s: want 100ms or more", f.interval)
 	case f.count < 0:
@@ -117,7 +117,7 @@ func (f *shardsFlags) names(ctx context.Context) (names []string) {
 		return nil
 	}
 	defer l.close()
-	groups, _ := l.look(ctx, "") // without it there is nothing to suggest
+	groups, _ := l.look(ctx, "") // on an error there is nothing to suggest
 	for _, g := range groups {
 		names = append(names, g.Name)
 	}
@@ -140,7 +140,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 			return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 		case err != nil && (n == 1 || n == f.count):
 			return err
-		case err != nil: // what was there may come back
+		case err != nil: // the process or group may come back
 			if missed != err.Error() {
 				missed = err.Error()
 				l.console.Trouble(time.Now(), "%-12s  %v", "no look", err)
@@ -166,7 +166,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 	}
 }
 
-// pause waits for the next look. It reports whether there is one.
+// pause waits for the next refresh. It reports false if ctx ended first.
 func (f *shardsFlags) pause(ctx context.Context) bool {
 	select {
 	case <-time.After(f.interval):
@@ -176,14 +176,14 @@ func (f *shardsFlags) pause(ctx context.Context) bool {
 	}
 }
 
-// shardsLook is where groups are looked at: a process, or a cluster.
+// shardsLook is the source of the groups: a process or a cluster.
 type shardsLook struct {
 	flags   *shardsFlags
 	process *debug.Client // nil for a cluster
 	called  string
 	cluster cluster.Target
 	console *terminal.Console
-	begun   map[string]time.Time // when a move was seen first, of a cluster
+	begun   map[string]time.Time // for a cluster: when a move was first seen
 }
 
 func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
@@ -222,7 +222,7 @@ func (l *shardsLook) close() {
 	}
 }
 
-// look returns the groups, or the one that is meant.
+// look returns all groups, or only the named one.
 func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group, err error) {
 	if l.process == nil {
 		return l.lookAtCluster(ctx, group)
@@ -244,11 +244,11 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 	}
 	switch {
 	case len(names) == 0:
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s shares no work with other replicas", l.called), Hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s does not share work with other replicas", l.called), Hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
 	case len(all) == 0 && group == "":
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is in no group%s; it is in %q", l.called, where, names)}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s has no group%s; its groups are %q", l.called, where, names)}
 	case len(all) == 0:
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is in no group %q%s; it is in %q", l.called, group, where, names)}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s has no group %q%s; its groups are %q", l.called, group, where, names)}
 	}
 	return all, nil
 }
@@ -269,9 +269,9 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 		}
 		return nil, failed
 	case len(statuses) == 0 && group != "":
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("there is no group %q in %s: no Lease has the label %s=%[1]s", group, where, membership.GroupLabel), Hint: hint}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no group %q in %s: no Lease has the label %s=%[1]s", group, where, membership.GroupLabel), Hint: hint}
 	case len(statuses) == 0:
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("there is no group in %s: no Lease has the label %s", where, membership.GroupLabel), Hint: hint}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no groups in %s: no Lease has the label %s", where, membership.GroupLabel), Hint: hint}
 	}
 	now, begun := time.Now(), map[string]time.Time{}
 	for _, s := range statuses {
@@ -283,7 +283,7 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 				begun[key] = at
 			}
 			if m.Since = begun[key]; l.begun == nil {
-				m.Since = time.Time{} // nobody watched
+				m.Since = time.Time{} // no refresh has seen it before
 			}
 		}
 		all = append(all, debug.GroupOf(s))
@@ -292,7 +292,7 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 	return all, nil
 }
 
-// rootOf is the innermost of wrapped errors.
+// rootOf returns the innermost error.
 func rootOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)

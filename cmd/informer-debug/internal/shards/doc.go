@@ -1,3 +1,3 @@
-// Package shards is the verb shards: who has what of work that replicas share, as the Leases of the
-// members or one member tell it.
+// Package shards implements the verb shards, which shows how replicas divide their work, according to the members'
+// Leases or to one member.
 package shards

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// write shows groups. Later says that others were shown before.
+// write prints groups. later means that it has printed groups before.
 func (f *shardsFlags) write(w io.Writer, groups []debug.Group, later bool) error {
 	switch f.output.Value {
 	case output.JSON:
@@ -65,7 +65,7 @@ func writeGroupsYAML(w io.Writer, groups []debug.Group, later bool) error {
 	return output.WriteYAML(w, numbered(tree))
 }
 
-// numbered has numbers as output.WriteYAML takes them.
+// numbered converts json.Number values to types that output.WriteYAML accepts.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -80,22 +80,21 @@ func numbered(v any) any {
 		if whole, err := v.Int64(); err == nil {
 			return whole
 		}
-		part, _ := v.Float64() // it was read as one
+		part, _ := v.Float64() // the decoder has validated it
 		return part
 	}
 	return v
 }
 
-// writeGroup writes a sentence about the group, its members, and what moves. One of several
-// namespaces has its own before its name.
+// writeGroup prints a summary of the group, its members and its moves. If several, the namespace precedes the name.
 func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) error {
 	if _, err := fmt.Fprintln(w, terminal.OneLine(sentence(g, several))); err != nil {
 		return err
 	}
 	if g.Identity != "" {
-		text := fmt.Sprintf("told by %s, which works on %s", g.Identity, owned(g, f.output.Value == output.Wide))
+		text := fmt.Sprintf("reported by %s, which works on %s", g.Identity, owned(g, f.output.Value == output.Wide))
 		if g.Refusal != "" {
-			text = fmt.Sprintf("told by %s, which takes no part: %s", g.Identity, g.Refusal)
+			text = fmt.Sprintf("reported by %s, which does not take part: %s", g.Identity, g.Refusal)
 		}
 		if _, err := fmt.Fprintln(w, terminal.OneLine(text)); err != nil {
 			return err
@@ -129,9 +128,9 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) erro
 	return moves.Write()
 }
 
-// sentence sums a group up.
+// sentence summarizes a group.
 func sentence(g *debug.Group, several bool) string {
-	if g.Name == "" { // its status could not be had
+	if g.Name == "" { // its status is unavailable
 		return "a group: " + g.Refusal
 	}
 	name := g.Name
@@ -151,7 +150,7 @@ func sentence(g *debug.Group, several bool) string {
 	}
 	parts = append(parts, fmt.Sprintf("%d moving", moving))
 	if len(g.Members) > 0 {
-		parts = append(parts, fmt.Sprintf("the fullest has %.0f%% more than its part", 100*g.Imbalance))
+		parts = append(parts, fmt.Sprintf("the largest has %.0f%% more than its share", 100*g.Imbalance))
 	}
 	text := fmt.Sprintf("group %s: %s", name, strings.Join(parts, ", "))
 	if g.Seen.IsZero() {
@@ -163,7 +162,7 @@ func sentence(g *debug.Group, several bool) string {
 	return text
 }
 
-// silentSlots is how many slots members have that may have died.
+// silentSlots counts the slots of members that may have died.
 func silentSlots(g *debug.Group) (n int) {
 	for _, m := range g.Members {
 		if m.Late || m.Expired {
@@ -173,11 +172,11 @@ func silentSlots(g *debug.Group) (n int) {
 	return n
 }
 
-// owned says how many slots the member that tells of a group works on, and which if asked.
+// owned says how many slots the reporting member works on, and lists them if which is true.
 func owned(g *debug.Group, which bool) string {
 	set, err := shard.ParseSlots(g.Owned, g.Slots)
 	switch {
-	case err != nil: // of another version
+	case err != nil: // from another version
 		return "slots " + g.Owned
 	case set.Len() == 0:
 		return "no slots"

@@ -23,24 +23,23 @@ import (
 )
 
 const (
-	// completionPatience bounds everything that is asked for one completion. A server that does
-	// not answer soon completes nothing.
+	// completionPatience bounds all requests of one completion. A slow server completes nothing.
 	completionPatience = 3 * time.Second
 
 	mostCompletions = 500
 )
 
-// Completer suggests arguments, and is silent where it knows none.
+// Completer suggests arguments. On errors it suggests nothing.
 type Completer struct {
-	Attach    *attach.Flags   // which process, and which cluster
-	Replay    *playback.Flags // nil where there is no such flag
+	Attach    *attach.Flags   // selects the process and the cluster
+	Replay    *playback.Flags // nil if the verb has no --replay
 	Namespace *string         // of the objects
-	Slash     bool            // names follow TYPE/
-	Second    bool            // names follow TYPE as an argument of their own
-	More      bool            // further arguments are like the first one
+	Slash     bool            // accept TYPE/NAME
+	Second    bool            // accept NAME as the second argument
+	More      bool            // all arguments are like the first
 }
 
-// Arguments is for cobra.Command.ValidArgsFunction.
+// Arguments implements cobra.Command.ValidArgsFunction.
 func (c *Completer) Arguments(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := Completing(cmd)
 	defer cancel()
@@ -55,7 +54,7 @@ func (c *Completer) Arguments(cmd *cobra.Command, args []string, text string) ([
 			found = append(found, typ+"/"+one)
 		}
 	case !named:
-		before := text[:strings.LastIndex(text, ",")+1] // of several TYPEs
+		before := text[:strings.LastIndex(text, ",")+1] // the TYPEs already typed
 		for _, one := range c.types(ctx) {
 			found = append(found, before+one)
 		}
@@ -63,7 +62,7 @@ func (c *Completer) Arguments(cmd *cobra.Command, args []string, text string) ([
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// Completing is the context of one completion.
+// Completing returns the context for one completion.
 func Completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
 	if ctx == nil {
@@ -72,7 +71,7 @@ func Completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, completionPatience)
 }
 
-// types are those that can be watched, the informers of a process, or what a recording has.
+// types returns the watchable resources, the informers of a process, or those of a recording.
 func (c *Completer) types(ctx context.Context) (names []string) {
 	switch {
 	case c.Attach.To != "":
@@ -92,7 +91,7 @@ func (c *Completer) types(ctx context.Context) (names []string) {
 		return nil
 	}
 	defer client.CloseIdleConnections()
-	mappings, _ := client.Mapper().Mappings(ctx) // an error: some groups are missing, the rest will do
+	mappings, _ := client.Mapper().Mappings(ctx) // on an error some groups are missing; use the others
 	for _, m := range mappings {
 		if cluster.CanWatch(m) {
 			names = append(names, object.ResourceName(m.Resource))
@@ -101,8 +100,7 @@ func (c *Completer) types(ctx context.Context) (names []string) {
 	return terminal.Completions(names)
 }
 
-// Queues completes the names of controllers and queues of a process, for
-// cobra.Command.ValidArgsFunction, or for a flag.
+// Queues completes the names of a process's controllers and queues, for cobra.Command.ValidArgsFunction or a flag.
 func (c *Completer) Queues(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := Completing(cmd)
 	defer cancel()
@@ -117,7 +115,7 @@ func (c *Completer) Queues(cmd *cobra.Command, _ []string, _ string) (names []st
 	return terminal.Completions(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// informers are those of a process, none where it cannot be asked.
+// informers returns the informers of the process, or none on an error.
 func (c *Completer) informers(ctx context.Context) []debug.Informer {
 	if status := c.status(ctx); status != nil {
 		return status.Informers
@@ -125,7 +123,7 @@ func (c *Completer) informers(ctx context.Context) []debug.Informer {
 	return nil
 }
 
-// status is that of the process, nil where there is none, or it cannot be asked.
+// status returns the status of the process, or nil if there is none or on an error.
 func (c *Completer) status(ctx context.Context) *debug.Status {
 	if c.Attach.To == "" {
 		return nil
@@ -141,10 +139,10 @@ func (c *Completer) status(ctx context.Context) *debug.Status {
 	return status
 }
 
-// replays reports whether it is about a recording.
+// replays reports whether a recording is used.
 func (c *Completer) replays() bool { return c.Replay != nil && c.Replay.File != "" }
 
-// requests are those of a recording, none where it cannot be read.
+// requests returns the requests of the recording, or none on an error.
 func (c *Completer) requests() []*recording.Request {
 	file, err := recording.Open(c.Replay.File)
 	if err != nil {
@@ -154,8 +152,7 @@ func (c *Completer) requests() []*recording.Request {
 	return file.Requests
 }
 
-// names are those of the objects of a TYPE. Those of a recording are not known until it has
-// been played.
+// names returns the names of objects of a TYPE. Those in a recording are unknown before it has been played.
 func (c *Completer) names(ctx context.Context, typ, begin string) (names []string) {
 	if c.replays() {
 		return nil
@@ -195,7 +192,7 @@ func (c *Completer) names(ctx context.Context, typ, begin string) (names []strin
 	return namesOf(ctx, client, m, namespace)
 }
 
-// namesOf lists metadata, one page of it.
+// namesOf lists one page of metadata.
 func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, namespace string) (names []string) {
 	list := rest.ResourceForMapping[*metav1.PartialObjectMetadata](client, m).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostCompletions})
 	for o, err := range list.Items {
@@ -213,7 +210,7 @@ func (c *Completer) load() config.LoadOptions {
 	return load
 }
 
-// client is that of the cluster, nil where there is none.
+// client returns a client for the cluster, or nil on an error.
 func (c *Completer) client() *rest.Client {
 	cfg, err := config.LoadWith(c.load())
 	if err != nil {
@@ -226,10 +223,10 @@ func (c *Completer) client() *rest.Client {
 	return client
 }
 
-// Register completes the arguments of a command, and its flags that name namespaces.
+// Register completes a command's arguments and its flag --namespace.
 func (c *Completer) Register(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = c.Arguments
-	// It fails only for a flag that does not exist.
+	// It fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := Completing(cmd)
 		defer cancel()
@@ -237,13 +234,13 @@ func (c *Completer) Register(cmd *cobra.Command) {
 	})
 }
 
-// namespaces are those of the cluster, or those that the informers of a process or of a
-// recording have for themselves. A pod is on the cluster, and in a namespace of it.
+// namespaces returns the namespaces of the cluster, or those of the informers of a process or recording. A pod's
+// process uses the cluster's.
 func (c *Completer) namespaces(ctx context.Context) (names []string) {
 	switch {
 	case c.Attach.To != "" && !c.Attach.InPod():
 		for _, i := range c.informers(ctx) {
-			scopes, _ := Scopes(&i) // a name that does not tell its scope names none
+			scopes, _ := Scopes(&i) // an unreadable scope suggests nothing
 			for _, one := range scopes {
 				names = append(names, one.Namespace)
 			}

@@ -1,6 +1,5 @@
-// Package sight is what a verb looks at: the informers of a running process, or informers of its own
-// on a cluster or on a recording. All of them are asked as a process is, by a client of package
-// debug, so that most of a verb need not know which they are.
+// Package sight provides the informers that a verb inspects: those of a running process, or its own on a cluster or a
+// recording. A client of package debug reads all of them, so most of a verb does not depend on where they run.
 //
 // A Sight owns the goroutines of its informers: Close stops them and waits.
 package sight

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Choose returns the informers that are meant: all of one's own.
+// Choose returns the informers that types selects. If they are our own, it returns all.
 func Choose(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
 	if !attached {
 		return all, nil
@@ -29,19 +29,19 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 		found = append(found, some...)
 		return len(some) > 0
 	}
-	if add(types) { // selectors in it may have commas
+	if add(types) { // selectors in the name may contain commas
 		return found, nil
 	}
 	for word := range strings.SplitSeq(types, ",") {
 		if !add(word) {
 			names := Distinct(all)
-			return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
+			return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
 		}
 	}
 	return found, nil
 }
 
-// Named returns the informers of that name, or else those that it may mean.
+// Named returns the informer with that full name, or all that the name may refer to.
 func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
 		if name == i.String() {
@@ -62,13 +62,13 @@ func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	return found
 }
 
-// Several is the error of a name that means more than one informer.
+// Several returns the error for a name that matches several informers.
 func Several(name string, found []debug.Informer) error {
 	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(Distinct(found), "; "))
 }
 
-// Distinct returns the names of informers, those of one name with their types and clusters. Each means
-// its informer on the command line.
+// Distinct returns unique names of informers, adding types and clusters to repeated names. Each selects its informer on
+// the command line.
 func Distinct(all []debug.Informer) (names []string) {
 	same := map[string]int{}
 	for n := range all {
@@ -84,7 +84,7 @@ func Distinct(all []debug.Informer) (names []string) {
 	return names
 }
 
-// AndTrouble is what keeps an informer from its changes, as the end of a sentence.
+// AndTrouble says what delays an informer's changes, as the end of a sentence.
 func AndTrouble(i *debug.Informer, now time.Time) string {
 	if text := i.Trouble(now); text != "" {
 		return ", and " + text

@@ -2,8 +2,8 @@ package sight
 
 import "context"
 
-// Ready waits until all informers of one's own have their objects. It fails where ctx is over
-// before, and says what is missing.
+// Ready waits until all of our own informers have synced. If ctx ends first, it returns an error that says what is
+// missing.
 func (v *Sight) Ready(ctx context.Context) error {
 	if err := v.Wait(ctx); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (v *Sight) Ready(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Unsynced is what informers of one's own have not received yet; nil if nothing is missing.
+// Unsynced says what our own informers have not received yet. It returns nil if nothing is missing.
 func (v *Sight) Unsynced() error {
 	for _, o := range v.Informers {
 		if err := o.Unsynced(); err != nil {
@@ -27,5 +27,5 @@ func (v *Sight) Unsynced() error {
 	return nil
 }
 
-// Silent is the error of a process that had no time left to answer.
+// Silent returns the error for a process that ran out of time to answer.
 func (v *Sight) Silent() error { return v.Flags.Silent(v.Called) }

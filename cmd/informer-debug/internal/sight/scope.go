@@ -11,16 +11,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Scope is which objects an informer has, as its name tells.
+// Scope describes the objects of an informer, derived from its name.
 type Scope struct {
-	Resource  object.GVR // as ParseResourceArg reads it
+	Resource  object.GVR // as returned by ParseResourceArg
 	Namespace string     // empty for all
 	labels    string
 	fields    string
 }
 
-// Scopes reads the scope of each list of an informer: there are several where each
-// namespace has its own. It fails where a name of the program's own says nothing.
+// Scopes returns the scope of each list of an informer; there may be one per namespace. It returns an error if the
+// program chose a name that does not describe the scope.
 func Scopes(i *debug.Informer) (all []Scope, err error) {
 	names := []string{i.Reflector.Resource}
 	if len(i.Namespaces) > 0 {
@@ -39,19 +39,19 @@ func Scopes(i *debug.Informer) (all []Scope, err error) {
 	return all, nil
 }
 
-// scopeOf reads a name such as "pods in namespace shop with labels app=web with fields a=b".
+// scopeOf parses a name such as "pods in namespace shop with labels app=web with fields a=b".
 func scopeOf(name string) (s Scope, err error) {
 	rest, selected, _ := strings.Cut(name, " with fields ")
 	s.fields = selected
 	rest, s.labels, _ = strings.Cut(rest, " with labels ")
 	rest, s.Namespace, _ = strings.Cut(rest, " in namespace ")
 	if s.Resource, err = object.ParseResourceArg(rest); err != nil || strings.ContainsAny(s.Namespace, " ") {
-		return s, fmt.Errorf("the name of informer %q does not say which objects it has, since the program chose it or the source: such an informer cannot be compared", name)
+		return s, fmt.Errorf("the name of informer %q does not describe its objects, because the program or the source chose it: such an informer cannot be compared", name)
 	}
 	return s, nil
 }
 
-// Within narrows a scope to a namespace. It reports whether anything is left.
+// Within narrows a scope to a namespace. It reports false if nothing remains.
 func (s Scope) Within(namespace string) (Scope, bool) {
 	if namespace == "" || s.Namespace == namespace {
 		return s, true
@@ -61,10 +61,10 @@ func (s Scope) Within(namespace string) (Scope, bool) {
 	return s, left
 }
 
-// Selector is what the scope's objects have to match, as text; empty if they are all.
+// Selector returns the scope's selectors as text, or "" if it selects all objects.
 func (s Scope) Selector() string { return strings.Trim(s.labels+" "+s.fields, " ") }
 
-// List asks for the objects of the scope; of the one called name, unless that is empty.
+// List returns options that list the scope's objects, or only the one called name if name is not empty.
 func (s Scope) List(name string) metav1.ListOptions {
 	opts := metav1.ListOptions{LabelSelector: s.labels, FieldSelector: s.fields, Limit: 500}
 	if name == "" {
@@ -78,8 +78,7 @@ func (s Scope) List(name string) metav1.ListOptions {
 	return opts
 }
 
-// Resource is the resource in an informer's name, behind which there may follow "in
-// namespace shop".
+// Resource returns the resource in an informer's name, such as pods in "pods in namespace shop".
 func Resource(informer string) string {
 	resource, _, _ := strings.Cut(informer, " ")
 	return resource

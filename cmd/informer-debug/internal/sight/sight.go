@@ -25,25 +25,24 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Help tells users what TYPE is, in the help of a verb.
-const Help = `Without --attach it runs an informer of its own for each TYPE on the cluster of your
-kubeconfig. TYPE is as kubectl has it: a plural, a singular, a kind or a short name, with
-[.VERSION][.GROUP] behind it if need be, a category such as "all", or several with commas.`
+// Help explains TYPE in the help of a verb.
+const Help = `Without --attach it runs its own informer for each TYPE on the cluster of your kubeconfig.
+TYPE is as in kubectl: a plural, a singular, a kind or a short name, optionally followed by
+[.VERSION][.GROUP], a category such as "all", or several separated by commas.`
 
-// Flags say what to look at: the informers of a running process, or others that this
-// one runs on a cluster.
+// Flags select the informers to inspect: those of a running process, or our own on a cluster.
 type Flags struct {
 	attach.Flags
 	AllNamespaces bool           // -A
 	Selector      string         // -l
 	FieldSelector string         // --field-selector
-	Replay        playback.Flags // of verbs that can look at a recording
+	Replay        playback.Flags // for verbs that accept recordings
 
-	Labels labels.Selector // of Selector, after Check
-	Fields fields.Selector // of FieldSelector, after Check
+	Labels labels.Selector // parsed Selector, after Check
+	Fields fields.Selector // parsed FieldSelector, after Check
 }
 
-// Add adds them to a verb, with completion of its arguments. Those about recordings are added apart.
+// Add registers the flags with a verb and completes its arguments. The verb itself adds the flags for recordings.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.Flags.Add(cmd)
 	flags := cmd.Flags()
@@ -53,7 +52,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	(&Completer{Attach: &f.Flags, Replay: &f.Replay, Namespace: &f.Namespace}).Register(cmd)
 }
 
-// Check finds contradictions and reads the selectors.
+// Check returns an error for contradictory flags, and parses the selectors.
 func (f *Flags) Check() (err error) {
 	if err := f.Flags.Check(); err != nil {
 		return err
@@ -62,11 +61,11 @@ func (f *Flags) Check() (err error) {
 	case f.AllNamespaces && f.Namespace != "":
 		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
 	case f.FieldSelector != "" && f.To != "":
-		return exit.Usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
+		return exit.Usage("--field-selector makes no sense with --attach: the process's informer chooses what to watch")
 	case f.Replay.File != "" && f.To != "":
 		return exit.Usage("--attach and --replay contradict each other: leave one out")
 	case f.Replay.File != "" && f.FieldSelector != "":
-		return exit.Usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
+		return exit.Usage("--field-selector makes no sense with --replay: the recorded informers chose what to watch")
 	case f.Replay.File != "":
 		if err := f.Replay.Check(); err != nil {
 			return err
@@ -81,26 +80,26 @@ func (f *Flags) Check() (err error) {
 	return nil
 }
 
-// OnlyNamed narrows Fields to the objects of a name.
+// OnlyNamed narrows Fields to objects called name.
 func (f *Flags) OnlyNamed(name string) {
 	named := fields.OneTermEqualSelector("metadata.name", name)
 	if f.Fields.Empty() {
-		f.Fields = named // with nothing before it, which would show in the name of the informer
+		f.Fields = named // replaces an empty selector, which would show in the informer's name
 		return
 	}
 	f.Fields = fields.AndSelectors(f.Fields, named)
 }
 
-// Sight is what a verb looks at. Whether the informers are those of another process or of
-// this one, Process shows them. It has to be closed.
+// Sight is a set of informers to inspect, in this process or another. Process reads them in either case. The caller
+// must close it.
 type Sight struct {
-	Process   *debug.Client    // who answers
-	Called    string           // what messages call it
+	Process   *debug.Client    // reads the informers
+	Called    string           // name used in messages
 	Flags     *Flags           // that opened it
-	Config    *config.Config   // of the cluster; nil for a process that was attached to by address, and for a recording
-	Informers []Own            // empty for a process that was attached to
-	Client    *rest.Client     // nil for a process that was attached to
-	Played    *playback.Player // nil but for a recording
+	Config    *config.Config   // of the cluster; nil for a recording and for a process attached by address
+	Informers []Own            // empty for an attached process
+	Client    *rest.Client     // nil for an attached process
+	Played    *playback.Player // nil unless a recording is played
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -110,7 +109,7 @@ type Sight struct {
 type Own struct {
 	Informer
 	Target cluster.Target // what it watches
-	Failed chan error     // what ended Run, once it has ended; whoever reads it puts it back
+	Failed chan error     // holds the error of Run once it has ended; readers put it back
 }
 
 // Informer is a sharedinformer.Informer of any type.
@@ -124,8 +123,8 @@ type Informer interface {
 	View() sharedinformer.View
 }
 
-// Open attaches to a process, or starts informers of the TYPEs that types names. What is in
-// the way of them is told on c, unless that is nil.
+// Open attaches to a process, or starts informers of the TYPEs in types. It reports their failures on c unless c is
+// nil.
 func (f *Flags) Open(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*Sight, error) {
 	if f.To != "" {
 		process, called, err := f.Attach(s)
@@ -138,7 +137,7 @@ func (f *Flags) Open(ctx context.Context, s terminal.Streams, types string, c *t
 		return f.openRecording(ctx, s, types)
 	}
 	if types == "" {
-		return nil, exit.Usage("name what to look at, for example \"pods\", or a running process with --attach")
+		return nil, exit.Usage("name the types to watch, for example \"pods\", or a running process with --attach")
 	}
 	log := terminal.NewConsole(s, false).Logger()
 	if c != nil {
@@ -193,7 +192,7 @@ func (v *Sight) add(ctx context.Context, at cluster.Target, recorder *flight.Rec
 	v.start(ctx, Own{Informer: i, Target: at, Failed: make(chan error, 1)}, at.Refusal)
 }
 
-// start runs an informer until the sight is closed.
+// start runs an informer until the Sight is closed.
 func (v *Sight) start(ctx context.Context, o Own, refusal func(*failure.Failure) error) {
 	v.Informers = append(v.Informers, o)
 	v.running.Go(func() {
@@ -205,8 +204,7 @@ func (v *Sight) start(ctx context.Context, o Own, refusal func(*failure.Failure)
 	})
 }
 
-// Wait waits until all informers of one's own have their objects; of a recording, until it is
-// over.
+// Wait waits until all of our own informers have synced, or a recording has ended.
 func (v *Sight) Wait(ctx context.Context) error {
 	if v.Played != nil {
 		return v.waitRecorded(ctx)
@@ -241,7 +239,7 @@ func (v *Sight) Status() (all []sharedinformer.Status) {
 	return all
 }
 
-// Views makes the caches visible.
+// Views returns the views of the caches.
 func (v *Sight) Views() (all []sharedinformer.View) {
 	for _, o := range v.Informers {
 		all = append(all, o.View())
@@ -249,11 +247,11 @@ func (v *Sight) Views() (all []sharedinformer.View) {
 	return all
 }
 
-// Names returns what the process calls the informers of a list of TYPEs.
+// Names returns the names of the informers for a list of TYPEs.
 func (v *Sight) Names(types string) (names []string) {
 	switch {
 	case v.Flags.To == "":
-	case strings.Contains(types, " "): // a whole name, in which a selector may have commas
+	case strings.Contains(types, " "): // a full name, whose selector may contain commas
 		return []string{types}
 	default:
 		return strings.Split(types, ",")
@@ -264,7 +262,7 @@ func (v *Sight) Names(types string) (names []string) {
 	return names
 }
 
-// Unanswered is what the command fails with when the process did not answer, or refused.
+// Unanswered returns the error for a process that did not answer or refused to.
 func (v *Sight) Unanswered(ctx context.Context, err error) error {
 	return v.Flags.Unanswered(ctx, v.Called, err)
 }
@@ -282,8 +280,7 @@ func (v *Sight) Close() {
 	}
 }
 
-// Namespace returns where the objects of the n-th informer are, for keys; empty for those
-// that have no namespace.
+// Namespace returns the namespace for keys of the n-th informer, or "" for cluster-scoped objects.
 func (v *Sight) Namespace(n int) string {
 	if v.Flags.To != "" || v.Played != nil {
 		return v.Flags.Namespace

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Clock is how times of day are written everywhere.
+// Clock is the format for times of day.
 const Clock = "15:04:05.000"
 
-// Console writes what is not data, on stderr. Each line is one Write, so that
-// lines of several goroutines do not mix. A nil console is silent.
+// Console writes messages to stderr. Each line is one Write, so lines of several goroutines do not mix. A nil Console
+// discards messages.
 type Console struct {
 	w       io.Writer
 	colors  Palette
 	verbose bool
 }
 
-// NewConsole returns a console on stderr. Requests show on it where it is verbose.
+// NewConsole returns a console on stderr. If verbose, it shows requests.
 func NewConsole(s Streams, verbose bool) *Console {
 	return &Console{w: s.Err, colors: NewPalette(s.ErrTerminal, s.Env), verbose: verbose}
 }
 
-// line writes one line. That stderr is gone cannot be reported anywhere.
+// line writes one line. It ignores errors, since there is nowhere to report them.
 func (c *Console) line(color, symbol string, at time.Time, text string) {
 	if c == nil {
 		return
@@ -33,23 +33,23 @@ func (c *Console) line(color, symbol string, at time.Time, text string) {
 	_, _ = io.WriteString(c.w, c.colors.Paint(color, symbol+" "+at.Format(Clock)+"  "+OneLine(text))+"\n")
 }
 
-// State tells of an ordinary step.
+// State reports an ordinary step.
 func (c *Console) State(at time.Time, format string, args ...any) {
 	c.line(Dim, "·", at, fmt.Sprintf(format, args...))
 }
 
-// Trouble tells of a failure or a warning.
+// Trouble reports a failure or a warning.
 func (c *Console) Trouble(at time.Time, format string, args ...any) {
 	c.line(Red, "!", at, fmt.Sprintf(format, args...))
 }
 
-// Fault tells what the demonstration does to its server.
+// Fault reports a fault that the demo injects.
 func (c *Console) Fault(at time.Time, format string, args ...any) {
 	c.line(Cyan, "*", at, fmt.Sprintf(format, args...))
 }
 
-// Logger shows what the client logs: warnings of the server as trouble, and
-// with --verbose each request.
+// Logger returns a logger for the client. It shows warnings of the server as trouble, and requests if the console is
+// verbose.
 func (c *Console) Logger() *slog.Logger { return slog.New(logHandler{console: c}) }
 
 type logHandler struct {

@@ -1,6 +1,6 @@
-// Package terminal writes for people: on the streams of a command, a line at a time, in colours
-// where somebody looks, in columns, and with durations and sizes that are short to read.
+// Package terminal writes for people: lines on the streams of a command, colours on terminals, columns, and short
+// durations and sizes.
 //
-// What others say, such as names of objects and texts of errors, passes OneLine before it is
-// written, so that it neither breaks a line nor steers the terminal.
+// Foreign text, such as names of objects and error messages, passes through OneLine, so it cannot break lines or
+// control the terminal.
 package terminal

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Duration writes a duration in at most six characters: 850ns, 41µs, 1.2ms, 340ms,
-// 2.1s, 3m20s.
+// Duration formats a duration in at most six characters: 850ns, 41µs, 1.2ms, 340ms, 2.1s, 3m20s.
 func Duration(d time.Duration) string {
 	unit := func(u time.Duration, name string) string {
 		if n := float64(d) / float64(u); n < 9.95 {
@@ -29,7 +28,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Times says how often.
+// Times returns "once" or "n times".
 func Times(n uint64) string {
 	if n == 1 {
 		return "once"
@@ -37,7 +36,7 @@ func Times(n uint64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Counted is how many there are of something, such as "1 list" and "2 lists".
+// Counted returns a count with its noun, such as "1 list" or "2 lists".
 func Counted[N int | uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what

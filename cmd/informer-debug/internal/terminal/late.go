@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// LateAfter is how long whoever waits is left without a word.
+// LateAfter is how long a user waits before a message explains the wait.
 const LateAfter = 3 * time.Second
 
-// Late returns a context for questions to an API server whose answers are short. After LateAfter
-// it is told on c what they wait for, unless stop was called before.
+// Late returns a context for short requests to an API server. After LateAfter it reports on c what they are waiting
+// for, unless stop is called first.
 func Late(ctx context.Context, c *Console) (_ context.Context, stop func()) {
 	p := new(source.Progress)
 	return source.WithProgress(ctx, p), After(LateAfter, func() {
@@ -21,7 +21,7 @@ func Late(ctx context.Context, c *Console) (_ context.Context, stop func()) {
 	})
 }
 
-// After calls f after d, unless stop is called before. Stop waits for a call that has begun.
+// After calls f after d, unless stop is called first. If f has started, stop waits for it.
 func After(d time.Duration, f func()) (stop func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(d, func() {

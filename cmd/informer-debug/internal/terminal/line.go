@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Bytes is a number of bytes with a unit.
+// Bytes formats a number of bytes with a unit.
 func Bytes(n int64) string {
 	size, unit := float64(n), "B"
 	for _, next := range []string{"KiB", "MiB", "GiB"} {
@@ -22,7 +22,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", size, unit)
 }
 
-// OrDash is a text, or a dash where there is none.
+// OrDash returns s, or a dash if it is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -30,16 +30,15 @@ func OrDash(s string) string {
 	return s
 }
 
-// OneLine keeps foreign text from breaking the view: line breaks and control
-// characters, which a terminal would obey, become spaces.
+// OneLine makes foreign text safe to print on one line: it replaces line breaks and control characters, which a
+// terminal would obey, by spaces.
 func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
 }
 
-// Completions leaves out what a shell or a terminal would take for something else. Cobra takes
-// what follows a tab for a description.
+// Completions drops names that a shell or terminal would misinterpret. Cobra takes text after a tab for a description.
 func Completions(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || OneLine(name) != name || strings.Contains(name, "\t") })
 }

@@ -1,9 +1,9 @@
 package terminal
 
-// Palette paints text, or leaves it as it is.
+// Palette paints text if it is true.
 type Palette bool
 
-// What a palette paints in.
+// The colours of a palette.
 const (
 	Dim    = "2"
 	Red    = "31"
@@ -12,13 +12,13 @@ const (
 	Cyan   = "36"
 )
 
-// NewPalette paints on terminals, unless the environment says otherwise
-// (https://no-color.org, and terminals that call themselves dumb).
+// NewPalette returns a palette that paints on terminals, unless the environment disables colours (https://no-color.org,
+// or TERM=dumb).
 func NewPalette(terminal bool, env func(string) string) Palette {
 	return Palette(terminal && env("NO_COLOR") == "" && env("TERM") != "dumb")
 }
 
-// Paint writes a text in a colour.
+// Paint returns text in a colour.
 func (p Palette) Paint(color, text string) string {
 	if !p || text == "" {
 		return text

@@ -6,18 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns columns. They are as wide as what the first write has; what is wider later
-// pushes its line to the right.
+// Table aligns columns. The first Write sets their widths; wider cells later push their line to the right.
 type Table struct {
 	To        io.Writer
 	Header    []string
 	NoHeaders bool
-	rows      [][]string // that are not written yet
+	rows      [][]string // not written yet
 	widths    []int      // empty before the first write
 }
 
-// Row adds a line. What it has more than the header is left out. What others say cannot break
-// the line.
+// Row adds a line. It drops cells beyond the header, and makes foreign text safe.
 func (t *Table) Row(cells ...string) {
 	clean := make([]string, len(t.Header))
 	for n := range clean {
@@ -26,7 +24,7 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, clean)
 }
 
-// Write writes the lines since the last time, and first the header.
+// Write writes the lines added since the last Write, and the header the first time.
 func (t *Table) Write() error {
 	if t.widths == nil {
 		if !t.NoHeaders {

@@ -7,21 +7,20 @@ import (
 	"text/tabwriter"
 )
 
-// Text is lines of cells, in columns that are as wide as they have to be. What others say
-// cannot break it.
+// Text is lines of aligned cells. Foreign text cannot break the lines.
 type Text struct {
 	b    strings.Builder
 	tabs *tabwriter.Writer
 }
 
-// NewText returns lines of which there are none yet.
+// NewText returns an empty Text.
 func NewText() *Text {
 	t := &Text{}
 	t.tabs = tabwriter.NewWriter(&t.b, 0, 0, 3, ' ', 0)
 	return t
 }
 
-// Line adds a line; without cells, an empty one, behind which columns begin anew.
+// Line adds a line. Without cells it adds an empty line and starts a new alignment.
 func (t *Text) Line(cells ...string) {
 	for n := range cells {
 		cells[n] = strings.ReplaceAll(OneLine(cells[n]), "\t", " ")
@@ -32,14 +31,14 @@ func (t *Text) Line(cells ...string) {
 	}
 }
 
-// Write writes a headline and the lines at once.
+// Write writes a headline and all lines.
 func (t *Text) Write(w io.Writer, headline string) error {
 	_ = t.tabs.Flush()
 	_, err := io.WriteString(w, OneLine(headline)+"\n"+t.b.String())
 	return err
 }
 
-// Print writes the lines at once.
+// Print writes all lines.
 func (t *Text) Print(w io.Writer) error {
 	_ = t.tabs.Flush()
 	_, err := io.WriteString(w, t.b.String())

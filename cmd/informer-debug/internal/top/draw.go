@@ -14,11 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// frame is how many lines are not rows: two above the tabs, the tabs, the names of the
-// columns, and two at the end.
+// frame is the number of lines that are not rows: two above the tabs, the tabs, the column names, and two at the end.
 const frame = 6
 
-// What sets things apart is more than a colour: bold, reverse, and a mark.
+// Styles differ by more than colour: bold, reverse, or a mark.
 var (
 	normal   = tcell.StyleDefault
 	bold     = tcell.StyleDefault.Bold(true)
@@ -29,23 +28,23 @@ var (
 
 var keysHelp = []string{
 	"Up Down PgUp PgDn Home End   move, also with k j g G",
-	"Enter                        go to what is behind the row",
+	"Enter                        open the row",
 	"Esc, Backspace               back; leaves a filter first",
 	"Tab, Left, Right, 1 to 9     another tab",
-	"/                            only rows with some text; Enter keeps it, Esc does not",
-	"s r                          sort by the next column, or the other way round",
-	"p, Space                     pause, and go on",
+	"/                            filter rows; Enter keeps the filter, Esc drops it",
+	"s r                          sort by the next column, reverse the order",
+	"p, Space                     pause or resume",
 	"? h                          this help",
 	"q, Ctrl-C                    leave",
 	"",
-	"A row that begins with ! is in trouble, and stands first unless you sort: an",
-	"informer that is not synced, fails, or has heard nothing for two minutes, what",
-	"is behind by more than a second, a controller that does not run or whose work",
-	"lasts or waits for a minute, or keeps all workers for five seconds while keys",
+	"Rows in trouble begin with !, and come first unless you sort: an informer",
+	"that is not synced, fails, or has received nothing for two minutes, a lag of",
+	"more than a second, a controller that does not run or whose work runs or",
+	"waits for a minute, or occupies all workers for five seconds while keys",
 	"wait, an object that is being deleted; a tab with ! has such rows. The line",
-	"above the last one says more of the row of the cursor, and what is cut in it.",
-	"EV/S are changes a second, REC/S reconciles; BEHIND is the age of the oldest",
-	"change that is not heard to the end.",
+	"above the last one has details of the current row, and its cut cells in full.",
+	"EV/S is changes per second, REC/S reconciles; BEHIND is the age of the oldest",
+	"change that is not fully handled.",
 }
 
 func (d *display) draw() {
@@ -80,7 +79,7 @@ func (d *display) put(x, y, width int, text string, style tcell.Style) {
 	d.screen.PutStrStyled(x, y, cut(plain(text), width-x), style)
 }
 
-// title says where one is.
+// title shows the path to the current place.
 func (d *display) title() string {
 	var names []string
 	for _, s := range d.stack {
@@ -89,7 +88,7 @@ func (d *display) title() string {
 	return strings.Join(names, " > ")
 }
 
-// summary is the process in one line.
+// summary describes the process in one line.
 func (d *display) summary() string {
 	if d.status == nil {
 		return ""
@@ -102,7 +101,7 @@ func (d *display) summary() string {
 	return text + "  " + d.status.At.Local().Format("15:04:05")
 }
 
-// trouble says why there is nothing new.
+// trouble says why there is no new data.
 func (d *display) trouble() string {
 	since := "There was no answer yet"
 	if !d.good.IsZero() {
@@ -112,7 +111,7 @@ func (d *display) trouble() string {
 		return "! " + since + ": asked " + d.at().Sub(d.asked).Round(time.Second).String() + " ago"
 	}
 	text := d.failed.Error()
-	if u, ok := errors.AsType[*url.Error](d.failed); ok { // which address it was says the title
+	if u, ok := errors.AsType[*url.Error](d.failed); ok { // the title shows the address
 		text = u.Err.Error()
 	}
 	if r, ok := errors.AsType[*debug.RefusedError](d.failed); ok {
@@ -183,7 +182,7 @@ func (d *display) drawTable(y, width, height int, here *spot) {
 	}
 }
 
-// scrolled is the first line to be shown, so that the cursor is among them.
+// scrolled returns the first line to show so that the cursor is visible.
 func scrolled(first, line, page, all int) int {
 	first = min(first, line)
 	first = max(first, line-page+1)
@@ -213,7 +212,7 @@ func (d *display) drawRow(y, width int, t *table, widths []int, cells []cell, ma
 	d.screen.PutStrStyled(0, y, text, style)
 }
 
-// markSorted underlines the name of the column that rows are sorted by.
+// markSorted underlines the name of the sort column.
 func (d *display) markSorted(y int, widths []int, here *spot) {
 	x := 2
 	for n, w := range widths {
@@ -227,7 +226,7 @@ func (d *display) markSorted(y int, widths []int, here *spot) {
 	}
 }
 
-// drawText draws lines of text, each over as many lines as it needs.
+// drawText draws lines of text, wrapping long ones.
 func (d *display) drawText(y, width, height int, here *spot, t *table) {
 	var lines []string
 	for _, r := range t.rows {
@@ -241,7 +240,7 @@ func (d *display) drawText(y, width, height int, here *spot, t *table) {
 	}
 }
 
-// wrapped breaks text at spaces into lines of a width.
+// wrapped breaks text at spaces into lines of a given width.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for _, each := range strings.SplitAfter(text, " ") {

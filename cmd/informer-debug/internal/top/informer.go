@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// informer is one informer.
+// informer returns the place of an informer.
 func informer(which debug.Which) *place {
 	return &place{which.Informer, []tab{
 		{name: "handlers", load: func(ctx context.Context, a *asker) (table, error) { return loadHandlers(ctx, a, which) }},
@@ -24,7 +24,7 @@ func informer(which debug.Which) *place {
 	}}
 }
 
-// find returns the informer in a new status.
+// find returns the informer from a new status.
 func (a *asker) find(ctx context.Context, which debug.Which) (*debug.Informer, error) {
 	s, err := a.ask(ctx)
 	if err != nil {
@@ -62,16 +62,16 @@ func loadHandlers(ctx context.Context, a *asker, which debug.Which) (table, erro
 func handlerAbout(h *sharedinformer.HandlerStatus) string {
 	switch {
 	case h.Behind > time.Second && h.Busy > time.Second:
-		return "it has been called about " + object.FormatKey(h.Key) + " for " + short(h.Busy)
+		return "it has been handling " + object.FormatKey(h.Key) + " for " + short(h.Busy)
 	case h.Failure != nil:
 		return "last failure: " + h.Failure.Error()
 	case h.Behind > time.Second:
-		return fmt.Sprintf("%d events are to be heard, and its longest call took %s", h.Pending, short(h.Slowest))
+		return fmt.Sprintf("%d events are pending, and its longest call took %s", h.Pending, short(h.Slowest))
 	}
 	return ""
 }
 
-// handler is one handler, found again by its name and where it was added.
+// handler returns the place of a handler, identified by its name and where it was added.
 func handler(which debug.Which, h sharedinformer.HandlerStatus) *place {
 	return &place{h.Name, []tab{{name: "state", load: func(ctx context.Context, a *asker) (table, error) {
 		i, err := a.find(ctx, which)
@@ -80,7 +80,7 @@ func handler(which debug.Which, h sharedinformer.HandlerStatus) *place {
 		}
 		at := slices.IndexFunc(i.Handlers, func(o sharedinformer.HandlerStatus) bool { return o.Name == h.Name && o.Place == h.Place })
 		if at < 0 {
-			return table{}, fmt.Errorf("the handler %s has left", h.Name)
+			return table{}, fmt.Errorf("the handler %s was removed", h.Name)
 		}
 		h := i.Handlers[at]
 		return facts(
@@ -103,7 +103,7 @@ func loadState(ctx context.Context, a *asker, which debug.Which) (table, error) 
 	}
 	return facts(
 		"type", orDash(i.Type), "state", r.State.String()+" since "+short(a.status.At.Sub(r.Since)), "synced", yes(i.Synced).text,
-		"waits for", orDash(cmp.Or(r.Waiting, i.Leaving)), "tries again", retry, "last failure", failureText(r.Failure), "failures", count(r.Failures).text,
+		"waits for", orDash(cmp.Or(r.Waiting, i.Leaving)), "retry", retry, "last failure", failureText(r.Failure), "failures", count(r.Failures).text,
 		"cache complete to", orDash(i.RV), "received to", orDash(r.RV), "objects", count(i.Objects).text, "store", i.Store.String(),
 		"packed", size(i.Packed.Bytes).text, "queued changes", count(i.QueueDepth).text, "oldest of them", lasting(i.QueueAge).text,
 		"lists", count(r.Lists).text, "relists", count(r.Relists).text, "watches", count(r.Watches).text, "events", count(r.Events).text,

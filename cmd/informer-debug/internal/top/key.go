@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// queue is what a controller or a queue has to do.
+// queue returns the place of the queue of a controller or program.
 func queue(name string) *place {
 	return &place{name, []tab{{name: "keys", load: func(ctx context.Context, a *asker) (table, error) {
 		if _, err := a.ask(ctx); err != nil {
@@ -35,8 +35,7 @@ func queue(name string) *place {
 	}}}}
 }
 
-// parseKey reads what FormatKey writes. The key of another cluster is taken for that of the
-// own one.
+// parseKey parses the result of FormatKey. It ignores the cluster.
 func parseKey(text string) object.Key {
 	if namespace, name, ok := strings.Cut(text, "/"); ok {
 		return object.Key{Namespace: namespace, Name: name}
@@ -44,8 +43,8 @@ func parseKey(text string) object.Key {
 	return object.Key{Name: text}
 }
 
-// key is one object: why it is where it is, what happened to it, and what the cache has of
-// it, if it is known which.
+// key returns the place of one object: the reason for its state, its history, and its content in the cache if which is
+// known.
 func key(which debug.Which, at object.Key) *place {
 	p := &place{object.FormatKey(at), []tab{
 		{name: "why", load: func(ctx context.Context, a *asker) (table, error) {
@@ -61,7 +60,7 @@ func key(which debug.Which, at object.Key) *place {
 				t.line(r.Text)
 			}
 			t.line("")
-			for _, e := range slices.Backward(why.Entries) { // the newest first
+			for _, e := range slices.Backward(why.Entries) { // newest first
 				t.line(e.At.Local().Format("15:04:05.000") + "  " + strings.TrimSpace(string(e.Role)+" "+e.Name) + "  " + e.What())
 			}
 			return t, nil

@@ -14,27 +14,27 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// place is where one can be: what it is called, and its tabs.
+// place is a location in the screen with a title and tabs.
 type place struct {
 	title string
 	tabs  []tab
 }
 
-// tab is a table of a place, and how to come by it.
+// tab is a table of a place and the function that loads it.
 type tab struct {
 	name    string
 	load    func(context.Context, *asker) (table, error)
 	trouble func(*debug.Status) bool // whether it has rows in trouble; nil for never
 }
 
-// asker asks the process. It is used by one goroutine at a time.
+// asker queries the process. One goroutine at a time uses it.
 type asker struct {
 	process *debug.Client
 	rates   rates
-	status  *debug.Status // the last one
+	status  *debug.Status // the latest
 }
 
-// ask gets a new status.
+// ask requests a new status.
 func (a *asker) ask(ctx context.Context) (*debug.Status, error) {
 	s, err := a.process.Status(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (a *asker) ask(ctx context.Context) (*debug.Status, error) {
 	return s, nil
 }
 
-// home is the whole process.
+// home returns the place of the whole process.
 func home(called string) *place {
 	return &place{called, []tab{
 		{name: "informers", load: loadInformers, trouble: func(s *debug.Status) bool {
@@ -87,7 +87,7 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 	return t, nil
 }
 
-// behind is how far the cache or the slowest handler of an informer is.
+// behind returns the delay of the cache or the slowest handler of an informer.
 func behind(i *debug.Informer) time.Duration {
 	most := i.QueueAge
 	for _, h := range i.Handlers {
@@ -100,7 +100,7 @@ func informerTrouble(i *debug.Informer, now time.Time) bool {
 	return !i.Synced || i.Trouble(now) != "" || behind(i) > time.Second
 }
 
-// informerAbout says what is wrong with an informer, if anything is.
+// informerAbout says what is wrong with an informer, or returns "".
 func informerAbout(i *debug.Informer, now time.Time) string {
 	r := &i.Reflector
 	switch {
@@ -111,7 +111,7 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 	case i.Failure != nil:
 		return i.Failure.Error()
 	case !i.Synced && i.Leaving != "":
-		return "not synced: the source is to let go of " + i.Leaving
+		return "not synced: waiting for the source to return from " + i.Leaving
 	case !i.Synced:
 		return "not synced: " + r.State.String()
 	}
@@ -126,11 +126,10 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 	return i.Trouble(now)
 }
 
-// stuck is how long every worker is with one key before it looks as if none came back.
+// stuck is how long all workers must be busy with one key each to look stuck.
 const stuck = 5 * time.Second
 
-// hangs reports whether work lasts or waits as long as doctor finds it worth a warning; all says that
-// no worker is free.
+// hangs reports whether work runs or waits long enough for a warning of doctor. all means that no worker is free.
 func hangs(q *workqueue.Status, all bool) bool {
 	return max(q.OldestWaiting, q.LongestRunning) > time.Minute || all && q.Waiting > 0 && min(q.OldestWaiting, q.LongestRunning) > stuck
 }
@@ -141,10 +140,10 @@ func controllerTrouble(c *controller.Status) bool {
 
 // queueAbout says what is wrong with a queue that hangs.
 func queueAbout(q *workqueue.Status) string {
-	return fmt.Sprintf("%d of its keys wait, the oldest for %s; a worker has been with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
+	return fmt.Sprintf("%d of its keys wait, the oldest for %s; a worker has been busy with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
 }
 
-// sameBefore counts informers of one name, so that each has an id of its own.
+// sameBefore counts earlier informers with the same name, to give each a unique id.
 func sameBefore(before []debug.Informer, i *debug.Informer) (n int) {
 	for _, b := range before {
 		if b.Cluster == i.Cluster && b.Type == i.Type && b.Reflector.Resource == i.Reflector.Resource {
@@ -268,7 +267,7 @@ func (t *table) line(text string) {
 	t.rows = append(t.rows, row{id: fmt.Sprint(len(t.rows)), cells: []cell{word(text)}})
 }
 
-// facts is a table of names and what is said of them.
+// facts returns a table of names and values.
 func facts(pairs ...string) table {
 	t := table{columns: []column{{name: "WHAT"}, {name: "IS", long: true}}}
 	for pair := range slices.Chunk(pairs, 2) {

@@ -2,10 +2,10 @@ package top
 
 import "time"
 
-// rates turns counters that only grow into what they grow by in a second.
+// rates converts counters to increases per second.
 type rates map[string]sample
 
-// sample is a counter at some time, and its rate before that.
+// sample is the value of a counter at some time, and its rate until then.
 type sample struct {
 	at    time.Time
 	count uint64
@@ -13,8 +13,8 @@ type sample struct {
 	known bool
 }
 
-// of returns the rate since the counter was seen last, and whether there is one. A counter
-// that has become smaller is another one.
+// of returns the rate since the last call for the counter, and whether it is known. A counter that decreased is treated
+// as new.
 func (r rates) of(name string, at time.Time, count uint64) (float64, bool) {
 	last, seen := r[name]
 	passed := at.Sub(last.at)
@@ -30,7 +30,7 @@ func (r rates) of(name string, at time.Time, count uint64) (float64, bool) {
 	return rate, true
 }
 
-// forget drops counters that have not been seen for a while.
+// forget drops counters that were not seen recently.
 func (r rates) forget(before time.Time) {
 	for name, s := range r {
 		if s.at.Before(before) {

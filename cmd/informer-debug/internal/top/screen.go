@@ -10,26 +10,26 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// Options say how a screen is shown. The zero value works.
+// Options configure a screen. The zero value works.
 type Options struct {
-	Called   string        // what the process is called
-	Interval time.Duration // between two looks; the default is a second
+	Called   string        // the name of the process
+	Interval time.Duration // time between refreshes; the default is a second
 }
 
 const (
-	patience  = 10 * time.Second // how long an answer is waited for
-	lateAfter = 3 * time.Second  // how long nothing is said of that
+	patience  = 10 * time.Second // timeout of a request
+	lateAfter = 3 * time.Second  // when a missing answer is reported
 )
 
-// Run shows a process on s, until somebody leaves or ctx is done. The screen is initialized,
-// and stays the caller's to finish. A process that does not answer is said to, and asked again.
+// Run shows a process on s until the user quits or ctx is done. The caller initializes the screen and finishes it. If
+// the process does not answer, Run shows that and asks again.
 func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Options) {
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	events, quit := make(chan tcell.Event), make(chan struct{})
-	answers := make(chan answer, 1) // one is on its way at most
+	answers := make(chan answer, 1) // at most one is in flight
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -38,7 +38,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 	d := &display{screen: s, stack: []*spot{{place: home(opts.Called), by: -1}}, at: time.Now}
 	a := &asker{process: process, rates: rates{}}
 	asking := false
-	var late <-chan time.Time // when the answer is late; nil where none is waited for
+	var late <-chan time.Time // fires when the answer is late; nil if none is pending
 	ask := func() {
 		if asking || d.paused && d.top().shown {
 			return
@@ -69,11 +69,11 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 			}
 		case <-look.C:
 			ask()
-		case <-late: // drawn again, the screen says so
+		case <-late: // redrawing shows the delay
 		case got := <-answers:
 			asking, d.asked, late = false, time.Time{}, nil
 			if d.take(got) {
-				ask() // somebody has gone elsewhere meanwhile
+				ask() // the user has gone elsewhere since
 			}
 		case <-ctx.Done():
 		}
@@ -86,7 +86,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 	<-ended
 }
 
-// answer is a table that was asked for.
+// answer is a loaded table.
 type answer struct {
 	from   *spot
 	tab    int
@@ -95,28 +95,28 @@ type answer struct {
 	status *debug.Status
 }
 
-// spot is a place on the stack, and how it is being looked at.
+// spot is a place on the stack with its display state.
 type spot struct {
 	place   *place
 	tab     int
-	table   table // as it came
+	table   table // as loaded
 	shown   bool  // there is a table
 	cursor  string
 	line    int // of the cursor
 	first   int // the line at the top
-	by      int // the column that rows are sorted by, -1 for none
+	by      int // the sort column, -1 for none
 	reverse bool
 	filter  string
 }
 
-// display is what is on the screen.
+// display is the state of the screen.
 type display struct {
 	screen tcell.Screen
 	stack  []*spot
 	status *debug.Status
-	failed error     // what the last question ended with
-	good   time.Time // the last answer
-	asked  time.Time // the question that has no answer yet; zero if there is none
+	failed error     // the error of the last request
+	good   time.Time // time of the last answer
+	asked  time.Time // time of the pending request; zero if there is none
 	paused bool
 	typing bool // a filter
 	help   bool
@@ -126,7 +126,7 @@ type display struct {
 
 func (d *display) top() *spot { return d.stack[len(d.stack)-1] }
 
-// take takes an answer, and reports whether another one is wanted at once.
+// take handles an answer, and reports whether another request is needed at once.
 func (d *display) take(a answer) bool {
 	here := d.top()
 	current := a.from == here && a.tab == here.tab
@@ -139,10 +139,10 @@ func (d *display) take(a answer) bool {
 	return !current
 }
 
-// late reports whether an answer has been waited for too long to say nothing.
+// late reports whether the pending answer is overdue.
 func (d *display) late() bool { return !d.asked.IsZero() && d.at().Sub(d.asked) >= lateAfter }
 
-// handle does what a key says, and reports whether another table is wanted.
+// handle handles a key, and reports whether another table is needed.
 func (d *display) handle(e tcell.Event) bool {
 	switch e := e.(type) {
 	case *tcell.EventResize:
@@ -162,7 +162,7 @@ func (d *display) handle(e tcell.Event) bool {
 	return false
 }
 
-// typeFilter takes a key while the filter is written.
+// typeFilter handles a key while the user types a filter.
 func (d *display) typeFilter(e *tcell.EventKey) {
 	here := d.top()
 	switch e.Key() {
@@ -230,7 +230,7 @@ func (d *display) letter(r rune) bool {
 		if here.by++; here.by >= len(here.table.columns) {
 			here.by = -1
 		}
-		// The most of what is counted is what one looks for.
+		// Columns of numbers start with the largest.
 		here.reverse = here.by >= 0 && here.table.columns[here.by].right
 	case 'r':
 		here.reverse = !here.reverse
@@ -254,7 +254,7 @@ func (d *display) letter(r rune) bool {
 	return false
 }
 
-// follow binds the cursor to the row that it has come to.
+// follow moves the cursor to the current line.
 func (d *display) follow() {
 	here := d.top()
 	rows := d.rows(here).rows
@@ -264,7 +264,7 @@ func (d *display) follow() {
 	}
 }
 
-// turn goes to another tab.
+// turn switches to another tab.
 func (d *display) turn(by int) bool {
 	here := d.top()
 	if by == 0 {
@@ -275,7 +275,7 @@ func (d *display) turn(by int) bool {
 	return true
 }
 
-// enter goes to what is behind the row of the cursor.
+// enter opens the place behind the current row.
 func (d *display) enter() bool {
 	d.settle()
 	here := d.top()
@@ -288,7 +288,7 @@ func (d *display) enter() bool {
 	return true
 }
 
-// back leaves the filter, then the place.
+// back removes the filter, or leaves the place.
 func (d *display) back() bool {
 	here := d.top()
 	if here.filter != "" {
@@ -302,7 +302,7 @@ func (d *display) back() bool {
 	return true
 }
 
-// rows are those of a spot that are to be seen, in order.
+// rows returns the visible rows of a spot, in order.
 func (d *display) rows(s *spot) table {
 	t := s.table
 	t.rows = append([]row(nil), t.rows...)
@@ -311,7 +311,7 @@ func (d *display) rows(s *spot) table {
 	return t
 }
 
-// settle puts the line where the row of the cursor is now.
+// settle moves the line to the row of the cursor.
 func (d *display) settle() {
 	here := d.top()
 	rows := d.rows(here).rows

@@ -9,38 +9,37 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// column is one column of a table.
+// column is a column of a table.
 type column struct {
 	name  string
-	right bool // numbers are aligned there
-	long  bool // it may be cut where there is no room
-	ends  bool // what is long ends with what tells it apart, and is cut in the middle
+	right bool // aligned to the right, as numbers are
+	long  bool // may be cut if space is short
+	ends  bool // cut in the middle, because the end distinguishes the values
 }
 
-// cell is what stands in one column of a row.
+// cell is a cell of a row.
 type cell struct {
 	text  string
-	value float64 // to sort by; where all are equal, the text is
+	value float64 // sort key; if all are equal, the text is
 }
 
-// row is one line of a table.
+// row is a line of a table.
 type row struct {
-	id      string // the same for the same thing at the next interval
+	id      string // stable across refreshes
 	cells   []cell
 	trouble bool          // marked with "!"
-	about   string        // said of the row of the cursor
-	enter   func() *place // nil where nothing is behind it
+	about   string        // shown for the current row
+	enter   func() *place // nil if nothing is behind the row
 }
 
-// table is what a tab shows. Without columns, the first cells of the rows are lines of text.
+// table is the content of a tab. Without columns, the first cell of each row is a line of text.
 type table struct {
 	columns []column
 	rows    []row
-	note    string // said of all of it
+	note    string // shown for the whole table
 }
 
-// order sorts rows by a column; -1 has those in trouble first, as they may be below what fits on the
-// screen. Equal ones keep their order.
+// order sorts rows by a column, or with -1 puts rows in trouble first, so they fit on the screen. The sort is stable.
 func (t *table) order(by int, reverse bool) {
 	if by < 0 || by >= len(t.columns) {
 		slices.SortStableFunc(t.rows, func(a, b row) int {
@@ -63,7 +62,7 @@ func (t *table) order(by int, reverse bool) {
 	})
 }
 
-// only keeps the rows in which words stand, in any case.
+// only keeps the rows that contain words, ignoring case.
 func (t *table) only(words string) {
 	if words == "" {
 		return
@@ -74,11 +73,11 @@ func (t *table) only(words string) {
 	})
 }
 
-// gap is what stands between two columns.
+// gap is the space between columns.
 const gap = 2
 
-// widths says how wide each column is, so that all fit into width. Long ones give way, the
-// last first; then columns are left out from the right, and have no width.
+// widths returns the width of each column so that all fit into width. Long columns shrink, the last one first; then
+// columns are dropped from the right, and get width 0.
 func (t *table) widths(width int) []int {
 	const least = 12 // of a long column
 	natural := make([]int, len(t.columns))
@@ -113,7 +112,7 @@ func (t *table) widths(width int) []int {
 	return natural
 }
 
-// whole is what a row says in long columns that are cut to widths; empty where none is.
+// whole returns the full text of the row's cut cells, or "" if none is cut.
 func (t *table) whole(line int, widths []int) string {
 	var all []string
 	for n, c := range t.columns {
@@ -124,7 +123,7 @@ func (t *table) whole(line int, widths []int) string {
 	return strings.Join(all, "  ")
 }
 
-// fit cuts or fills text to a width.
+// fit cuts or pads text to a width.
 func fit(text string, width int, right bool) string {
 	has := uniseg.StringWidth(text)
 	if has > width {
@@ -137,7 +136,7 @@ func fit(text string, width int, right bool) string {
 	return text + fill
 }
 
-// cutMiddle shortens text to a width, and leaves its beginning and twice as much of its end.
+// cutMiddle shortens text to a width. It keeps the beginning and twice as much of the end.
 func cutMiddle(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
@@ -169,7 +168,7 @@ func cut(text string, width int) string {
 	return b.String() + "…" + strings.Repeat(" ", max(0, width-used-1))
 }
 
-// plain keeps what others say from moving the cursor: control characters become spaces.
+// plain replaces control characters in foreign text, which could move the cursor, by spaces.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -13,7 +13,7 @@ func count[N int | int64 | uint64](n N) cell {
 	return cell{strconv.FormatInt(int64(n), 10), float64(n)}
 }
 
-// countOrDash leaves out what is nothing.
+// countOrDash returns a dash for zero.
 func countOrDash[N int | int64 | uint64](n N) cell {
 	if n == 0 {
 		return cell{text: "-"}
@@ -60,7 +60,7 @@ func sizeText(bytes float64) string {
 	return ""
 }
 
-// short writes a duration in two or three digits.
+// short formats a duration in two or three digits.
 func short(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration

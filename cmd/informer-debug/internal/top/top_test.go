@@ -287,7 +287,7 @@ func TestAProcessThatHangs(t *testing.T) {
 		require.Contains(t, s.text(), "! There was no answer yet: ")
 		require.Contains(t, s.text(), "no answer within 10s")
 		s.press("?")
-		require.Contains(t, s.text(), "go to what is behind the row")
+		require.Contains(t, s.text(), "open the row")
 		close(hangs)
 		s.press("?", "2")
 		s.pass(2 * time.Second)
@@ -336,7 +336,7 @@ func TestCutInTheMiddle(t *testing.T) {
 func TestAStarvedQueueIsInTrouble(t *testing.T) {
 	c := controller.Status{State: controller.Running, Concurrency: 2, Active: 2, Queue: workqueue.Status{Waiting: 19, OldestWaiting: 12 * time.Second, LongestRunning: 13 * time.Second}}
 	require.True(t, controllerTrouble(&c))
-	require.Equal(t, "19 of its keys wait, the oldest for 12s; a worker has been with one for 13s", queueAbout(&c.Queue))
+	require.Equal(t, "19 of its keys wait, the oldest for 12s; a worker has been busy with one for 13s", queueAbout(&c.Queue))
 	require.True(t, home("x").tabs[1].trouble(&debug.Status{Controllers: []controller.Status{c}}))
 	require.False(t, home("x").tabs[0].trouble(&debug.Status{Controllers: []controller.Status{c}}))
 	c.Active = 1

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// change is an event as it is shown, whatever the type of its object.
+// change is an event to show, for any type of object.
 type change struct {
 	kind    sharedinformer.EventType
 	at      time.Time
@@ -22,7 +22,7 @@ type change struct {
 	object  object.Object
 	old     object.Object // nil unless it is an update
 	initial bool
-	missed  bool // a deletion that was missed: object is the last known state
+	missed  bool // a deletion found by a list: object is the last known state
 	latency latency
 }
 
@@ -39,7 +39,7 @@ func changeOf[T object.Object](e *sharedinformer.Event[T]) change {
 	return c
 }
 
-// age is how old the object is, as kubectl writes it.
+// age returns the age of the object in kubectl's format.
 func (c *change) age() string {
 	created := c.object.GetCreationTimestamp()
 	if created.IsZero() {
@@ -48,7 +48,7 @@ func (c *change) age() string {
 	return duration.HumanDuration(c.at.Sub(created.Time))
 }
 
-// differences lists what an update changed.
+// differences lists the changes of an update.
 func (c *change) differences() ([]diff.Change, error) {
 	if c.old == nil {
 		return nil, nil
@@ -56,8 +56,8 @@ func (c *change) differences() ([]diff.Change, error) {
 	return diff.Between(c.old, c.object)
 }
 
-// concerns reports whether the change is one of what is at any of the places. An object that
-// came or went is a change of all that it has. With no places it concerns.
+// concerns reports whether the change affects a value at any of the places. Adding or deleting an object affects all
+// its values. Without places every change counts.
 func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	if len(places) == 0 {
 		return true, nil
@@ -83,12 +83,11 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	return false, nil
 }
 
-// confidential reports whether values of the object must not be shown in
-// passing. A whole object, which is asked for by name, is shown as kubectl
-// shows it.
+// confidential reports whether values of the object must not be shown incidentally. A whole object, requested by name,
+// is shown as kubectl shows it.
 func (c *change) confidential() bool { return c.secret || confidential.Object(c.object) }
 
-// identity is what a table shows of an object and its version, and measures its columns by.
+// identity returns an object's key and version as shown in the table, which also uses them to size its columns.
 func identity(o object.Object) (key, rv string) {
 	return terminal.OneLine(object.FormatKey(object.KeyOf(o))), terminal.OneLine(o.GetResourceVersion())
 }

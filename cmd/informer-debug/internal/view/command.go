@@ -16,26 +16,26 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Help tells users what is shown, in the help of a verb.
+// Help explains the output in the help of a verb.
 const Help = `Each change is one line on stdout:
-  +  added    (grey, and marked "initial", where it was there from the start)
+  +  added    (grey and marked "initial" if it existed at the start)
   ~  updated
   -  deleted
-AGE is the object's. The latencies are those of the change:
+AGE is the object's. The latencies are the change's:
   DECODE   from the last byte read to the object
   QUEUE    from there into the queue
   APPLY    from there into the cache
   DELIVER  from there to the handler
 For a change that was found by a list, DECODE is the time of the whole list.
--o wide adds the UID and the first changed fields. --diff writes a line for each, below.
-Values of Secrets are in neither. --stage shows moments in the place of latencies. With --only,
-updates show that change the field, and objects that have it and come or go. -o jsonl writes one JSON
-object a line, with all changed paths, old and new values of the first hundred (changes), latencies
-in nanoseconds (decodeNs and so on), and the object. -o name writes three words: add, update or delete, the
-namespace or "-", and TYPE/NAME.
+-o wide adds the UID and the first changed fields. --diff prints a line for each changed field.
+Neither shows values of Secrets. --stage shows times instead of latencies. --only shows updates
+that change the field, and additions and deletions of objects that have it. -o jsonl prints one
+JSON object per line, with all changed paths, old and new values of the first hundred (changes),
+latencies in nanoseconds (decodeNs and so on), and the object. -o name prints three words: add,
+update or delete, the namespace or "-", and TYPE/NAME.
 
-stderr tells of the reflector's states (·), of trouble (!), and at the end sums
-up. Once synced, trouble never ends it: the reflector tries again for ever.`
+stderr shows the reflector's states (·), trouble (!), and a summary at the end. After the first
+sync, trouble never stops it: the reflector retries forever.`
 
 // WatchCommand returns the verb watch, which writes to s.
 func WatchCommand(s terminal.Streams) *cobra.Command {
@@ -45,11 +45,10 @@ func WatchCommand(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch TYPE[.VERSION][.GROUP][/NAME]",
 		Short: "Show the changes of a resource as an informer sees them",
-		Long: `watch runs an informer on one resource, or one object of it, and shows what its
-handler hears. With
---attach it runs none: it shows what happens in a running process to the informer TYPE, or to
-TYPE/NAME, and to its handlers and controllers. The process tells of keys and times, not of
-objects, and does not wait: events that came too quickly are counted on stderr.
+		Long: `watch runs an informer on one resource, or one object of it, and shows the events of
+its handler. With --attach it runs none, but shows what happens in a running process to the
+informer TYPE, or to TYPE/NAME, and in its handlers and controllers. The process reports keys
+and times, not objects, and does not wait: stderr counts the events lost if they come too fast.
 
 ` + Help + `
 
@@ -65,7 +64,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	}
 	connect.Add(cmd)
 	flags.Add(cmd)
-	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: "+attach.Forms)
+	cmd.Flags().StringVar(&look.To, "attach", "", "process to inspect: "+attach.Forms)
 	playback.Refuse(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
 	(&sight.Completer{Attach: &look, Namespace: &flags.Namespace, Slash: true}).Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -99,11 +98,11 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	return cmd
 }
 
-// oneType wants one argument, and knows what people try instead.
+// oneType requires one argument, and explains common mistakes.
 func oneType(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return exit.Usage("name what to watch, for example \"pods\"")
+		return exit.Usage("name the type to watch, for example \"pods\"")
 	case len(args) > 1:
 		return exit.Usage("%d arguments: want one TYPE; for one object say %s/%s", len(args), args[0], args[1])
 	}

@@ -1,3 +1,3 @@
-// Package view shows the changes of one informer, a line for each, as watch and demo do of a server
-// and replay of a recording; and with --attach the events of a process.
+// Package view shows the changes of one informer, one per line: of a server for watch and demo, of a recording for
+// replay. With --attach it shows the events of a process.
 package view

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// Flags say what to watch and how to show it.
+// Flags select the objects to watch and the format.
 type Flags struct {
 	Namespace     string // -n
 	allNamespaces bool
@@ -36,12 +36,12 @@ type Flags struct {
 	count   int
 	timeout time.Duration
 
-	labels labels.Selector // of selector, after check
-	fields fields.Selector // of fieldSelector, after check
-	only   []jsonpath.Path // of onlyTexts, after check
+	labels labels.Selector // parsed selector, after Check
+	fields fields.Selector // parsed fieldSelector, after Check
+	only   []jsonpath.Path // parsed onlyTexts, after Check
 }
 
-// Add adds them to a verb.
+// Add registers the flags with a verb.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.initial = output.Choice{Value: reflector.Auto.String(), Words: []string{
 		reflector.Auto.String(), reflector.WatchList.String(), reflector.List.String()}}
@@ -52,25 +52,25 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
 	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as metadata.name=web-1")
-	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "ask for the metadata of the objects alone")
-	flags.StringVar(&f.snapshot, "snapshot", "", "directory in which to keep what was seen, so that the next call need not list it")
-	flags.Var(&f.initial, "initial", "how the initial state is read: streamed where the server can, streamed, or listed")
+	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "request only the metadata of the objects")
+	flags.StringVar(&f.snapshot, "snapshot", "", "directory that keeps the objects, so the next call need not list them")
+	flags.Var(&f.initial, "initial", "how to read the initial state: streamed if the server can, streamed, or listed")
 	f.output.Add(cmd, "output format (default a table)")
-	flags.BoolVar(&f.diff, "diff", false, "below each update, a line for each field that changed, with its old and new value")
-	flags.BoolVar(&f.stage, "stage", false, "show when a change was received, decoded, queued, applied and told, in the place of how long it took")
-	flags.StringArrayVar(&f.onlyTexts, "only", nil, "only changes of that field, such as status.phase or '{.spec.containers[*].image}'; may be repeated")
+	flags.BoolVar(&f.diff, "diff", false, "after each update, print each changed field with its old and new value")
+	flags.BoolVar(&f.stage, "stage", false, "show when a change was received, decoded, queued, applied and delivered, instead of the latencies")
+	flags.StringArrayVar(&f.onlyTexts, "only", nil, "show only changes of this field, such as status.phase or '{.spec.containers[*].image}'; may be repeated")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
 	flags.BoolVar(&f.watchOnly, "watch-only", false, "do not show the initial objects")
 	flags.BoolVar(&f.Verbose, "verbose", false, "show each request on stderr")
-	flags.IntVarP(&f.count, "count", "c", 0, "end after that many changes were shown, initial objects included; 0 is no end")
-	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")
+	flags.IntVarP(&f.count, "count", "c", 0, "stop after this many changes, including initial objects; 0 never stops")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop after this time with exit code 124; 0 never stops")
 	for name, words := range map[string][]string{"output": f.output.Words, "initial": f.initial.Words} {
-		// It fails only for a flag that does not exist.
+		// It fails only if the flag does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
-// Check finds contradictions and reads the selectors.
+// Check returns an error for contradictory flags, and parses the selectors.
 func (f *Flags) Check() (err error) {
 	switch {
 	case f.allNamespaces && f.Namespace != "":
@@ -103,7 +103,7 @@ func (f *Flags) Check() (err error) {
 	return nil
 }
 
-// initialMode is --initial as the reflector knows it.
+// initialMode returns the reflector's value of --initial.
 func (f *Flags) initialMode() reflector.Initial {
 	switch f.initial.Value {
 	case reflector.WatchList.String():
@@ -114,7 +114,7 @@ func (f *Flags) initialMode() reflector.Initial {
 	return reflector.Auto
 }
 
-// snapshots is --snapshot, nil where it is not given. Secrets stay out of it.
+// snapshots returns the directory of --snapshot, or nil without the flag. It does not store Secrets.
 func (f *Flags) snapshots() *snapshot.Directory {
 	if f.snapshot == "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// follower shows what happens in a running process.
+// follower shows the events of a running process.
 type follower struct {
 	terminal.Streams
 	look  *attach.Flags
@@ -25,7 +25,7 @@ type follower struct {
 	key   object.Key
 }
 
-// newFollower checks what watch --attach was told.
+// newFollower checks the flags of watch --attach.
 func newFollower(s terminal.Streams, look *attach.Flags, flags *Flags, arg string) (*follower, error) {
 	f := &follower{Streams: s, look: look, flags: flags, key: object.Key{Namespace: flags.Namespace}}
 	f.typ, f.key.Name, _ = attach.CutName(arg)
@@ -34,11 +34,11 @@ func newFollower(s terminal.Streams, look *attach.Flags, flags *Flags, arg strin
 	case f.typ == "" || strings.Contains(f.key.Name, "/"):
 		return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)
 	case flags.selector != "" || flags.fieldSelector != "" || flags.metadataOnly:
-		return nil, exit.Usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's own informer says what it watches")
+		return nil, exit.Usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's informer chooses what to watch")
 	case flags.diff || flags.stage || len(flags.only) > 0:
-		return nil, exit.Usage("--only, --diff and --stage make no sense with --attach: the process tells of keys and no objects, and each event has its times")
+		return nil, exit.Usage("--only, --diff and --stage make no sense with --attach: the process reports keys, not objects, and each event has its times")
 	case out != "" && out != "json" && out != "jsonl":
-		return nil, exit.Usage("-o %s makes no sense with --attach: the process tells of keys and no objects", out)
+		return nil, exit.Usage("-o %s makes no sense with --attach: the process reports keys, not objects", out)
 	}
 	return f, nil
 }
@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context) error {
 	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", called, attach.ErrEnded)}
 }
 
-// begin says what is followed.
+// begin reports what is followed.
 func (f *follower) begin(ctx context.Context, process *debug.Client, called string) error {
 	status, err := process.Status(ctx)
 	if err != nil {
@@ -102,27 +102,26 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 	names = slices.Compact(names)
 	c := terminal.NewConsole(f.Streams, false)
 	if !slices.ContainsFunc(names, func(name string) bool { return flight.Names(f.typ, name) }) {
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", f.typ, terminal.OrDash(strings.Join(names, "; ")))}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; there are: %s", f.typ, terminal.OrDash(strings.Join(names, "; ")))}
 	}
-	c.State(time.Now(), "%-12s  to %s, which tells what happens from now on", "attached", called)
+	c.State(time.Now(), "%-12s  to %s, which reports events from now on", "attached", called)
 	return f.doubtNamespace(ctx, process, called, c)
 }
 
-// doubtNamespace says that a namespace is missing where the objects have one: of such a key
-// nothing would ever be heard.
+// doubtNamespace warns if the key lacks a namespace that the objects have, since no event would ever match it.
 func (f *follower) doubtNamespace(ctx context.Context, process *debug.Client, called string, c *terminal.Console) error {
 	if f.key.Name == "" || f.key.Namespace != "" {
 		return nil
 	}
 	one, err := process.Objects(ctx, debug.Which{Informer: f.typ}, debug.Page{Limit: 1})
-	if _, refused := errors.AsType[*debug.RefusedError](err); refused { // there are several, or none just now
+	if _, refused := errors.AsType[*debug.RefusedError](err); refused { // several informers match, or none at the moment
 		return nil
 	}
 	if err != nil {
 		return f.look.Unanswered(ctx, called, err)
 	}
 	if len(one.Heads) > 0 && one.Heads[0].Namespace != "" {
-		c.Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
+		c.Trouble(time.Now(), "%-12s  none was given: use -n to find an object in a namespace", "namespace")
 	}
 	return nil
 }

@@ -19,24 +19,23 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Job is one resource of one server to be shown.
+// Job shows one resource of one server.
 type Job struct {
 	terminal.Streams
 	Config  *config.Config    // of the server
-	Arg     object.GVR        // as it was typed
+	Arg     object.GVR        // as typed
 	Flags   *Flags            // what to show, and how
-	Console *terminal.Console // where everything else is told
-	Timing  reflector.Timing  // of the reflector; zero for its defaults
+	Console *terminal.Console // for everything but data
+	Timing  reflector.Timing  // of the reflector; zero means its defaults
 
-	// recording is what plays, nil where a server is watched. It ends the view, and nothing
-	// that was recorded does.
+	// recording is the recording being played, or nil for a server. Its end ends the view; recorded failures do not.
 	recording *recording.Replay
 
-	// Company is what runs around the informer, nil for nothing.
+	// Company runs around the informer; nil means nothing does.
 	Company *demo.Company
 }
 
-// Run shows the resource until ctx is done or --timeout is over.
+// Run shows the resource until ctx is done or --timeout has passed.
 func (j *Job) Run(ctx context.Context) error {
 	if timeout := j.Flags.timeout; timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
@@ -57,8 +56,8 @@ func (j *Job) Run(ctx context.Context) error {
 	return show[*unstructured.Unstructured](ctx, v)
 }
 
-// connect finds the server and where it serves TYPE. The target's client, if
-// there is one, has to be closed, after an error too.
+// connect finds where the server serves TYPE. The caller must close the target's client if there is one, even after an
+// error.
 func (j *Job) connect(ctx context.Context) (cluster.Target, error) {
 	t := cluster.Target{Server: cluster.ServerName(j.Config.Host)}
 	client, err := rest.NewClient(j.Config, nil)

@@ -9,19 +9,19 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// latency is how long one change took from stage to stage.
+// latency is the time that a change took from stage to stage.
 type latency struct {
-	known    bool      // whether the change came over the network one by one
+	known    bool      // whether the change arrived as an event of its own
 	received time.Time // when its last byte was read
 
-	decode  time.Duration // last byte read → object made
-	queue   time.Duration // object made → in the queue
+	decode  time.Duration // last byte read → decoded
+	queue   time.Duration // decoded → in the queue
 	apply   time.Duration // in the queue → in the cache
-	deliver time.Duration // in the cache → the handler is called
+	deliver time.Duration // in the cache → handler called
 	total   time.Duration
 }
 
-// moments are when the change was received, decoded, queued, applied and told.
+// moments returns when the change was received, decoded, queued, applied and delivered.
 func (l *latency) moments() [5]time.Time {
 	all, at := [5]time.Time{}, l.received
 	for n, took := range []time.Duration{0, l.decode, l.queue, l.apply, l.deliver} {
@@ -31,8 +31,8 @@ func (l *latency) moments() [5]time.Time {
 	return all
 }
 
-// latencyOf takes the measure of an event that is being handled at now. Those
-// of an initial list have none: they were received together.
+// latencyOf measures an event that is being handled at now. Initial objects have no latency, since they arrived
+// together.
 func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) latency {
 	if e.Initial || e.Received.IsZero() {
 		return latency{}
@@ -48,9 +48,8 @@ func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) laten
 	}
 }
 
-// histogram counts durations in buckets that grow with the duration, sixteen
-// to each power of two, so that a quantile is right to 6 % however long the
-// program runs.
+// histogram counts durations in buckets that grow with the duration, sixteen per power of two, so quantiles are
+// accurate to 6 % however long the program runs.
 type histogram struct {
 	buckets [64 * 16]uint64
 	count   uint64
@@ -64,7 +63,7 @@ func (h *histogram) add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// quantile is the duration that a part q of all did not exceed.
+// quantile returns the duration that a fraction q of all did not exceed.
 func (h *histogram) quantile(q float64) time.Duration {
 	wanted := uint64(math.Ceil(q * float64(h.count)))
 	var seen uint64
@@ -76,7 +75,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// bucketOf keeps the highest bit of n and the four below it.
+// bucketOf keeps the highest bit of n and the four bits below it.
 func bucketOf(n uint64) int {
 	if n < 16 {
 		return int(n)
@@ -85,7 +84,7 @@ func bucketOf(n uint64) int {
 	return (shift+1)*16 + int(n>>shift) - 16
 }
 
-// bucketEnd is the largest duration in a bucket.
+// bucketEnd returns the largest duration in a bucket.
 func bucketEnd(i int) time.Duration {
 	if i < 16 {
 		return time.Duration(i)

@@ -18,8 +18,8 @@ type printer interface {
 	print(c *change) error
 }
 
-// newPrinter returns the printer for --output. The widths of a table's columns
-// begin with what measure finds at the first change.
+// newPrinter returns the printer for --output. measure gives the initial widths of a table's columns at the first
+// change.
 func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func() widths) printer {
 	switch f.output.Value {
 	case "json":
@@ -35,8 +35,8 @@ func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func(
 	}
 }
 
-// namePrinter writes three words: the kind of change, the namespace ("-" where there is
-// none), and resource/name, which kubectl takes as an argument.
+// namePrinter writes three words: the kind of change, the namespace or "-", and resource/name, which kubectl takes as
+// an argument.
 type namePrinter struct {
 	w        io.Writer
 	resource object.GVR
@@ -47,7 +47,7 @@ func (p *namePrinter) print(c *change) error {
 	return err
 }
 
-// jsonPrinter writes one record for each change, on one line or indented.
+// jsonPrinter writes one record per change, on one line or indented.
 type jsonPrinter struct {
 	w        io.Writer
 	resource object.GVR
@@ -55,7 +55,7 @@ type jsonPrinter struct {
 	indent   string // empty for one line
 }
 
-// record is a change as JSON. Its fields are the interface to scripts.
+// record is a change as JSON. Its fields are an interface for scripts.
 type record struct {
 	Type              string         `json:"type"` // add, update or delete
 	Time              time.Time      `json:"time"` // when the handler was called
@@ -66,9 +66,9 @@ type record struct {
 	Initial           bool           `json:"initial,omitempty"`
 	FinalStateUnknown bool           `json:"finalStateUnknown,omitempty"`
 	Changed           []string       `json:"changed,omitempty"`
-	Changes           []recordChange `json:"changes,omitempty"` // the first of Changed, with their values; not of Secrets
+	Changes           []recordChange `json:"changes,omitempty"` // the first of Changed, with their values; not for Secrets
 	Latency           *recordLatency `json:"latency,omitempty"` // absent for initial objects
-	Stages            *recordStages  `json:"stages,omitempty"`  // the same as moments, with --stage
+	Stages            *recordStages  `json:"stages,omitempty"`  // the same as times, with --stage
 	Object            object.Object  `json:"object"`
 }
 
@@ -81,7 +81,7 @@ type recordLatency struct {
 	Total   time.Duration `json:"totalNs"`
 }
 
-// recordStages are moments in the life of a change.
+// recordStages are the times of the stages of a change.
 type recordStages struct {
 	Received time.Time `json:"received"`
 	Decoded  time.Time `json:"decoded"`
@@ -90,7 +90,7 @@ type recordStages struct {
 	Told     time.Time `json:"told"`
 }
 
-// recordChange is a field with what it was and what it is. What was not there is absent.
+// recordChange is a field with its old and new value. A value that does not exist is omitted.
 type recordChange struct {
 	Path string          `json:"path"`
 	Old  json.RawMessage `json:"old,omitempty"`
@@ -98,11 +98,11 @@ type recordChange struct {
 }
 
 const (
-	mostChanges = 100 // values of one record
-	mostValue   = 512 // bytes of one; longer ones are a text in a few characters
+	mostChanges = 100 // values per record
+	mostValue   = 512 // bytes per value; longer ones are abbreviated
 )
 
-// changesOf are the first of the differences, with values.
+// changesOf returns the first differences with their values.
 func changesOf(differences []diff.Change) (all []recordChange, err error) {
 	value := func(v any, there bool) json.RawMessage {
 		if !there || err != nil {

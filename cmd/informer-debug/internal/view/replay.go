@@ -31,14 +31,14 @@ func ReplayCommand(s terminal.Streams) *cobra.Command {
 	var flags Flags
 	cmd := &cobra.Command{
 		Use:   "replay FILE [TYPE[.VERSION][.GROUP]]",
-		Short: "Play a recording again, as watch shows it",
-		Long: `replay plays what an informer received when it was recorded to another informer, and
-shows what its handler hears. It needs no cluster, and ends with the recording. Without TYPE
-it plays the only one that FILE has, or says which it has. With -n, -l and --field-selector
-it chooses among several informers of one TYPE.
+		Short: "Play back a recording in the format of watch",
+		Long: `replay plays everything that a recorded informer received into another informer, and
+shows the events of its handler. It needs no cluster, and ends with the recording. Without TYPE
+it plays the only informer in FILE, or lists them if there are several. -n, -l and
+--field-selector select one of several informers of a TYPE.
 
---speed 10 plays ten times as fast as recorded, and --speed max does not wait for anything but
-a server that was silent.
+--speed 10 plays ten times as fast as recorded, and --speed max waits only where the server was
+silent.
 
 ` + Help + `
 
@@ -53,8 +53,8 @@ a server that was silent.
 		},
 	}
 	flags.Add(cmd)
-	_ = cmd.Flags().MarkHidden("snapshot") // which would not be the recording's
-	cmd.Flags().StringVar(&replay.Text, "speed", "1", "how many times as fast as recorded, or max")
+	_ = cmd.Flags().MarkHidden("snapshot") // which would not belong to the recording
+	cmd.Flags().StringVar(&replay.Text, "speed", "1", "speed as a multiple of real time, or max")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(replay.Check(), flags.Check()); err != nil {
 			return err
@@ -69,7 +69,7 @@ a server that was silent.
 	return cmd
 }
 
-// runReplay shows what a recording has of one TYPE.
+// runReplay plays the informer of one TYPE in a recording.
 func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file *recording.File, typed string, flags *Flags) error {
 	first, err := choose(file, typed, flags)
 	if err != nil {
@@ -87,7 +87,7 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
 	if n := file.LeftOut; n.Requests > 0 {
-		c.Trouble(time.Now(), "%-12s  its oldest %d requests were left out", "recording", n.Requests)
+		c.Trouble(time.Now(), "%-12s  its oldest %d requests were dropped", "recording", n.Requests)
 	}
 	mapping, err := playback.Mapping(file, first)
 	if err != nil {
@@ -116,11 +116,10 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 	return show[*unstructured.Unstructured](ctx, v)
 }
 
-// played waits until a recording is over and all that came of it was shown. It returns the
-// cause of the view's end.
+// played waits until the recording has ended and all its changes were shown. It returns the reason for ending the view.
 func (v *view) played(ctx context.Context, status func() sharedinformer.Status) error {
 	if err := v.recording.Wait(ctx); err != nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer went another way: other options, or another version"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer behaved differently: other options or another version"}
 	}
 	if err := playback.Settled(ctx, status); err != nil {
 		return err
@@ -128,8 +127,7 @@ func (v *view) played(ctx context.Context, status func() sharedinformer.Status) 
 	return errPlayed
 }
 
-// choose returns the first request of the informer to be played, and makes its selectors
-// those of the view.
+// choose returns the first request of the informer to play, and sets the view's selectors to the informer's.
 func choose(file *recording.File, typed string, flags *Flags) (*recording.Request, error) {
 	var arg object.GVR
 	var err error

@@ -8,8 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// tally counts what the handler heard. The handler alone writes it, and it is
-// read when the informer has stopped.
+// tally counts the handler's events. Only the handler writes it, and it is read after the informer has stopped.
 type tally struct {
 	initial, adds, updates, deletes int
 	shown                           int
@@ -32,7 +31,7 @@ func (t *tally) count(c *change) {
 	}
 }
 
-// summary closes the view.
+// summary prints the totals at the end.
 func (v *view) summary(s sharedinformer.Status, took time.Duration) {
 	t, r, now := &v.tally, s.Reflector, time.Now()
 	say := func(what, format string, args ...any) {

@@ -11,20 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// maxKeyWidth bounds the column of keys; longer ones push their line to the
-// right.
+// maxKeyWidth bounds the key column. Longer keys push their line to the right.
 const maxKeyWidth = 63
 
-// widths are those of the columns that depend on the objects.
+// widths are the widths of columns that depend on the objects.
 type widths struct{ key, rv int }
 
-// fit makes the columns wide enough for one more object.
+// fit widens the columns for another object.
 func (w *widths) fit(key, rv string) {
 	w.key = max(w.key, min(len(key), maxKeyWidth))
 	w.rv = max(w.rv, len(rv))
 }
 
-// tablePrinter writes one line for each change:
+// tablePrinter writes one line per change:
 //
 //	symbol time age key rv, four latencies or five moments, uid and changed fields (wide)
 type tablePrinter struct {
@@ -70,10 +69,10 @@ func (p *tablePrinter) print(c *change) error {
 	return err
 }
 
-// mostBelow is how many changed fields --diff shows of one update.
+// mostBelow is the number of changed fields that --diff shows per update.
 const mostBelow = 20
 
-// below is a line for each field that an update changed.
+// below returns a line per changed field of an update.
 func (p *tablePrinter) below(c *change) (string, error) {
 	differences, err := c.differences()
 	if err != nil {
@@ -103,10 +102,10 @@ func (p *tablePrinter) headerLine() string {
 	return p.colors.Paint(terminal.Dim, line) + "\n"
 }
 
-// momentClock is how the moments of --stage are written: stages take microseconds.
+// momentClock is the format for --stage. Stages take microseconds.
 const momentClock = "15:04:05.000000"
 
-// latencies fills four columns, or the five of --stage.
+// latencies returns the four latency columns, or the five times of --stage.
 func (p *tablePrinter) latencies(c *change) string {
 	l, width := c.latency, 31
 	if p.stage {
@@ -129,7 +128,7 @@ func (p *tablePrinter) latencies(c *change) string {
 	return fmt.Sprintf("%6s  %6s  %6s  %7s", terminal.Duration(l.decode), terminal.Duration(l.queue), terminal.Duration(l.apply), terminal.Duration(l.deliver))
 }
 
-// tail is what follows the columns that are always there.
+// tail returns the optional part after the fixed columns.
 func (p *tablePrinter) tail(c *change) (string, error) {
 	var text string
 	if p.wide {
@@ -140,7 +139,7 @@ func (p *tablePrinter) tail(c *change) (string, error) {
 		text = terminal.OneLine(fmt.Sprintf("  %-36s  %s", c.object.GetUID(), diff.Summarize(differences, !c.confidential())))
 	}
 	if c.missed {
-		text = strings.TrimRight(text, " ") + "  " + p.colors.Paint(terminal.Dim, "found missing; this is the last known state")
+		text = strings.TrimRight(text, " ") + "  " + p.colors.Paint(terminal.Dim, "missed deletion; this is the last known state")
 	}
 	return text, nil
 }

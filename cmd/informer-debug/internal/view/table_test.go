@@ -29,5 +29,5 @@ func TestMissedDeletionIsMarked(t *testing.T) {
 	p := &tablePrinter{w: &out, measure: func() widths { return widths{} }}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", ResourceVersion: "7"}}
 	require.NoError(t, p.print(&change{kind: sharedinformer.Delete, object: pod, missed: true}))
-	assert.Regexp(t, `^- .* shop/web-1  +7  - +found missing; this is the last known state\n$`, out.String())
+	assert.Regexp(t, `^- .* shop/web-1  +7  - +missed deletion; this is the last known state\n$`, out.String())
 }

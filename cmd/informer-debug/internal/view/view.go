@@ -20,19 +20,19 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// errCounted ends a view, beside the signal and a failure.
-var errCounted = errors.New("the number of changes asked for was shown")
+// errCounted ends a view after --count changes.
+var errCounted = errors.New("--count changes were shown")
 
-// view shows one informer until it has shown enough.
+// view shows one informer until it ends.
 type view struct {
 	*Job
 	target  cluster.Target
 	printer printer
 	tally   tally
-	doubts  []string // about snapshots, that were told
+	doubts  []string // warnings about snapshots already printed
 }
 
-// show runs an informer and shows what its only handler hears.
+// show runs an informer with a single handler and shows its events.
 func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -69,7 +69,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	began := time.Now()
 	var waits sync.WaitGroup
 	var unsynced error
-	// The informer stops only when it has been asked what it was waiting for.
+	// The informer keeps running until it has been asked what it was waiting for.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
@@ -85,7 +85,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	if v.recording != nil {
 		waits.Go(func() { end(v.played(ctx, informer.Status)) })
 	}
-	var alone error // what the company ended with
+	var alone error // the error of the company
 	if v.Company != nil {
 		wait, err := demo.Accompany(ctx, v.Company, informer)
 		if err != nil {
@@ -107,7 +107,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	return v.outcome(context.Cause(ctx), failure, unsynced)
 }
 
-// noteSnapshot says why --snapshot is of no use, if it is not, and each reason once.
+// noteSnapshot reports problems with --snapshot, each once.
 func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	if s == nil {
 		return
@@ -124,7 +124,7 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	}
 }
 
-// handle shows one change and ends the view when it was the last one wanted.
+// handle shows one change, and ends the view after the last one requested.
 func (v *view) handle(c change, end context.CancelCauseFunc) {
 	v.tally.count(&c)
 	c.secret = confidential.Named(v.target.Mapping.Resource.Resource)
@@ -148,7 +148,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	}
 }
 
-// outcome turns the reason of the end into the error of the command.
+// outcome returns the command's error for the reason of the end.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.target.Refusal(f)
@@ -164,7 +164,7 @@ func (v *view) outcome(cause, failed, unsynced error) error {
 	return nil
 }
 
-// timedOut is the end by --timeout. Pending says what had not happened yet.
+// timedOut returns the error for --timeout. pending says what had not happened yet.
 func (f *Flags) timedOut(pending error) error {
 	err := fmt.Errorf("--timeout of %s is over", f.timeout)
 	if pending != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// waitFlags are those of wait alone.
+// waitFlags are the flags of wait itself.
 type waitFlags struct {
 	until     string
 	any       bool
 	timeout   time.Duration
-	condition condition // of until, after check
+	condition condition // parsed until, after check
 }
 
 // Command returns the verb wait, which writes to s.
@@ -31,30 +31,30 @@ func Command(s terminal.Streams) *cobra.Command {
 	var flags waitFlags
 	cmd := &cobra.Command{
 		Use:   "wait TYPE[/NAME]... --for=CONDITION",
-		Short: "Wait until something is so of a cache, or of objects in it",
-		Long: `wait looks at a cache when it changes, and ends when CONDITION is true of all that is
-named at once, or of one of them with --any. TYPE alone means the informer, or all of its
-objects, of which there has to be one.
+		Short: "Wait for a condition on a cache or its objects",
+		Long: `wait checks a cache whenever it changes, and ends when CONDITION is true of all
+arguments at once, or of one with --any. TYPE alone means the informer, or all of its objects,
+at least one.
 
-  synced                  a whole initial list is in the cache
+  synced                  a complete initial list is in the cache
   rv=N                    the cache is complete up to version N
   create                  the object is in the cache
-  delete                  the object is not in the cache, or another one of that name
-  condition=NAME[=VALUE]  status.conditions has it so, with True for no VALUE, and not of
-                          an earlier generation
-  jsonpath={PATH}[=VALUE] a value at PATH is VALUE, or there is any
-With --attach, too:
+  delete                  the object is not in the cache, or was created again
+  condition=NAME[=VALUE]  status.conditions has this VALUE (default True), not from an earlier
+                          generation
+  jsonpath={PATH}[=VALUE] PATH has this VALUE, or any value
+With --attach also:
   lag<DURATION            queue and handlers of the informer are not further behind
-  queue=N                 at most N keys of the controller or queue TYPE wait or are worked on
+  queue=N                 at most N keys of the controller or queue TYPE are queued or in progress
 
-The cache of an informer of one's own is as the server was a moment ago. That of a process is
-what its controllers see, and is looked at when the process tells of an event, five times a
-second at most; conditions and paths need debug.Options.Contents there.
+wait's own informer shows the server's state of a moment ago. The cache of a process is the one
+that its controllers see; wait checks it when the process reports an event, at most five times a
+second, and needs debug.Options.Contents for conditions and paths.
 
 ` + sight.Help + `
-` + playback.Help + ` wait ends with 4
-where the recording is over and CONDITION is not true. With --speed max, what was so for a moment
-may be overlooked.
+` + playback.Help + ` wait exits with 4
+if the recording ends before CONDITION is true. With --speed max it may miss a condition that is
+true only briefly.
 
 ` + attach.Help + `
 
@@ -76,13 +76,13 @@ may be overlooked.
 		}
 		return completer.Arguments(cmd, args, text)
 	}
-	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
-	// It fails only for a flag that does not exist.
+	cmd.Flags().StringVar(&flags.until, "for", "", "condition to wait for")
+	// It fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(conditions, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
-	cmd.Flags().Bool("all", true, "all objects of a TYPE without NAME, as without this flag; kubectl wants it said")
+	cmd.Flags().Bool("all", true, "all objects of a TYPE without NAME; the default, accepted because kubectl requires it")
 	_ = cmd.Flags().MarkHidden("all")
-	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
-	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")
+	cmd.Flags().BoolVar(&flags.any, "any", false, "stop when one object or informer meets the condition")
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 waits forever")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
 			return err
@@ -106,14 +106,14 @@ func (f *waitFlags) check(look *sight.Flags) (err error) {
 	}
 	if kind := f.condition.kind; look.To == "" && (kind == forLag || kind == forQueue) {
 		if look.Replay.File != "" {
-			return exit.Usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
+			return exit.Usage("--for=%s: a recording has no handlers or queues: controllertest.Replay plays it to your controller", f.until)
 		}
-		return exit.Usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
+		return exit.Usage("--for=%s: only a process has handlers and queues: name one with --attach", f.until)
 	}
 	return nil
 }
 
-// waiter waits for subjects.
+// waiter waits for a condition on its subjects.
 type waiter struct {
 	*waitFlags
 	sight    *sight.Sight
@@ -129,7 +129,7 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 	var types []string
 	for _, one := range subjects {
 		if one.name != "" && look.AllNamespaces {
-			return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
+			return exit.Usage("a named object is in one namespace: use -n instead of -A")
 		}
 		types = append(types, one.types)
 	}
@@ -148,12 +148,12 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 	return w.wait(ctx, s.Out)
 }
 
-// lookAtLeast is how often to look where nobody tells of a change: of a handler that lags, or of
-// what happened before the events of a process began.
+// lookAtLeast is how often to check without a notification: of lagging handlers, and of changes before the process's
+// events began.
 const lookAtLeast = time.Second
 
-// wait looks until the condition is true of all subjects at once, or of one with --any. Before
-// it returns an error of ctx, or one that a recording is over, it says what is missing.
+// wait checks until the condition is true of all subjects at once, or of one with --any. If ctx or a recording ends
+// first, it says what is missing.
 func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	tick := time.NewTicker(lookAtLeast)
 	defer tick.Stop()
@@ -188,7 +188,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 			said = true
 			w.console.State(time.Now(), "%-12s  %v", "waiting", lacking(missing))
 		}
-		select { // changes come many at once
+		select { // changes often come in bursts
 		case <-time.After(calm(w.sight)):
 		case <-ctx.Done():
 		}
@@ -198,10 +198,10 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	}
 }
 
-// askEvery is how often a process is asked whether something has changed.
+// askEvery is the shortest interval between requests to a process.
 const askEvery = 200 * time.Millisecond
 
-// calm is how long to leave a cache alone between two looks.
+// calm returns the shortest interval between two checks.
 func calm(v *sight.Sight) time.Duration {
 	if v.Flags.To != "" {
 		return askEvery
@@ -209,8 +209,7 @@ func calm(v *sight.Sight) time.Duration {
 	return 20 * time.Millisecond
 }
 
-// informer is the one that all subjects are of; empty where there are several, or where it is
-// about a queue.
+// informer returns the informer that all subjects belong to, or "" if there are several or the subject is a queue.
 func (w *waiter) informer() string {
 	if w.condition.kind == forQueue || len(w.subjects) != 1 {
 		return ""
@@ -218,7 +217,7 @@ func (w *waiter) informer() string {
 	return w.subjects[0].which.Informer
 }
 
-// lacking is the error of a condition that is not true.
+// lacking returns the error for an unmet condition.
 func lacking(missing []string) error {
 	if more := len(missing) - 3; more > 0 {
 		missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))
@@ -226,7 +225,7 @@ func lacking(missing []string) error {
 	return fmt.Errorf("%s", strings.Join(missing, "; "))
 }
 
-// look says of which subjects the condition is true, and of the others how it is.
+// look returns the subjects that meet the condition, and descriptions of the others.
 func (w *waiter) look(ctx context.Context) (met, lacks []string, err error) {
 	if err := w.stopped(); err != nil {
 		return nil, nil, err
@@ -250,7 +249,7 @@ func (w *waiter) look(ctx context.Context) (met, lacks []string, err error) {
 	return met, lacks, nil
 }
 
-// stopped is why an informer of one's own has ended.
+// stopped returns the error of one of our own informers that has ended.
 func (w *waiter) stopped() error {
 	for _, o := range w.sight.Informers {
 		select {

@@ -87,7 +87,7 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 		"made again": {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) {
 			_ = srv.Delete(debugtest.Pods(), web)
 			debugtest.Put(t, srv, web, corev1.PodRunning)
-		}, want: "pods/web-1: it was deleted, and another one made\n"},
+		}, want: "pods/web-1: it was deleted and created again\n"},
 		"a condition": {until: "condition=ready", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "True") }, want: "pods/web-1: condition ready is True\n"},
 		"other value": {until: "condition=Ready=False", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False\n"},
 		"other phase": {until: "jsonpath={.status.phase}=Failed", args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { debugtest.Put(t, srv, web, corev1.PodFailed) }, want: "pods/web-1: it is Failed\n"},
@@ -122,9 +122,9 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 		"delete":                          {args: []string{"pods"}, want: "pods: 1 objects are in the cache"},
 		"rv=999":                          {args: []string{"pods"}, then: func(srv *apiservertest.Server) { srv.Down() }, want: "pods: the cache is complete up to version 101, and no changes arrive: pods in namespace shop: "},
 		"condition=Ready":                 {args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False: ContainersNotReady: still pulling"},
-		"condition=Other":                 {args: []string{"pods/web-1"}, want: "pods/web-1: there is no condition Other"},
+		"condition=Other":                 {args: []string{"pods/web-1"}, want: "pods/web-1: no condition Other"},
 		"jsonpath={.status.phase}=Failed": {args: []string{"pods"}, want: "pods: shop/web-1: it is Running"},
-		"jsonpath=.spec.nodeName":         {args: []string{"pods/web-1"}, want: "pods/web-1: there is nothing at that path"},
+		"jsonpath=.spec.nodeName":         {args: []string{"pods/web-1"}, want: "pods/web-1: no value at that path"},
 	} {
 		t.Run(until, func(t *testing.T) {
 			text, took, err := awaited(t, waitFlags{until: until, timeout: 8 * time.Second}, c.args, c.then)

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// What --for may begin with.
+// The beginnings of --for.
 const (
 	forSynced    = "synced"
 	forRV        = "rv"
@@ -27,25 +27,25 @@ const (
 	forDelete    = "delete"
 )
 
-// conditions are the beginnings of what --for may be, for a shell to complete.
+// conditions lists the beginnings of --for for completion.
 var conditions = []string{forSynced, forRV + "=", forCreate, forDelete, forCondition + "=", forPath + "=", forLag + "<", forQueue + "="}
 
-// condition is what wait waits for.
+// condition is a parsed --for.
 type condition struct {
-	text  string // as it was typed
+	text  string // as typed
 	kind  string
 	rv    string
 	lag   time.Duration
 	most  int    // keys of a queue
 	name  string // of the condition in status.conditions
 	path  jsonpath.Path
-	value string // of the condition, or at the path; empty for any at the path
+	value string // of the condition or at the path; empty accepts any value at the path
 }
 
-// wantCondition says what --for may be.
+// wantCondition lists the forms of --for.
 const wantCondition = "want synced, rv=N, lag<1s, queue=0, condition=Ready[=True], jsonpath={.status.phase}[=Running], create or delete"
 
-// parseCondition reads --for.
+// parseCondition parses --for.
 func parseCondition(text string) (c condition, err error) {
 	c.text = text
 	switch kind, value, _ := strings.Cut(text, "="); {
@@ -60,7 +60,7 @@ func parseCondition(text string) (c condition, err error) {
 	case strings.HasPrefix(text, forLag+"<"):
 		c.kind = forLag
 		if c.lag, err = time.ParseDuration(text[len(forLag)+1:]); err != nil || c.lag <= 0 {
-			return c, exit.Usage("--for=%s: want a duration of more than nothing, such as lag<1s", text)
+			return c, exit.Usage("--for=%s: want a positive duration, such as lag<1s", text)
 		}
 	case kind == forQueue:
 		c.kind = kind
@@ -91,12 +91,12 @@ func parseCondition(text string) (c condition, err error) {
 	return c, nil
 }
 
-// ofObject reports whether the condition is about an object, and not about an informer.
+// ofObject reports whether the condition applies to objects rather than informers.
 func (c *condition) ofObject() bool {
 	return slices.Contains([]string{forCondition, forPath, forCreate, forDelete}, c.kind)
 }
 
-// holds says whether it is so of an object, and how it is.
+// holds reports whether an object meets the condition, and describes its state.
 func (c *condition) holds(tree map[string]any) (bool, string) {
 	if c.kind == forPath {
 		return c.pathHolds(tree)
@@ -109,7 +109,7 @@ func (c *condition) holds(tree map[string]any) (bool, string) {
 			continue
 		}
 		if seen, made := observed(status, found), generation(tree); seen >= 0 && seen < made {
-			return false, fmt.Sprintf("condition %s is of generation %d, and the object has %d", c.name, seen, made)
+			return false, fmt.Sprintf("condition %s is for generation %d, but the object has %d", c.name, seen, made)
 		}
 		value := plain(found["status"])
 		text := fmt.Sprintf("condition %s is %s", c.name, terminal.OrDash(value))
@@ -123,7 +123,7 @@ func (c *condition) holds(tree map[string]any) (bool, string) {
 		}
 		return false, text
 	}
-	return false, fmt.Sprintf("there is no condition %s", c.name)
+	return false, fmt.Sprintf("no condition %s", c.name)
 }
 
 func (c *condition) pathHolds(tree map[string]any) (bool, string) {
@@ -136,12 +136,12 @@ func (c *condition) pathHolds(tree map[string]any) (bool, string) {
 		texts = append(texts, diff.Brief(text))
 	}
 	if len(texts) == 0 {
-		return false, "there is nothing at that path"
+		return false, "no value at that path"
 	}
 	return false, "it is " + strings.Join(texts, ", ")
 }
 
-// observed is the generation that a condition is about; negative if nobody says it.
+// observed returns the generation that a condition refers to, or a negative number if unknown.
 func observed(status, condition map[string]any) int64 {
 	for _, from := range []map[string]any{condition, status} {
 		if n, err := strconv.ParseInt(plain(from["observedGeneration"]), 10, 64); err == nil {
@@ -153,11 +153,11 @@ func observed(status, condition map[string]any) int64 {
 
 func generation(tree map[string]any) int64 {
 	meta, _ := tree["metadata"].(map[string]any)
-	n, _ := strconv.ParseInt(plain(meta["generation"]), 10, 64) // 0 for none
+	n, _ := strconv.ParseInt(plain(meta["generation"]), 10, 64) // 0 if absent
 	return n
 }
 
-// plain writes a value as text: a string as it is, anything else as JSON.
+// plain formats a value as text: strings unchanged, anything else as JSON.
 func plain(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -172,7 +172,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// unquoted takes quotes of either kind from around a text.
+// unquoted removes single or double quotes around a text.
 func unquoted(text string) string {
 	if len(text) >= 2 && (text[0] == '"' || text[0] == '\'') && text[len(text)-1] == text[0] {
 		return text[1 : len(text)-1]

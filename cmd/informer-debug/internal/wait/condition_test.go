@@ -16,7 +16,7 @@ func TestAConditionOfAnEarlierGenerationDoesNotCount(t *testing.T) {
 	}
 	ok, text := c.holds(of(int64(2)))
 	require.False(t, ok)
-	require.Equal(t, "condition Available is of generation 2, and the object has 3", text)
+	require.Equal(t, "condition Available is for generation 2, but the object has 3", text)
 	ok, _ = c.holds(of(int64(3)))
 	require.True(t, ok)
 }

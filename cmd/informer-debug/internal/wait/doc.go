@@ -1,3 +1,3 @@
-// Package wait is the verb wait: it looks at a cache when it changes, until a condition is true of it
-// or of objects in it.
+// Package wait implements the verb wait, which checks a cache whenever it changes, until a condition on it or its
+// objects is true.
 package wait

@@ -19,17 +19,17 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subject is what is waited for: an informer, or an object or all objects of it, or a queue.
+// subject is one thing to wait for: an informer, one or all of its objects, or a queue.
 type subject struct {
-	called    string // as it was typed
+	called    string // as typed
 	types     string
 	which     debug.Which
 	name      string // of an object; empty for none
 	namespace string
-	uid       string // of the object, when it was first seen
+	uid       string // of the object when first seen
 }
 
-// subjectsOf reads the arguments.
+// subjectsOf parses the arguments.
 func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 	for _, arg := range args {
 		types, name, named := attach.CutName(arg)
@@ -37,15 +37,14 @@ func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 		case types == "", named && name == "", strings.Contains(name, "/"):
 			return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)
 		case named && !f.condition.ofObject():
-			return nil, exit.Usage("%q: --for=%s is about an informer or a queue: leave out the name", arg, f.until)
+			return nil, exit.Usage("%q: --for=%s applies to an informer or a queue: omit the name", arg, f.until)
 		}
 		all = append(all, subject{called: arg, types: types, name: name})
 	}
 	return all, nil
 }
 
-// nameAll finds what the process calls the informers of the subjects, of which there are more
-// where a TYPE is a category.
+// nameAll finds the names of the subjects' informers. A category becomes several subjects.
 func nameAll(ctx context.Context, v *sight.Sight, subjects []subject) (all []subject, err error) {
 	for _, one := range subjects {
 		if v.Flags.To != "" {
@@ -83,7 +82,7 @@ func nameAll(ctx context.Context, v *sight.Sight, subjects []subject) (all []sub
 	return all, nil
 }
 
-// is says whether the condition is true of a subject, and how it is.
+// is reports whether a subject meets the condition, and describes its state.
 func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool, string, error) {
 	if w.condition.kind == forQueue {
 		return w.queueIs(s, status)
@@ -95,7 +94,7 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 		for _, i := range status.Informers {
 			names = append(names, i.Reflector.Resource)
 		}
-		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
 	case len(found) > 1 && w.condition.ofObject():
 		return false, "", sight.Several(s.which.Informer, found)
 	}
@@ -116,11 +115,11 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 	return true, strings.Join(all, "; "), nil
 }
 
-// informerIs says whether the condition is true of an informer; of its objects, whether they
-// are known.
+// informerIs reports whether an informer meets the condition. For conditions on objects, it reports whether the cache
+// is complete.
 func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 	if !i.Synced {
-		return false, "no whole initial list: " + i.Reflector.Missing().Error()
+		return false, "no complete initial list: " + i.Reflector.Missing().Error()
 	}
 	switch behind := i.QueueAge; w.condition.kind {
 	case forRV:
@@ -143,21 +142,21 @@ func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error)
 		if names = append(names, c.Name); c.Name == s.types {
 			q := &c.Queue
 			return q.Waiting+q.Running+c.Parked <= w.condition.most && !c.Since.IsZero(),
-				fmt.Sprintf("%d keys wait, %d are worked on, %d are parked (controller %s)", q.Waiting, q.Running, c.Parked, c.State), nil
+				fmt.Sprintf("%d queued, %d in progress, %d parked (controller %s)", q.Waiting, q.Running, c.Parked, c.State), nil
 		}
 	}
 	for _, q := range status.Queues {
 		if names = append(names, q.Name); q.Name == s.types {
-			return q.Waiting+q.Running <= w.condition.most, fmt.Sprintf("%d keys wait, %d are worked on", q.Waiting, q.Running), nil
+			return q.Waiting+q.Running <= w.condition.most, fmt.Sprintf("%d queued, %d in progress", q.Waiting, q.Running), nil
 		}
 	}
 	if len(names) == 0 {
-		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process shows no controllers and no queues")}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process shows no controllers or queues")}
 	}
-	return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller and no queue is called %q; there are: %s", s.types, strings.Join(names, ", "))}
+	return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller or queue is named %q; there are: %s", s.types, strings.Join(names, ", "))}
 }
 
-// objectsAre says whether the condition is true of one object, or of all of an informer.
+// objectsAre reports whether one object, or all objects of an informer, meet the condition.
 func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) (bool, string, error) {
 	if err := s.placed(i); err != nil {
 		return false, "", err
@@ -210,7 +209,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 	return !w.any, fmt.Sprintf("%s is true of %d objects", w.condition.text, len(keys)), nil
 }
 
-// objectIs says whether the condition is true of one object.
+// objectIs reports whether one object meets the condition.
 func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool, string, error) {
 	o, err := w.sight.Process.Object(ctx, s.which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound && strings.Contains(refused.Text, "is not in the cache") {
@@ -226,9 +225,9 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	case w.condition.kind == forCreate:
 		return true, "it is in the cache with version " + o.Head.RV, nil
 	case w.condition.kind == forDelete && s.uid != o.Head.UID:
-		return true, "it was deleted, and another one made", nil
+		return true, "it was deleted and created again", nil
 	case w.condition.kind == forDelete && o.Head.Deleting:
-		return false, "it is being deleted, and still in the cache with version " + o.Head.RV, nil
+		return false, "it is being deleted but still in the cache with version " + o.Head.RV, nil
 	case w.condition.kind == forDelete:
 		return false, "it is in the cache with version " + o.Head.RV, nil
 	case o.Withheld != "":
@@ -244,12 +243,12 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	return ok, text, nil
 }
 
-// placed finds the namespace of the subject where the informer's name tells it, and fails
-// where the informer has no objects of that namespace: that none is in the cache says nothing.
+// placed sets the subject's namespace if the informer's name has it. It returns an error if the informer does not watch
+// the namespace, since an absent object would then mean nothing.
 func (s *subject) placed(i *debug.Informer) error {
 	scopes, err := sight.Scopes(i)
 	if err != nil {
-		return nil // the name does not tell
+		return nil // the name has no scope
 	}
 	if s.namespace == "" && s.name != "" && len(scopes) == 1 {
 		s.namespace = scopes[0].Namespace
@@ -259,11 +258,11 @@ func (s *subject) placed(i *debug.Informer) error {
 			return nil
 		}
 	}
-	return exit.Usage("%s has no objects of namespace %s: give another -n", i.Reflector.Resource, s.namespace)
+	return exit.Usage("%s does not watch namespace %s: use another -n", i.Reflector.Resource, s.namespace)
 }
 
-// misplaced fails where the objects of the cache have a namespace and the subject has none, or
-// the other way round: such a subject is never in the cache, and may exist all the same.
+// misplaced returns an error if the subject lacks the namespace of the cached objects, or has one that they do not.
+// Such a subject is never in the cache, even if it exists.
 func (w *waiter) misplaced(ctx context.Context, s *subject) error {
 	one, err := w.sight.Process.Objects(ctx, s.which, debug.Page{Limit: 1})
 	switch {
@@ -272,9 +271,9 @@ func (w *waiter) misplaced(ctx context.Context, s *subject) error {
 	case len(one.Heads) == 0:
 		return nil
 	case s.namespace == "" && one.Heads[0].Namespace != "":
-		return exit.Usage("%s is in a namespace: say which with -n", s.called)
+		return exit.Usage("%s is in a namespace: name it with -n", s.called)
 	case s.namespace != "" && one.Heads[0].Namespace == "":
-		return exit.Usage("%s have no namespaces: leave out -n", s.types)
+		return exit.Usage("%s have no namespaces: omit -n", s.types)
 	}
 	return nil
 }

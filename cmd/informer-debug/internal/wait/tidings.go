@@ -10,19 +10,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tidings tell who waits for something that it may have become so. Informers of one's own tell
-// of each version that they are complete up to, and a process by its events.
+// tidings notify a waiter of possible changes. Our own informers report each version up to which they are complete; a
+// process sends events.
 type tidings struct {
-	changed chan struct{} // has room for one
-	deaf    chan struct{} // closed where somebody tells no more
+	changed chan struct{} // buffered by one
+	deaf    chan struct{} // closed when a sender has stopped
 	over    chan error    // of a recording, once
 
 	stop    context.CancelFunc
 	telling sync.WaitGroup
 }
 
-// listen listens until the tidings are closed. Informer, if it is not empty, names the one whose
-// events are of interest.
+// listen starts notifications until they are closed. If informer is not empty, only its events are used.
 func listen(ctx context.Context, v *sight.Sight, informer string) *tidings {
 	ctx, stop := context.WithCancel(ctx)
 	t := &tidings{changed: make(chan struct{}, 1), deaf: make(chan struct{}), over: make(chan error, 1), stop: stop}
@@ -51,8 +50,8 @@ func (t *tidings) tell() {
 	}
 }
 
-// versions tells when an informer has synced, and then of each version that its cache is
-// complete up to, until it stops. What comes after the next version was read is told again.
+// versions notifies when an informer has synced, and then of each version that its cache reaches, until it stops.
+// Changes that arrive after it has read the next version cause another notification.
 func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	defer t.tell()
 	for err := i.WaitForSync(ctx); err == nil; {
@@ -65,7 +64,7 @@ func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	}
 }
 
-// versionAfter is the least version that is greater.
+// versionAfter returns the next greater version.
 func versionAfter(rv string) (next string, ok bool) {
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return "", false
@@ -74,18 +73,17 @@ func versionAfter(rv string) (next string, ok bool) {
 	return strconv.FormatUint(n+1, 10), err == nil
 }
 
-// events tells of the events of a process until there are no more.
+// events notifies of a process's events until they end.
 func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
 	for _, err := range v.Process.Events(ctx, informer, object.Key{}) {
 		if err != nil {
-			return // the next look says why
+			return // the next check reports the error
 		}
 		t.tell()
 	}
 }
 
-// next waits until it is worth while to look again, and no longer than until tick. It reports
-// whether a recording is over.
+// next waits until a check is worthwhile, at most until tick. It reports whether a recording has ended.
 func (t *tidings) next(ctx context.Context, tick *time.Ticker) (over bool, err error) {
 	select {
 	case <-t.changed:

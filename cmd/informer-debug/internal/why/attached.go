@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// attached asks a process, prints its reasons, and then compares its caches with the server.
+// attached prints the process's reasons, and then compares its caches with the server.
 func (q *inquiry) attached(ctx context.Context) error {
 	v, err := q.look.Open(ctx, q.streams, q.types, q.console)
 	if err != nil {
@@ -35,7 +35,7 @@ func (q *inquiry) attached(ctx context.Context) error {
 		q.asKey()
 		c.meant, err = status.Informers, nil
 	}
-	if err != nil && len(status.Informers) > 0 { // without any, controllers may have reasons
+	if err != nil && len(status.Informers) > 0 { // without informers, controllers may have reasons
 		return err
 	}
 	defer func() {
@@ -59,11 +59,11 @@ func (q *inquiry) attached(ctx context.Context) error {
 	}
 	if err := c.caches(ctx, why); err != nil {
 		if q.answer.NotCompared = err.Error(); errors.Is(err, config.ErrNoConfig) {
-			q.answer.NotCompared = "there is no kubeconfig; --kubeconfig or --server says which cluster it is"
+			q.answer.NotCompared = "there is no kubeconfig; --kubeconfig or --server selects the cluster"
 		}
 	}
 	parts := []func(*answer, *strings.Builder){(*answer).writeComparisons, (*answer).writeEntries}
-	if ctx.Err() != nil { // the reasons have been told
+	if ctx.Err() != nil { // the reasons were printed already
 		parts = parts[1:]
 	}
 	if err := q.write(parts...); err != nil {
@@ -75,10 +75,9 @@ func (q *inquiry) attached(ctx context.Context) error {
 	return nil
 }
 
-// why asks the process. Of an object that no cache has, and of which no namespace was named, it asks
-// for the one in the namespace of the kubeconfig. If the process shares its work and does not have
-// the object, its owner follows from the object that the server has: without it there is no cause to
-// print, so why waits for the server here.
+// why asks the process. If no cache has the object and no namespace was given, it retries with the kubeconfig's
+// namespace. If the process shares its work and does not have the object, only the object on the server tells its
+// owner. There would be no reason to print without it, so why waits for the server here.
 func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	ask := func() (*debug.Why, error) { return c.sight.Process.Why(ctx, c.types, c.controller, c.key) }
 	why, err := ask()
@@ -95,14 +94,14 @@ func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	}
 	hash, err := c.hash(ctx, why.Unowned[0])
 	if err != nil {
-		c.console.Trouble(time.Now(), "%-12s  this replica does not have %s, and which one has is not known: %s", "owner", object.FormatKey(c.key), exit.Advised(err))
+		c.console.Trouble(time.Now(), "%-12s  this replica does not have %s, and its owner is unknown: %s", "owner", object.FormatKey(c.key), exit.Advised(err))
 		return why, nil
 	}
 	return c.sight.Process.WhyOf(ctx, c.types, c.controller, c.key, hash)
 }
 
-// otherNamespace gives the key of an object that no cache has another namespace, if it needs one: none
-// if the objects that are meant have none, or that of the kubeconfig.
+// otherNamespace changes the namespace of an object that no cache has, and reports whether it did: to none if the kind
+// has no namespaces, otherwise to the kubeconfig's.
 func (c *comparing) otherNamespace(ctx context.Context) bool {
 	before := c.key.Namespace
 	one, err := c.sight.Process.Objects(ctx, debug.Which{Informer: c.types}, debug.Page{Limit: 1})
@@ -113,16 +112,16 @@ func (c *comparing) otherNamespace(ctx context.Context) bool {
 	case c.server() == nil:
 		c.key.Namespace = c.sight.Config.Namespace
 	default:
-		c.console.Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
+		c.console.Trouble(time.Now(), "%-12s  none was given: use -n to find an object in a namespace", "namespace")
 	}
 	return c.key.Namespace != before
 }
 
-// hash is that of the object by the key by which its work is shared.
+// hash returns the object's hash under the key function of the sharing.
 func (c *comparing) hash(ctx context.Context, of debug.Sharing) (uint64, error) {
 	key, known := shard.KeyNamed(of.Key)
 	if !known {
-		return 0, fmt.Errorf("the group %s shares by %s, which only a program that has it can call: ask the replica that has it", of.Group, of.Key)
+		return 0, fmt.Errorf("the group %s shards by %s, a function of the program: ask the replica that owns the object", of.Group, of.Key)
 	}
 	arg, err := object.ParseResourceArg(sight.Resource(of.Informer))
 	if err != nil {
@@ -138,7 +137,7 @@ func (c *comparing) hash(ctx context.Context, of debug.Sharing) (uint64, error) 
 	return key.Hash(s.object), nil
 }
 
-// caches compares each cache that has the object with the server; if none has it, those that may.
+// caches compares the server with each cache that has the object, or if none does, with those that may have it.
 func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	meant := c.meant
 	if len(why.Cached) > 0 {
@@ -147,9 +146,9 @@ func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	const most = 3
 	switch {
 	case len(meant) == 0:
-		return errors.New("there is no informer of it")
+		return errors.New("no informer watches it")
 	case len(why.Cached) == 0 && c.types == "" && len(meant) > 1:
-		return errors.New("no cache has it: say TYPE/NAME to look for it on the server")
+		return errors.New("no cache has it: use TYPE/NAME to look for it on the server")
 	case len(meant) > most:
 		meant = meant[:most]
 	}
@@ -161,8 +160,8 @@ func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	return nil
 }
 
-// nowhere reports whether neither a cache has the object, nor the server, as far as it was asked, and
-// nothing is remembered of it.
+// nowhere reports whether the object is in no cache, not on the server as far as that was asked, and not in the flight
+// recorder.
 func (q *inquiry) nowhere(why *debug.Why) bool {
 	missing := func(r debug.Reason) bool { return r.Cause == debug.NotCached || r.Cause == debug.NoInformer }
 	unknown := func(r debug.Reason) bool {
@@ -173,7 +172,7 @@ func (q *inquiry) nowhere(why *debug.Why) bool {
 		!slices.ContainsFunc(why.Reasons, unknown) && !slices.ContainsFunc(q.answer.Comparisons, served)
 }
 
-// andServer is the end of the sentence that the object is in no cache.
+// andServer completes the sentence that the object is in no cache.
 func (q *inquiry) andServer() string {
 	if len(q.answer.Comparisons) > 0 {
 		return ", and the server does not have it"
@@ -187,7 +186,7 @@ func (a *answer) writeReasons(b *strings.Builder) {
 	}
 }
 
-// writeEntries writes the last events of the object.
+// writeEntries prints the last events of the object.
 func (a *answer) writeEntries(b *strings.Builder) {
 	if len(a.Entries) > 0 {
 		b.WriteString("\n")
@@ -197,7 +196,7 @@ func (a *answer) writeEntries(b *strings.Builder) {
 	}
 }
 
-// writeComparisons writes how caches and server have the object, or why that is not known.
+// writeComparisons prints the object's state in caches and on the server, or why it is unknown.
 func (a *answer) writeComparisons(b *strings.Builder) {
 	if len(a.Reasons) > 0 {
 		b.WriteString("\n")

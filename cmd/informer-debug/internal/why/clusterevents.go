@@ -24,15 +24,14 @@ import (
 )
 
 const (
-	// eventsShown is how many Events of an object are shown.
+	// eventsShown is the number of Events shown per object.
 	eventsShown = 10
 
-	// eventsPatience is how long they are waited for: what else is known of the object is
-	// worth more.
+	// eventsPatience is the time limit for Events, which are less important than the rest of the answer.
 	eventsPatience = 10 * time.Second
 )
 
-// eventsMapping is where Events are served. Every server has them there.
+// eventsMapping is the resource of Events, which every server has.
 var eventsMapping = discovery.Mapping{
 	Kind:       corev1.SchemeGroupVersion.WithKind("Event"),
 	Resource:   corev1.SchemeGroupVersion.WithResource("events"),
@@ -40,22 +39,22 @@ var eventsMapping = discovery.Mapping{
 	Verbs:      []string{"list"},
 }
 
-// clusterEvents are the Event objects that a cluster has of one object.
+// clusterEvents are the Events of one object in a cluster.
 type clusterEvents struct {
 	Last []clusterEvent // the newest ones, newest last
 	All  int
-	Err  error // why they are not known
+	Err  error // why they are unknown
 }
 
-// clusterEvent is one of them.
+// clusterEvent is one Event.
 type clusterEvent struct {
-	At                    time.Time // when it happened last; zero if that is not told
+	At                    time.Time // last occurrence; zero if unknown
 	Type, Reason, Message string
 	Count                 int
 }
 
-// readEvents asks for the Events of an object with one request. Of an object that was made
-// again, those of the one before are left out.
+// readEvents reads the Events of an object with one request. If the object was created again, it skips those of its
+// predecessor.
 func readEvents(ctx context.Context, client *rest.Client, kind string, key object.Key, uid string) *clusterEvents {
 	found := &clusterEvents{}
 	ctx, cancel := context.WithTimeoutCause(ctx, eventsPatience, fmt.Errorf("no answer within %s", eventsPatience))
@@ -76,7 +75,7 @@ func readEvents(ctx context.Context, client *rest.Client, kind string, key objec
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &e); err != nil {
 			return &clusterEvents{Err: fmt.Errorf("event %s: %w", o.GetName(), err)}
 		}
-		if about := string(e.InvolvedObject.UID); about != "" && about != uid && about != key.Name { // kubelets write the name of a Node there
+		if about := string(e.InvolvedObject.UID); about != "" && about != uid && about != key.Name { // kubelets use a Node's name as its UID
 			continue
 		}
 		found.add(eventOf(&e))
@@ -96,7 +95,7 @@ func (c *clusterEvents) add(e clusterEvent) {
 	}
 }
 
-// eventOf reads an Event in the old way of writing and in that with a series.
+// eventOf converts an Event with or without a series.
 func eventOf(e *corev1.Event) clusterEvent {
 	one := clusterEvent{Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(int(e.Count), 1)}
 	for _, at := range []time.Time{e.CreationTimestamp.Time, e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time} {
@@ -113,7 +112,7 @@ func eventOf(e *corev1.Event) clusterEvent {
 	return one
 }
 
-// write writes them as a table, or a line that says why there is none.
+// write prints the events as a table, or one line that says why there are none.
 func (c *clusterEvents) write(b *strings.Builder) {
 	switch {
 	case apierrors.IsForbidden(c.Err) || apierrors.IsUnauthorized(c.Err):
@@ -123,12 +122,12 @@ func (c *clusterEvents) write(b *strings.Builder) {
 		line(b, "Its Events could not be read: %v.", c.Err)
 		return
 	case c.All == 0:
-		line(b, "The cluster has no Events of it.")
+		line(b, "The cluster has no Events for it.")
 		return
 	case c.All > len(c.Last):
-		line(b, "The last %d of %d Events of it in the cluster:", len(c.Last), c.All)
+		line(b, "The last %d of %d Events for it in the cluster:", len(c.Last), c.All)
 	default:
-		line(b, "Events of it in the cluster:")
+		line(b, "Events for it in the cluster:")
 	}
 	t := &terminal.Table{To: b, Header: []string{"  AGE", "TYPE", "REASON", "COUNT", "MESSAGE"}}
 	for _, e := range c.Last {

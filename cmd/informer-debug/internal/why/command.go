@@ -31,7 +31,7 @@ type inquiry struct {
 	answer  answer
 }
 
-// answer is all that is known of the object, as -o json has it.
+// answer is everything known about the object, as printed by -o json.
 type answer struct {
 	Key         object.Key
 	Reasons     []debug.Reason  `json:",omitzero"` // of a process
@@ -46,24 +46,24 @@ func Command(s terminal.Streams) *cobra.Command {
 	q := inquiry{streams: s, console: terminal.NewConsole(s, false), output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "why [TYPE/]NAME | TYPE NAME | NAMESPACE/NAME",
-		Short: "Say why an object has not been reconciled, and where cache and server differ",
-		Long: `why asks a running process about one object: is the change still on the way, does it
-wait for a handler or a worker, is it being reconciled, did it fail, was it left out by a
-predicate, is it in no cache, does another replica lead or own it? The reason that holds it up
-comes first. Then why compares the cache with the server, field by field, shows the last Events
-that the cluster has of the object, and what the flight recorder remembers of it.
+		Short: "Explain why an object has not been reconciled, and how cache and server differ",
+		Long: `why asks a running process about one object: is the change still on its way, is it
+waiting for a handler or a worker, is it being reconciled, did it fail, did a predicate drop it,
+is it in no cache, does another replica lead or own it? The reason for the delay comes first.
+Then why compares the cache with the server, field by field, and shows the cluster's last Events
+for the object and its history in the flight recorder.
 
-TYPE is the name of an informer as get lists it, such as "pods in namespace shop", or
-the resource alone: pods, pod or po. A NAME alone means any TYPE. Without -n it is the object in
-whichever namespace the caches have it, or in the namespace of the kubeconfig.
+TYPE is the name of an informer as get lists it, such as "pods in namespace shop", or only
+the resource: pods, pod or po. A NAME alone means any TYPE. Without -n why looks in all
+namespaces of the caches, and then in the namespace of the kubeconfig.
 
-The kubeconfig says which cluster to compare with; without one, why says that it has not compared.
-For a process at a URL, --token and the flags about TLS are for the process alone. Fields are
-compared if the process shows contents, and of Secrets never. Fields that a cache leaves out on
+The kubeconfig selects the cluster to compare with; without one, why says that it did not compare.
+For a process at a URL, --token and the flags about TLS apply only to the process. Fields are
+compared if the process shows contents, but never for Secrets. Fields that a cache omits on
 purpose are shown as differences. Events need the verb list on events.
 
-Without --attach, why runs an informer of its own on the cluster of your kubeconfig, and needs TYPE.
-With --replay FILE it shows what became of the object in a recording.
+Without --attach, why runs its own informer on the cluster of your kubeconfig, and needs TYPE.
+With --replay FILE it shows the history of the object in a recording.
 
 ` + attach.Help + `
 
@@ -78,9 +78,9 @@ With --replay FILE it shows what became of the object in a recording.
 	q.look.Replay.Add(cmd, "")
 	completer := &sight.Completer{Attach: &q.look.Flags, Replay: &q.look.Replay, Namespace: &q.look.Namespace, Slash: true, Second: true}
 	completer.Register(cmd)
-	cmd.Flags().StringVar(&q.controller, "controller", "", "with --attach: name of the controller that is meant (default all)")
-	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // it fails only for a flag that does not exist
-	cmd.Flags().IntVar(&q.last, "last", 20, "how many of the last events to show; 0 is none")
+	cmd.Flags().StringVar(&q.controller, "controller", "", "with --attach: name of the controller (default all)")
+	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // it fails only if the flag does not exist
+	cmd.Flags().IntVar(&q.last, "last", 20, "number of recent events to show; 0 shows none")
 	q.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := q.look.Check(); err != nil {
@@ -93,9 +93,9 @@ With --replay FILE it shows what became of the object in a recording.
 		case q.last < 0:
 			return exit.Usage("--last is %d: want 0 or more", q.last)
 		case q.look.To == "" && q.controller != "":
-			return exit.Usage("--controller is of a process: name it with --attach")
+			return exit.Usage("--controller needs a process: name it with --attach")
 		case q.look.To == "" && q.types == "":
-			return exit.Usage("%q: without --attach, say TYPE/NAME or TYPE NAME", strings.Join(args, " "))
+			return exit.Usage("%q: without --attach, use TYPE/NAME or TYPE NAME", strings.Join(args, " "))
 		case q.look.To == "":
 			return q.looking(cmd.Context())
 		}
@@ -104,7 +104,7 @@ With --replay FILE it shows what became of the object in a recording.
 	return cmd
 }
 
-// looking answers with informers of its own, on a cluster or on a recording.
+// looking answers with our own informers, on a cluster or a recording.
 func (q *inquiry) looking(ctx context.Context) error {
 	if q.look.Namespace = q.key.Namespace; q.look.Replay.File == "" {
 		q.look.OnlyNamed(q.key.Name)
@@ -124,7 +124,7 @@ func (q *inquiry) looking(ctx context.Context) error {
 		return q.recorded(ctx, v)
 	}
 	if len(v.Informers) != 1 {
-		return exit.Usage("%q means %d TYPEs: name one", q.types, len(v.Informers))
+		return exit.Usage("%q matches %d TYPEs: name one", q.types, len(v.Informers))
 	}
 	status, err := v.Process.Status(ctx)
 	if err != nil {
@@ -146,10 +146,10 @@ func (q *inquiry) looking(ctx context.Context) error {
 	return q.write((*answer).writeComparisons)
 }
 
-// lastOf are the entries that are shown.
+// lastOf returns the entries to show.
 func (q *inquiry) lastOf(all []flight.Entry) []flight.Entry { return all[max(0, len(all)-q.last):] }
 
-// write writes parts of the answer as text; as JSON, which is one document, all of it at the end.
+// write prints parts of the answer as text. As JSON it prints the whole answer, as one document at the end.
 func (q *inquiry) write(parts ...func(*answer, *strings.Builder)) error {
 	if q.output.Value == "json" {
 		return exit.Unwritten(debug.WriteJSON(q.streams.Out, &q.answer))

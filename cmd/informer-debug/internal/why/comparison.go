@@ -26,29 +26,29 @@ type comparing struct {
 	*inquiry
 	sight  *sight.Sight
 	status *debug.Status
-	meant  []debug.Informer           // by TYPE
+	meant  []debug.Informer           // selected by TYPE
 	at     cluster.Target             // zero before server
 	asked  map[object.GVR]servedState // by TYPE
 }
 
-// servedState is an object as the server has it.
+// servedState is an object on the server.
 type servedState struct {
 	mapping discovery.Mapping
-	object  *unstructured.Unstructured // nil if the server has none
+	object  *unstructured.Unstructured // nil if it is not on the server
 }
 
-// comparison is an object as a cache and as the server have it.
+// comparison is an object in a cache and on the server.
 type comparison struct {
 	Informer string
-	Verdict  string         // how the two are to each other, in a sentence
-	Cached   *version       // nil if the cache has none
-	Served   *version       // nil if the server has none
-	Fields   []diff.Change  `json:",omitzero"` // that the cache has otherwise than the server
+	Verdict  string         // a sentence that compares the two
+	Cached   *version       // nil if it is not in the cache
+	Served   *version       // nil if it is not on the server
+	Fields   []diff.Change  `json:",omitzero"` // that differ
 	Withheld string         `json:",omitzero"` // why fields were not compared
 	Events   *clusterEvents `json:",omitzero"`
 }
 
-// version is which state of an object it is.
+// version identifies a state of an object.
 type version struct {
 	RV         string
 	Generation int64
@@ -65,10 +65,10 @@ func cachedVersion(o *debug.Object) *version {
 	return &version{RV: o.Head.RV, Generation: o.Head.Generation, UID: o.Head.UID, UpTo: o.RV}
 }
 
-// absent reports whether neither the cache nor the server has the object.
+// absent reports whether the object is neither in the cache nor on the server.
 func (c *comparison) absent() bool { return c.Cached == nil && c.Served == nil }
 
-// server finds the cluster to compare with. It asks nothing.
+// server finds the cluster to compare with. It sends no requests.
 func (c *comparing) server() (err error) {
 	if c.at.Client == nil {
 		c.at, err = c.sight.Server(c.streams)
@@ -76,8 +76,8 @@ func (c *comparing) server() (err error) {
 	return err
 }
 
-// served asks the server for the object. A process that was attached to has told its reasons, so
-// the server has to answer soon.
+// served reads the object from the server. If a process was attached, its reasons are already known, so the time limit
+// is short.
 func (c *comparing) served(ctx context.Context, arg object.GVR) (s servedState, err error) {
 	if s, ok := c.asked[arg]; ok {
 		return s, nil
@@ -118,12 +118,12 @@ func (c *comparing) served(ctx context.Context, arg object.GVR) (s servedState, 
 	return s, nil
 }
 
-// informer compares one cache with the server. It asks the cache first, so that the server's state
-// is not the older one.
+// informer compares one cache with the server. It reads the cache first, so that the server's state is not the older
+// one.
 func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	load := &c.look.Connect.Load
 	if i.Cluster != "" && load.Context == "" && load.Cluster == "" && load.Server == "" {
-		return fmt.Errorf("%s is of cluster %s: name it with --context", i.Reflector.Resource, i.Cluster)
+		return fmt.Errorf("%s belongs to cluster %s: name it with --context", i.Reflector.Resource, i.Cluster)
 	}
 	scopes, err := sight.Scopes(i)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
-// verdict says in a sentence how the two are to each other.
+// verdict compares the two states in a sentence.
 func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
 	upTo := i.RV
 	if one.Cached != nil {
@@ -171,7 +171,7 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
 	}
 	way := func(rv string) string {
 		if !i.Synced {
-			return "the informer has no whole initial list: " + i.Reflector.Missing().Error()
+			return "the informer has no complete initial list: " + i.Reflector.Missing().Error()
 		}
 		if object.ReachedRV(upTo, rv) {
 			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
@@ -194,7 +194,7 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
 	case is == nil:
 		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", called, terminal.OrDash(upTo), sight.AndTrouble(i, c.status.At))
 	case has.UID != is.UID:
-		return fmt.Sprintf("%s was deleted and made again, and the cache has the one before: %s.", called, way(is.RV))
+		return fmt.Sprintf("%s was deleted and created again, and the cache has the previous one: %s.", called, way(is.RV))
 	case has.RV == is.RV && len(one.Fields) > 0:
 		return fmt.Sprintf("The cache has %s with the server's version %s, and %d fields differ: a transform or Keep changed them, or the program has written to the cached object.", called, is.RV, len(one.Fields))
 	case has.RV == is.RV && one.Withheld != "":
@@ -202,7 +202,7 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
 	case has.RV == is.RV:
 		return fmt.Sprintf("The cache has %s as the server has it, with version %s.", called, is.RV)
 	case sight.Newer(has.RV, is.RV):
-		return fmt.Sprintf("The cache has version %s of %s, and the server answers with version %s, which is older: see that it is the same cluster.", has.RV, called, is.RV)
+		return fmt.Sprintf("The cache has version %s of %s, and the server answers with version %s, which is older: check that it is the same cluster.", has.RV, called, is.RV)
 	default:
 		return fmt.Sprintf("The cache has version %s of %s, and the server version %s: %s.", has.RV, called, is.RV, way(is.RV))
 	}
@@ -216,7 +216,7 @@ func (c *comparison) write(b *strings.Builder) {
 	if v := c.Served; v != nil {
 		age := ""
 		if !v.Created.IsZero() {
-			age = ", made " + terminal.Duration(time.Since(v.Created)) + " ago"
+			age = ", created " + terminal.Duration(time.Since(v.Created)) + " ago"
 		}
 		if !v.Changed.IsZero() {
 			age += ", changed " + terminal.Duration(time.Since(v.Changed)) + " ago"
@@ -237,7 +237,7 @@ func (c *comparison) write(b *strings.Builder) {
 	}
 }
 
-// lastChange is when an object was written last, to the second, as its managed fields tell.
+// lastChange returns the time of the last write, to the second, according to the managed fields.
 func lastChange(o *unstructured.Unstructured) (at time.Time) {
 	for _, m := range o.GetManagedFields() {
 		if m.Time != nil && m.Time.After(at) {

@@ -1,4 +1,3 @@
-// Package why is the verb why: why an object has not been reconciled, or so late, as the process
-// tells it that has the object; how a cache has it beside the server; and what became of it in a
-// recording.
+// Package why implements the verb why: why an object has not been reconciled, or was reconciled late, according to the
+// process; how its cached state compares with the server; and its history in a recording.
 package why

@@ -13,30 +13,30 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// differing lists the fields that the cache has otherwise than the server, if the contents of both
-// are known. A cache of metadata is compared by that alone.
+// differing lists the fields that differ between cache and server, if both contents are known. For a cache of metadata
+// it compares only metadata.
 func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Unstructured) ([]diff.Change, error) {
 	if cached == nil || served == nil || cached.Contents == nil {
 		return nil, nil
 	}
 	var has map[string]any
-	if err := json.Unmarshal(cached.Contents, &has); err != nil { // with integers as the server's are
+	if err := json.Unmarshal(cached.Contents, &has); err != nil { // keeps integers as the server sent them
 		return nil, fmt.Errorf("contents in the cache: %w", err)
 	}
 	is := runtime.DeepCopyJSON(served.Object)
 	if strings.HasSuffix(i.Type, ".PartialObjectMetadata") {
 		has, is = map[string]any{"metadata": has["metadata"]}, map[string]any{"metadata": is["metadata"]}
 	}
-	for _, member := range []string{"apiVersion", "kind"} { // which a Go type need not have
+	for _, member := range []string{"apiVersion", "kind"} { // typed objects may lack them
 		if has[member] == nil {
 			delete(is, member)
 		}
 	}
-	unstructured.RemoveNestedField(is, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // a process does not show it
+	unstructured.RemoveNestedField(is, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // a process omits it
 	return diff.Between(&unstructured.Unstructured{Object: bare(has)}, &unstructured.Unstructured{Object: bare(is)})
 }
 
-// bare takes away members that hold nothing, which Go types write and servers leave out.
+// bare removes empty members, which typed objects include and servers omit.
 func bare(tree map[string]any) map[string]any {
 	for name, value := range tree {
 		switch v := value.(type) {

@@ -8,21 +8,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subject is the object that is asked about.
+// subject is the object in question.
 type subject struct {
 	types string // TYPE; empty for any
 	key   object.Key
 
-	// either is whether types may be the namespace instead: the argument was A/B.
+	// either is set if types may be the namespace instead: the argument was A/B.
 	either bool
 }
 
-// subjectOf reads [TYPE/]NAME or TYPE NAME, in which NAME may be NAMESPACE/NAME, as output has it.
+// subjectOf parses [TYPE/]NAME or TYPE NAME. NAME may be NAMESPACE/NAME, as in our output.
 func subjectOf(args []string, namespace string) (subject, error) {
 	types, name, named := attach.CutName(args[0])
 	twice := named && len(args) == 2
 	switch {
-	case len(args) == 2: // as kubectl has it, too
+	case len(args) == 2: // as in kubectl
 		name = args[1]
 	case !named:
 		types, name = "", args[0]
@@ -31,7 +31,7 @@ func subjectOf(args []string, namespace string) (subject, error) {
 	q.either = named && !strings.Contains(name, "/") && (namespace == "" || namespace == types)
 	if in, rest, found := strings.Cut(name, "/"); found {
 		if namespace != "" && namespace != in {
-			return q, exit.Usage("%q is in namespace %s, and -n says %s: leave one out", name, in, namespace)
+			return q, exit.Usage("%q is in namespace %s, but -n is %s: omit one", name, in, namespace)
 		}
 		q.key = object.Key{Namespace: in, Name: rest}
 		twice = twice || in == ""
@@ -45,7 +45,7 @@ func subjectOf(args []string, namespace string) (subject, error) {
 // asKey takes the TYPE for the namespace.
 func (q *subject) asKey() { *q = subject{key: object.Key{Namespace: q.types, Name: q.key.Name}} }
 
-// String is TYPE/NAME as it was written, or the key.
+// String returns TYPE/NAME as typed, or the key.
 func (q *subject) String() string {
 	if q.types == "" {
 		return object.FormatKey(q.key)
