@@ -15,7 +15,7 @@ import (
 type applier struct {
 	informer *core
 	initial  bool // Adds of a Replaced are part of an initial list
-	maySync  bool // the cache may have become whole
+	maySync  bool // the cache may have become complete
 	resync   bool
 	events   []event
 	settled  []settled
@@ -73,7 +73,7 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	case deltafifo.Drop:
 		lost := func(o object.Head) bool { return d.Part.Lost.HasHash(a.informer.ownership.Key.Hash(o)) }
 		w.Drop(lost, func(c indexer.Change) { a.addMove(d, c.Old, c.Old.GetResourceVersion()) })
-	case deltafifo.Bookmark: // its RV is the batch's
+	case deltafifo.Bookmark: // its RV counts for the whole batch
 		a.informer.recordBookmark(d.RV)
 	}
 }

@@ -86,7 +86,7 @@ func (r *run) fail(err error) {
 	r.cancel(err)
 }
 
-// Errors of the life of an informer.
+// Errors returned by the waits of an informer.
 var (
 	// ErrStopped is returned by waits when Run has returned.
 	ErrStopped = errors.New("the informer has stopped")

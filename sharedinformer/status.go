@@ -27,7 +27,7 @@ type Status struct {
 	// reads all namespaces.
 	Namespaces []reflector.Status
 
-	Synced  bool   // a whole initial list is in the cache
+	Synced  bool   // a complete initial list is in the cache
 	RV      string // the cache is complete up to here; lags behind Reflector.RV while deltas are queued
 	Objects int    // cached objects
 
