@@ -53,7 +53,7 @@ func TestADeafTransportDoesNotPutOffTheDeadline(t *testing.T) {
 		})
 		told := r.working(e, func() { deaf.Store(true) }, time.Hour)
 		require.EqualValues(r, 10*time.Second, told.Load())
-		require.ErrorContains(r, e.Status().Failure, "goes on although the request was given up")
+		require.ErrorContains(r, e.Status().Failure, "ignores that the request's context has ended")
 	})
 }
 
