@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// What is written for an owner is controlled by it.
+// Objects written for an owner are controlled by it.
 func TestOwnedBy(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
@@ -77,7 +77,7 @@ func TestOwnedByAnOwnerThatWasMadeAgain(t *testing.T) {
 	})
 }
 
-// What is to have an owner is not written without one: nobody would ever delete it.
+// A client with a nil owner refuses to write: nothing would ever delete the object.
 func TestOwnedByNobody(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

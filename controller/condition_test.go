@@ -102,7 +102,7 @@ func TestSetConditionOfOtherTypes(t *testing.T) {
 	})
 }
 
-// A function that changes the variable outside of it, as it would in controller-runtime, is told so.
+// A function that changes a captured variable instead of its argument gets an error.
 func TestAFunctionThatChangesTheWrongObject(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		maps, pods := controller.ClientFor[*corev1.ConfigMap](e.Factory), controller.ClientFor[*corev1.Pod](e.Factory)

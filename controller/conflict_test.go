@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/controllertest"
 )
 
-// A reconcile that met a conflict is called again when the cache has another version of the object
-// than the one that was sent, and a few conflicts in a row are no errors in the log.
+// After a conflict, the reconcile is called again when the cache has another version than the one that
+// was sent. The first conflicts in a row are not logged as errors.
 func TestAConflictWaitsForTheCache(t *testing.T) {
 	finalizer := func(p *corev1.Pod) error { controller.AddFinalizer(p, hold); return nil }
 	for name, write := range map[string]func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error{
@@ -135,7 +135,7 @@ func TestConflictsThatGoOn(t *testing.T) {
 // controller's patience.
 func TestAConflictWaitsNoLonger(t *testing.T) {
 	for name, of := range map[string]struct {
-		version     string // that is sent; empty for the cached one
+		version     string // the version that is sent; empty for the cached one
 		least, most time.Duration
 	}{
 		"the cached version": {"", 10 * time.Second, 11 * time.Second},

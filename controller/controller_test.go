@@ -325,7 +325,7 @@ func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
 	})
 }
 
-// The reason for which all wait may be taken away.
+// The controller starts if the only source that has not synced is removed.
 func TestToRemoveTheSourceThatIsWaitedForLetsTheOthersBegin(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))

@@ -137,8 +137,8 @@ func connect(srv *apiservertest.Server) *rest.Client {
 	return client
 }
 
-// The function changes a copy of the object, as the cache or the server has it, or the object that is to
-// be created. Nothing is sent if it changes nothing.
+// The function changes a copy of the object from the cache or the server, or the object to create.
+// Nothing is sent if it changes nothing.
 func ExampleCreateOrUpdate() {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

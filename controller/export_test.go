@@ -2,7 +2,7 @@ package controller
 
 import "github.com/millrace-dev/millrace/object"
 
-// StatusPatch is what PatchStatus sends.
+// StatusPatch returns the patch that PatchStatus sends.
 func StatusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
 	return statusPatch(o, onObjects(change), false)
 }

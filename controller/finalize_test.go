@@ -74,7 +74,7 @@ func TestFinalize(t *testing.T) {
 	})
 }
 
-// A finalizer that another controller has added meanwhile stays: the patch fails with a conflict.
+// A finalizer added by another controller in the meantime stays: the patch fails with a conflict.
 func TestFinalizeKeepsOthersFinalizers(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -77,7 +77,7 @@ func TestAFunctionThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// A source whose function fails for all that is there has asked for nothing.
+// A source whose function fails for every initial object is not synced.
 func TestASourceThatMapsNothingIsNotSynced(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -165,7 +165,7 @@ func TestARecorderThatFailsIsOfNoHarm(t *testing.T) {
 	}
 }
 
-// failingMetrics cannot be told of a controller.
+// failingMetrics panics or exits when a controller is registered.
 type failingMetrics struct{ fail func() }
 
 func (m failingMetrics) Register(controller.View) controller.Metrics { m.fail(); return nil }
@@ -213,7 +213,7 @@ type noted struct{ why string }
 
 func (e *noted) Error() string { return e.why }
 
-// What a source reports is shown by whoever asks for the status.
+// A panicking error of a source does not break Status.
 func TestAnErrorOfASourceMayPanic(t *testing.T) {
 	for name, source := range map[string]func() controller.Source{
 		"Channel": func() controller.Source {
@@ -245,7 +245,8 @@ func TestAnErrorOfASourceMayPanic(t *testing.T) {
 	}
 }
 
-// The informer reports what happens to a handler. That of Handle is a source, too.
+// The informer reports failures of a handler. A failure of Handle's function is also one of the
+// source.
 func TestAFailureOfHandleIsOneOfTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func() error

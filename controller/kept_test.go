@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// What a cache has of an object in part, or changed, never replaces the whole.
+// Objects that the cache holds in part, or transformed, never replace whole ones.
 func TestPartsAreNotWrittenBack(t *testing.T) {
 	for name, of := range map[string]factory.For[*corev1.Pod]{
 		"kept in part": {Keep: wire.Only("metadata.labels", "status.phase")},
@@ -68,7 +68,7 @@ func TestPartsAreNotWrittenBack(t *testing.T) {
 						return err
 					},
 				}
-				if name == "kept in part" { // that of the resource is not transformed
+				if name == "kept in part" { // the resource does not transform
 					ways["Resource"] = func(ctx context.Context) error {
 						_, err := pods.Resource().Update(ctx, read(), metav1.UpdateOptions{})
 						return err
@@ -92,7 +92,7 @@ func TestPartsAreNotWrittenBack(t *testing.T) {
 	}
 }
 
-// What is whole but for managed fields, or at least in its status, may be sent.
+// Objects that are whole except for managed fields, or whose status is whole, may be sent.
 func TestWhatIsKeptWholeIsWritten(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.WithoutManagedFields})

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ownWorld is what the forms of own writes are tried on.
+// ownWorld is the environment for tests of each kind of own write.
 type ownWorld struct {
 	*controllertest.Env
 	maps        *controller.Client[*corev1.ConfigMap]
@@ -36,7 +36,7 @@ func configMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMa
 	return m
 }
 
-// holds returns whether the cache has a ConfigMap for which is is true.
+// holds reports whether the cache has a ConfigMap for which is returns true.
 func (w *ownWorld) holds(name string, is func(*corev1.ConfigMap) bool) bool {
 	m, ok := w.maps.Get(object.Key{Namespace: "shop", Name: name})
 	return ok && is(m)
@@ -47,7 +47,7 @@ func (w *ownWorld) lacks(name string) bool {
 	return !ok
 }
 
-// again makes an object anew on the server, as another controller does.
+// again deletes and recreates an object on the server, as another controller does.
 func (w *ownWorld) again(o object.Object) {
 	_, err := w.Server.Create(o)
 	require.NoError(w, err)

@@ -156,13 +156,13 @@ type writer struct {
 	count uint64
 }
 
-// written is what was written last in the name of one request, without an error.
+// written is the last successful write of one request.
 type written struct {
 	pod, configMap string    // resource versions
 	deleted        types.UID // of the map
 }
 
-// check looks for what was written last.
+// check looks for the last write in the cache.
 func (w *writer) check(req controller.Request, last *written) {
 	if p, ok := w.pods.Get(req.Key); !ok {
 		w.t.Errorf("%s is not in the cache", req)
@@ -349,8 +349,8 @@ func (d deaf[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire
 	}, err
 }
 
-// A watch that does not tell what was written, nor anything else, is opened again. One that
-// is only behind is left alone.
+// A watch that delivers neither the write nor anything else is reopened. A watch that only lags is
+// left alone.
 func TestADeafWatchIsOpenedAgain(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		controllertest.Run(t, func(e *controllertest.Env) {
@@ -397,7 +397,7 @@ func TestADeafWatchIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// What shows a conflict or a deletion is due as well.
+// Conflicts and deletions reopen a deaf watch too.
 func TestADeafWatchIsOpenedAgainForEachWrite(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error{
 		"conflict": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
@@ -453,8 +453,7 @@ func (d deafIn[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wi
 	return d.deaf.Watch(ctx, opts)
 }
 
-// Of several namespaces, the one of the write counts: the others may be busy, and their watches are
-// left alone.
+// Only the watch of the write's namespace counts; the watches of busy namespaces are left alone.
 func TestADeafWatchOfANamespaceIsOpenedAgain(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))
@@ -492,8 +491,8 @@ func TestADeafWatchOfANamespaceIsOpenedAgain(t *testing.T) {
 	})
 }
 
-// A request for which nobody has asked until the patience was over is counted as well, if
-// the cache has still not seen its write.
+// A request that comes again only after its patience is over is counted as stale too, if the cache
+// still lacks its write.
 func TestWhoAsksAfterThePatienceIsCountedToo(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		for _, name := range []string{"a", "b", "c"} {
@@ -525,7 +524,7 @@ func TestWhoAsksAfterThePatienceIsCountedToo(t *testing.T) {
 		}
 		ring("a")
 		e.Settle(6 * time.Second)
-		ring("b") // which looks for notes that are out of date
+		ring("b") // checks outdated notes
 		e.Settle(6 * time.Second)
 		ring("c") // and again
 		require.Zero(e, c.Status().Stale)
@@ -552,7 +551,7 @@ func TestImpatientControllersDoNotWait(t *testing.T) {
 	})
 }
 
-// What nobody asks for again is forgotten.
+// Notes of requests that never come again are dropped.
 func TestNotesOfWritesDoNotPileUp(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -571,8 +570,8 @@ func TestNotesOfWritesDoNotPileUp(t *testing.T) {
 	})
 }
 
-// A cache that never catches up holds no more notes than there may be, and what was
-// written within the patience is waited for all the same.
+// A cache that never catches up keeps a bounded number of notes, and writes within the patience are
+// still waited for.
 func TestNotesOfWritesAreBounded(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{Tick: -1}, func(e *controllertest.Env) {
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
@@ -654,7 +653,7 @@ func TestAClientWorksOutsideOfAReconcile(t *testing.T) {
 	})
 }
 
-// What the cache never gets is not waited for; what leaves it is.
+// Writes that never reach the cache are not waited for; objects that leave it are.
 func TestAWriteOutsideOfTheCacheDoesNotPark(t *testing.T) {
 	web, err := labels.Parse("app=web")
 	require.NoError(t, err)
@@ -716,9 +715,9 @@ func TestAWriteThatLeavesTheSelectorIsAwaited(t *testing.T) {
 	})
 }
 
-// A reconcile that removes the last finalizer removes the object. The answer still has the version
-// before that, so the request waits until the cache has lost the object, whichever call wrote. One
-// that a finalizer still keeps is seen as any other write.
+// A reconcile that removes the last finalizer removes the object. The response still has the previous
+// version, so the request waits until the cache has lost the object, whichever call wrote. An object
+// with another finalizer is seen like any other write.
 func TestARemovedObjectIsNotReconciledAgain(t *testing.T) {
 	const ours, others = "example.com/ours", "example.com/others"
 	type maps = controller.Client[*corev1.ConfigMap]

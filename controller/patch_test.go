@@ -82,7 +82,7 @@ func TestAPatchIsSeenByTheNextReconcile(t *testing.T) {
 	})
 }
 
-// Of what the cache has in part, only what is whole is sent.
+// If the cache holds an object in part, only its whole parts are sent.
 func TestAPatchOfAnObjectInPart(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ctx := e.Context()
@@ -113,8 +113,8 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 	})
 }
 
-// A patch of finalizers or owner references that was made of an old state drops nobody's: it
-// fails with a conflict.
+// A patch of finalizers or owner references that is based on an old state never drops entries of
+// others: it fails with a conflict.
 func TestAPatchOfWhatSeveralControllersAddToIsLocked(t *testing.T) {
 	owner := func(p *corev1.Pod, name string) {
 		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)})
@@ -127,7 +127,7 @@ func TestAPatchOfWhatSeveralControllersAddToIsLocked(t *testing.T) {
 			controllertest.Run(t, func(e *controllertest.Env) {
 				pods := controller.ClientFor[*corev1.Pod](e.Factory)
 				e.Start()
-				p := controllertest.Put(e, pod("a")) // what both have read
+				p := controllertest.Put(e, pod("a")) // the version both have read
 				patch := func(name string) error {
 					_, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { add(p, name); return nil })
 					return err
@@ -150,14 +150,14 @@ func TestAPatchThatTakesOffTheLastLabel(t *testing.T) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		e.Start()
 		p := controllertest.Put(e, pod("a", labelled("ours", "1")))
-		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"ours": "1", "theirs": "2"} })) // meanwhile
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"ours": "1", "theirs": "2"} })) // written in the meantime
 		_, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { delete(p.Labels, "ours"); return nil })
 		require.NoError(e, err)
 		require.Equal(e, map[string]string{"theirs": "2"}, controllertest.Get[*corev1.Pod](e, podA).Labels)
 	})
 }
 
-// What a transform left out of the cache stays on the server.
+// Fields that a transform removed from the cache stay on the server.
 func TestAPatchOfATransformedObject(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {

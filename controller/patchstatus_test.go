@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A locked patch of the status does not land over what another has written since.
+// A locked patch of the status never overwrites a later write.
 func TestALockedPatchOfTheStatus(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -35,7 +35,7 @@ func (u *userShare) Enter(ctx context.Context, hash uint64) (context.Context, fu
 	return u.enter(ctx, hash)
 }
 
-// A share that fails takes no worker along, and no request: it is told, and tried again.
+// A share that fails costs no worker and no request: the failure is reported and the request retried.
 func TestAShareThatFails(t *testing.T) {
 	fine := shard.Ordinal(0, 1)
 	leaving := func(leave func()) func(context.Context, uint64) (context.Context, func(), error) {
@@ -90,13 +90,13 @@ func TestAShareThatFails(t *testing.T) {
 	}
 }
 
-// nobodys is a share that cannot be told from others.
+// nobodys is a share of a type that is not comparable.
 type nobodys struct {
 	shard.Share
 	_ []int
 }
 
-// A share that can be nobody's is the fault of the source that has it, and of no other.
+// A share that is not comparable is an error of the source that has it, and of no other.
 func TestAShareThatIsNobodysIsNamedOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		holding := func(share shard.Share) *sharedinformer.Informer[*corev1.Pod] {
@@ -206,7 +206,7 @@ func (s *slotsOfOurs) lose(slot int) {
 	s.changed = make(chan struct{})
 }
 
-// uidIn returns a UID whose slot is the one that is wanted.
+// uidIn returns a UID in the given slot.
 func uidIn(slot int) types.UID {
 	for n := 0; ; n++ {
 		if uid := fmt.Sprintf("uid-%d-%d", slot, n); shard.SlotOf(shard.Hash(uid), someSlots) == slot {
@@ -219,7 +219,8 @@ func podOf(name string, slot int) *corev1.Pod {
 	return pod(name, func(p *corev1.Pod) { p.UID = uidIn(slot) })
 }
 
-// What was deleted and made anew while it was reconciled is where the new one is, whatever that reconcile asks for.
+// An object that is deleted and recreated during its reconcile belongs where the new object is,
+// whatever that reconcile requests.
 func TestL27_WhatIsMadeAnewWhileItIsReconciled(t *testing.T) {
 	for name, result := range map[string]struct {
 		controller.Result
@@ -258,7 +259,7 @@ func TestL27_WhatIsMadeAnewWhileItIsReconciled(t *testing.T) {
 				controllertest.Put(e, podOf("a", second))
 				close(goOn["a"])
 				e.Settle(0)
-				share.lose(first) // which is not that of the new one
+				share.lose(first) // the new object has another slot
 				e.Settle(time.Second)
 				close(goOn["b"])
 				e.Settle(2 * time.Hour)
@@ -298,7 +299,7 @@ func TestS01_WhatIsMadeAnewIsInItsOwnSlot(t *testing.T) {
 	})
 }
 
-// What an initial list asks for goes behind live changes, also if its slot cannot be entered at once.
+// Requests from an initial list stay behind live changes even if their slot cannot be entered at once.
 func TestAHeldRequestKeepsItsPriority(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		fine := shard.Ordinal(0, 1)
@@ -361,7 +362,7 @@ func TestS01_EachOwnerIsInItsOwnSlot(t *testing.T) {
 	})
 }
 
-// What has moved to another's slot is not gone: nothing of what was to be done about it runs here.
+// An object that moved to another process's slot is not reconciled here as if it were deleted.
 func TestS01_WhatMovedAwayIsNotTakenForGone(t *testing.T) {
 	labelled := func(slot string) *corev1.Pod {
 		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": slot} })
@@ -402,8 +403,8 @@ func TestS01_WhatMovedAwayIsNotTakenForGone(t *testing.T) {
 	})
 }
 
-// A reconcile whose slot is lost takes nothing of what happened meanwhile along: the object was made anew in
-// a slot of ours, and deleted, and that is reconciled by nobody else.
+// A reconcile whose slot is lost does not drop causes that came in the meantime: the object was
+// recreated in one of our slots and deleted, and no other process reconciles that.
 func TestL27_WhatHappensWhileASlotIsLost(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const first, second = 3, 40

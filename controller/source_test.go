@@ -212,7 +212,7 @@ func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
 		c := newController(e, j, controller.Options{}, controller.For(pods))
 		controllertest.Put(e, pod("a"))
 		e.Start(c)
-		flight.Process().Resize(0) // which grows to a megabyte otherwise
+		flight.Process().Resize(0) // otherwise it grows to a megabyte
 		defer flight.Process().Resize(flight.DefaultSize)
 		before, memory := runtime.NumGoroutine(), heap()
 		for n := range 1000 {
@@ -235,7 +235,7 @@ func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
 	})
 }
 
-// What is seen of a handler is where the source was added.
+// The place of a handler is that of Watch.
 func TestAHandlerHasThePlaceOfWatch(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -426,8 +426,8 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-// Predicates that need no more than heads open nothing, by themselves or together; where one
-// needs more, the others are asked first.
+// Predicates that need only heads decode nothing, alone or combined; if one needs more, the others are
+// asked first.
 func TestPredicatesOfHeadsOpenNothing(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Store: sharedinformer.Packed})

@@ -23,7 +23,7 @@ func secret(value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, StringData: map[string]string{"v": value}}
 }
 
-// What a cache does not hold before it is synced may well be there.
+// An object missing from a cache that is not synced may exist.
 func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
@@ -142,7 +142,7 @@ func TestMapFunc(t *testing.T) {
 	})
 }
 
-// A reconcile that reads a kind that its controller does not wait for is told how to have it wait.
+// An error of a read from a kind that the controller does not wait for says how to make it wait.
 func TestAReadOfAKindThatIsNotASource(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))

@@ -14,8 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Of a namespace that is not among the informer's the cache knows nothing, so that nobody is told
-// that an object does not exist. Another try sees no more.
+// A read in a namespace that the informer does not watch never reports not found. Retries do not help.
 func TestNothingIsReadOfANamespaceThatIsNotWatched(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"bank"}}})

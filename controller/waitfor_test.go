@@ -112,7 +112,7 @@ func TestWhyAWaitHasEnded(t *testing.T) {
 	})
 }
 
-// What is waited for and moves to another process lives on there.
+// An object that moves to another process while it is waited for is not reported as deleted.
 func TestWaitForOfWhatMoves(t *testing.T) {
 	labelled := func(of string) *corev1.Pod {
 		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": of} })

@@ -84,7 +84,7 @@ func TestWhereDropsEvents(t *testing.T) {
 	})
 }
 
-// A change of an object reconciles those that an index has under its value, before and after it.
+// A changed object reconciles the objects that an index has under its old and its new value.
 func TestMapByIndex(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, maps := factory.Informer[*corev1.Pod](e.Factory), controller.ClientFor[*corev1.ConfigMap](e.Factory)

@@ -62,8 +62,8 @@ func (s *oneSlot) lose() {
 	s.changed = make(chan struct{})
 }
 
-// S03: a move is not a deletion. A reconcile whose slot was lost while it was at work is not told
-// that what it works on does not exist: it might clean up where no guard stops it.
+// S03: a move is not a deletion. A reconcile whose slot was lost while it ran does not see its object
+// as deleted: it might clean up, and no guard would stop it.
 func TestS03_AReadInASlotThatWasLost(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		share := newOneSlot()
@@ -75,7 +75,7 @@ func TestS03_AReadInASlotThatWasLost(t *testing.T) {
 		r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
 			defer close(done)
 			_, before = pods.Read(ctx, req.Key)
-			time.Sleep(time.Minute) // a call to somewhere else; the slot is lost meanwhile
+			time.Sleep(time.Minute) // a call to another system, during which the slot is lost
 			cause = context.Cause(ctx)
 			_, after = pods.Read(ctx, req.Key)
 			return controller.Result{}, after

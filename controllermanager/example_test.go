@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 )
 
-// What the flag --controllers chooses.
+// The selection of the flag --controllers.
 func ExampleRegistry_Select() {
 	none := func(*controllermanager.Context) (manager.Runnable, error) { return nil, nil }
 	registry, err := controllermanager.NewRegistry(

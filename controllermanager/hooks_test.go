@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Whatever a descriptor's functions do, Run returns and says whose it was.
+// Whatever a descriptor's functions do, Run returns and names the controller.
 func TestAFunctionThatPanicsExitsOrLies(t *testing.T) {
 	type client = func(string) (*rest.Client, error)
 	runs := func(run func()) func(*controllermanager.Context) (manager.Runnable, error) {

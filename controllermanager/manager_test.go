@@ -91,7 +91,7 @@ func TestEachControllerIsAccountedFor(t *testing.T) {
 	})
 }
 
-// The log is told once of what does not run, however often the server is asked what it serves.
+// Controllers that do not run are logged once, however often discovery is repeated.
 func TestWhatDoesNotRunIsToldOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log bytes.Buffer
@@ -126,8 +126,8 @@ func TestClientsOfAKindThatIsNotCached(t *testing.T) {
 	})
 }
 
-// What all controllers share is made before the first runs, and they start one after
-// the other.
+// Shared informers are requested before the first controller runs, and controllers start one after the
+// other.
 func TestStart(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		began := time.Now()
@@ -253,8 +253,7 @@ func TestDiscoveryIsTriedAgain(t *testing.T) {
 
 var gadgets = apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "gadgets"}, Kind: "Gadget", Namespaced: true}
 
-// What is skipped is looked at again: it runs when what it requires has appeared. What
-// it required may go again.
+// A skipped controller runs when its resources have appeared. They may disappear again.
 func TestASkippedControllerStartsWhenItsResourceAppears(t *testing.T) {
 	status := func(m *controllermanager.Manager) controllermanager.Status { return m.Status()[1] }
 	controllertest.Run(t, func(e *controllertest.Env) {
@@ -296,7 +295,7 @@ func TestASkippedControllerMayBeLeftAlone(t *testing.T) {
 	})
 }
 
-// One that is made late and cannot be made ends all, as one that is made at the start.
+// A failure to create a controller later ends all, as it does at the start.
 func TestOneThatIsMadeLateAndFailsEndsAll(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		m, err := controllermanager.New(registry(t,
@@ -316,7 +315,7 @@ func TestOneThatIsMadeLateAndFailsEndsAll(t *testing.T) {
 	})
 }
 
-// The events of a controller are sent, also those that it records while it stops.
+// A controller's events are sent, including those that it records while it stops.
 func TestEventsAreSentInTheNameOfTheController(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ns := controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
@@ -357,7 +356,7 @@ func TestReadyNamesWhoWaits(t *testing.T) {
 	})
 }
 
-// recorder notes the user agents of what it sends on.
+// recorder notes the user agents of the requests it forwards.
 type recorder struct {
 	http.RoundTripper
 	mu     sync.Mutex // guards agents

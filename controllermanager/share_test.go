@@ -66,7 +66,7 @@ func TestWorkOnEverythingIsNotShared(t *testing.T) {
 	})
 }
 
-// A kind that bypasses the cache has no share, and is no informer's: ClientOf is not to blame.
+// A kind that bypasses the cache has no share and no informer: ClientOf is not to blame.
 func TestAKindThatIsNotCachedIsNotShared(t *testing.T) {
 	namespaces := object.GVK{Version: "v1", Kind: "Namespace"}
 	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{namespaces}}}, func(e *controllertest.Env) {

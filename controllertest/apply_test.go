@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/controllertest"
 )
 
-// What a controller applies behaves as on a cluster.
+// Server-side apply behaves as on a cluster.
 func TestApplyOwnsFields(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)

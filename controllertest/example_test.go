@@ -55,8 +55,8 @@ func namespace(name, greet string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"greet": greet}}}
 }
 
-// This is how a controller is tested: put something, and look at what came of it.
-// There is no sleep and no polling, and the test takes some milliseconds.
+// A test of a controller puts something and looks at the result. There is no sleep and no polling, and
+// the test takes a few milliseconds.
 func TestGreeter(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var left []string
@@ -86,7 +86,7 @@ func TestGreeter(t *testing.T) {
 	})
 }
 
-// What the server can do to a controller is tested as easily.
+// Failures of the server are tested as easily.
 func TestGreeterWhileTheServerFails(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		c, err := newGreeter(e.Factory, func(string) {})

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 )
 
-// An informer alone follows a server that answers watches with whatever a test makes up.
+// A test of an informer alone, with made-up responses to watches.
 func TestInformerAlone(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	for name, fault := range map[string]apiservertest.Action{

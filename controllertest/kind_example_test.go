@@ -44,7 +44,7 @@ func ExampleRunWith() {
 	_ = testMemcached // go test would run it
 }
 
-// A kind that appears while the controller runs, without a manifest at hand.
+// A kind that appears while the controller runs, without a manifest.
 func ExampleEnv() {
 	test := func(e *controllertest.Env) {
 		err := e.Server.AddResource(apiservertest.Resource{

@@ -79,7 +79,7 @@ func TestForgottenSchemeIsLogged(t *testing.T) {
 	})
 }
 
-// What is logged after the end of a test is dropped: a test's own log would panic.
+// Messages after the end of a test are dropped: a test's own log would panic.
 func TestTheLogEndsWithTheTest(t *testing.T) {
 	h := &heard{TB: t}
 	logger := newLogger(h)

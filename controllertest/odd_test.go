@@ -42,7 +42,7 @@ func reconciling(e *Env, reconcile func(context.Context, *corev1.Namespace) (con
 	return c
 }
 
-// odd are tests that fail, and what each then says.
+// odd are tests that fail, with their output.
 var odd = map[string]struct {
 	test func(t *testing.T)
 	says []string
@@ -263,7 +263,7 @@ func nothing(context.Context, *corev1.Namespace) (controller.Result, error) {
 	return controller.Result{}, nil
 }
 
-// TestOdd is one of the odd tests, in a process of its own.
+// TestOdd runs one of the odd tests in its own process.
 func TestOdd(t *testing.T) {
 	name := os.Getenv(oddVariable)
 	if name == "" {
@@ -272,7 +272,7 @@ func TestOdd(t *testing.T) {
 	odd[name].test(t)
 }
 
-// What is wrong with a test or its controller fails it, soon, and with words that say what.
+// Mistakes in a test or its controller make it fail soon, with a message that explains them.
 func TestOddTests(t *testing.T) {
 	for name, c := range odd {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestOddTests(t *testing.T) {
 	}
 }
 
-// A test may allow panics, and hears of them.
+// A test may allow panics, which are then logged.
 func TestPanicsCanBeAllowed(t *testing.T) {
 	RunWith(t, Options{AllowPanics: true}, func(e *Env) {
 		h := &heard{TB: e.TB}
@@ -347,7 +347,7 @@ func TestTwoWorlds(t *testing.T) {
 	}
 }
 
-// What a test changes of an object from All is news when it is put.
+// Objects returned by All may be changed and put.
 func TestWhatAllReturnsMayBeChanged(t *testing.T) {
 	Run(t, func(e *Env) {
 		var seen []string

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// What is put in the place of an object that is being deleted is another one. A copy of that
-// object lets it go.
+// Put replaces an object that is being deleted by a new one. A copy of that object only completes its
+// deletion.
 func TestPutWhileItIsBeingDeleted(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		key := object.Key{Namespace: "shop", Name: "a"}

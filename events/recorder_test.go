@@ -153,7 +153,7 @@ func TestNotesThatDifferAreEventsOfTheirOwn(t *testing.T) {
 				counts[event.Regarding.Name+": "+event.Note] = event.Series.Count
 			}
 		}
-		want := map[string]int32{"b: pod 3": 1, "a: pod 10": 990} // which stands for all that are beyond
+		want := map[string]int32{"b: pod 3": 1, "a: pod 10": 990} // counts all notes beyond the limit
 		for n := range 10 {
 			want[fmt.Sprint("a: pod ", n)] = 1
 		}
@@ -162,7 +162,7 @@ func TestNotesThatDifferAreEventsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// However many there are in a while: what is sent holds up nothing else.
+// The number of events over time is not limited: sent events do not block others.
 func TestEventsAreLimitedOnlyWhileTheyWait(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 10})
@@ -220,7 +220,7 @@ func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
-// Whatever an event is about, the server takes it.
+// The server accepts events whatever their object is.
 func TestEventsAreMadeSoThatTheServerTakesThem(t *testing.T) {
 	var none *corev1.Pod
 	controllertest.Run(t, func(e *controllertest.Env) {
@@ -264,7 +264,7 @@ func TestTheNameOfARecorderIsChecked(t *testing.T) {
 	})
 }
 
-// What comes too late is counted.
+// Events that come too late are counted.
 func TestEventsAfterTheEndAreDropped(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
@@ -278,7 +278,7 @@ func TestEventsAfterTheEndAreDropped(t *testing.T) {
 	})
 }
 
-// What repeats after the end is sent by nobody, and is counted as dropped too.
+// A repetition after the end is not sent, and counts as dropped too.
 func TestARepetitionAfterTheEndIsDropped(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
@@ -340,8 +340,8 @@ func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
 	})
 }
 
-// At most Limit events wait also while some are sent to a server that does not answer, and
-// what is too old makes room.
+// At most Limit events wait, even while some are being sent to a server that does not respond, and
+// events that are too old make room.
 func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 10})
@@ -362,7 +362,7 @@ func TestEventsAreBoundedWhileTheServerHangs(t *testing.T) {
 	})
 }
 
-// shown is how many occurrences the events on the server tell of.
+// shown returns the number of occurrences in the server's events.
 func shown(e *controllertest.Env) (n uint64) {
 	for _, event := range controllertest.All[*eventsv1.Event](e) {
 		if event.Series == nil {
@@ -401,8 +401,7 @@ func TestTheCountOfASeriesThatMakesRoom(t *testing.T) {
 	}
 }
 
-// The last count of a series that makes room is written once more where Run's context ends
-// meanwhile.
+// The last count of a series that makes room is still written if Run's context ends in the meantime.
 func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 1})
@@ -421,7 +420,7 @@ func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 	})
 }
 
-// What repeats while its count cannot be written is no new series, however long that lasts.
+// Repetitions while a count cannot be written belong to the same series, however long that lasts.
 func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
@@ -438,8 +437,8 @@ func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 	})
 }
 
-// An event that was sent, is gone from the server and cannot be sent anew has not failed: only what
-// the server never knew has.
+// An event that was sent, is gone from the server and cannot be sent again has not failed: only
+// occurrences that the server never knew of have.
 func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
@@ -456,8 +455,7 @@ func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 	})
 }
 
-// What cannot be flushed is logged, counts included. Neither an event nor a count that fails holds up
-// the others.
+// Events and counts that cannot be flushed are logged. One that fails does not block the others.
 func TestCountsAreFlushedTooAndLoggedElse(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log strings.Builder

@@ -20,8 +20,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// working runs e for d, and returns how long the work had gone on when it was told to
-// stop; 0 if it was not.
+// working runs e for d, and returns how long the work ran before its context was done; 0 if it was
+// not.
 func (r *rig) working(e *leaderelection.Elector, begin func(), d time.Duration) (told *atomic.Int64) {
 	told = &atomic.Int64{}
 	r.runs.Go(func() {
@@ -47,7 +47,7 @@ func TestADeafTransportDoesNotPutOffTheDeadline(t *testing.T) {
 		defer close(over)
 		n.RoundTripper = tripper(func(req *http.Request) (*http.Response, error) {
 			if deaf.Load() {
-				<-over // whatever the context says
+				<-over // regardless of the context
 			}
 			return base.RoundTrip(req)
 		})
@@ -76,7 +76,7 @@ func TestADeafRequestDoesNotLoseTheLease(t *testing.T) {
 	})
 }
 
-// blockedLog hears of trouble, and does not return then.
+// blockedLog blocks when a failure is logged.
 type blockedLog struct{ over chan struct{} }
 
 func (b blockedLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }

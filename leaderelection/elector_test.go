@@ -236,8 +236,7 @@ func TestTheHoldersDurationCountsNotOurs(t *testing.T) {
 	})
 }
 
-// Somebody who only labels the Lease does not keep a dead holder's alive, nor
-// disturb a living one.
+// Changes of the Lease's labels neither keep a dead holder's lease alive nor disturb a live holder.
 func TestLabelsAreNoSignOfLife(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		_, err := r.srv.Create(&coordinationv1.Lease{
@@ -368,8 +367,8 @@ func TestADeletedLeaseIsCreatedAgainByItsHolder(t *testing.T) {
 	})
 }
 
-// A leader whose lease has run out does not make the Lease anew, for another one may have
-// had it meanwhile: it would take the lease back, with an old token.
+// A leader whose lease has expired does not create the Lease again: another candidate may have held it
+// in the meantime, and the leader would take it back with an old token.
 func TestALeaseThatRanOutIsNotCreatedAgain(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.joinSlow(options{Identity: "a"}, time.Minute)
@@ -418,8 +417,8 @@ func TestADeletedLeaseIsLeftToItsHolder(t *testing.T) {
 	}
 }
 
-// A candidate that begins where there is no Lease takes it, and the leader notices,
-// also where both have one name and one token.
+// A candidate that starts without a Lease takes it, and the leader notices, even if both have the same
+// name and token.
 func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {
 	for _, names := range [][3]string{{"a", "b", `"b"`}, {"same", "same", `another process with our identity, "same", or edited by hand,`}} {
 		inBubble(t, func(r *rig) {
@@ -445,8 +444,8 @@ func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {
 	}
 }
 
-// Requests may be slow for good reasons, such as an exec plugin that fetches a
-// credential. The lease is lost at the deadline and not before.
+// Requests may be slow for good reasons, such as an exec plugin that fetches a credential. The lease
+// is lost at the deadline, not before.
 func TestARenewalMayTakeAllTheTimeThereIs(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/leaderelection"
 )
 
-// Who may read and not write has a failure that goes on, and so has one whose writes
-// conflict with nobody's.
+// A candidate that may read but not write reports a continuing failure, and so does one whose writes
+// conflict without another candidate.
 func TestALeaseThatCannotBeTakenIsOneFailureThatGoesOn(t *testing.T) {
 	for name, code := range map[string]int{"forbidden": http.StatusForbidden, "conflict": http.StatusConflict} {
 		for verb, deleted := range map[string]bool{"update": false, "create": true} {
@@ -104,7 +104,7 @@ func TestAnAnswerThatIsNotTheLeaseMakesNoLeader(t *testing.T) {
 	} {
 		for method, holds := range map[string]bool{http.MethodGet: false, http.MethodPost: false, http.MethodPut: true} {
 			if name == "another" && method == http.MethodGet {
-				continue // that is an answer
+				continue // a valid response
 			}
 			t.Run(name+" "+method, func(t *testing.T) {
 				inBubble(t, func(r *rig) {

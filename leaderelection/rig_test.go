@@ -51,7 +51,7 @@ func inBubble(t *testing.T, body func(r *rig)) {
 	})
 }
 
-// candidate is one process: an elector with a network of its own.
+// candidate is one process: an elector with its own network.
 type candidate struct {
 	*rig
 	*leaderelection.Elector
@@ -155,7 +155,7 @@ func (c *candidate) tokens() []int64 {
 	return c.terms
 }
 
-// end is what Run returned.
+// end returns the result of Run.
 func (c *candidate) end() (err error, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,10 +19,9 @@ import (
 
 var seed = flag.Uint64("seed", 0, "seed of the schedule to play; 0 for any")
 
-// Whatever happens to networks, servers, processes and the Lease, at no time do
-// two work, as long as work stops within LeaseDuration less RenewDeadline; each
-// term has a greater token than the ones before; and when all is well again
-// somebody leads.
+// Whatever happens to networks, servers, processes and the Lease, two leaders never work at the same
+// time, if work stops within LeaseDuration less RenewDeadline. Each term has a greater token than the
+// ones before. When all is well again, a leader is elected.
 func TestNeverTwoAtATime(t *testing.T) {
 	const schedules = 8
 	terms := int32(0)
@@ -106,7 +105,7 @@ func (r *rig) play(random *rand.Rand) int32 {
 			r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Probability: 0.5, Count: 20, Do: faults[random.IntN(len(faults)):][:1]})
 		case 8:
 			r.srv.Faults().Clear()
-		case 9: // somebody who only labels it
+		case 9: // another client sets a label
 			if o, err := r.srv.Get(leases, key); err == nil {
 				l := o.DeepCopyObject().(*coordinationv1.Lease)
 				l.Labels = map[string]string{"n": fmt.Sprint(random.IntN(100))}

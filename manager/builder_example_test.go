@@ -55,7 +55,8 @@ func ExampleControllerFor() {
 	// hello shop of Namespace shop
 }
 
-// Sites of which each replica works on its share. Without Options.Sharding, a program works on all of them.
+// Each replica works on its share of the Sites. Without Options.Sharding, one program works on all of
+// them.
 func ExampleBuilder_Sharded() {
 	cfg := &config.Config{Host: "https://127.0.0.1:6443", Namespace: "shop"} // config.Load() in a program
 	m, err := manager.New(cfg, manager.Options{Sharding: &membership.Options{Name: "greeter"}})

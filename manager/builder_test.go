@@ -106,7 +106,7 @@ func TestABuiltControllerReconciles(t *testing.T) {
 	})
 }
 
-// exposition is what /metrics shows.
+// exposition returns the response of /metrics.
 func exposition(t testing.TB, m *manager.Manager) string {
 	t.Helper()
 	families, err := m.Metrics().Gather()
@@ -127,7 +127,7 @@ func exposition(t testing.TB, m *manager.Manager) string {
 	return text.String()
 }
 
-// What the options leave out is the manager's, and what they have is theirs.
+// Options that are not set are the manager's, and the others are kept.
 func TestABuiltControllerHasOptions(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		m := e.Manager(manager.Options{SyncPeriod: time.Hour, LeaderElection: &leaderelection.Options{Name: "other", Namespace: "shop"}})

@@ -131,7 +131,7 @@ func TestShardedControllers(t *testing.T) {
 	}
 }
 
-// An informer that holds everything is no informer of what a sharded controller owns.
+// A sharded controller cannot own a kind whose informer is unsharded.
 func TestAShardedControllerWithAWholeInformer(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{Sharding: &membership.Options{Name: "group"}})
@@ -143,7 +143,7 @@ func TestAShardedControllerWithAWholeInformer(t *testing.T) {
 	})
 }
 
-// Whatever is called first makes the cache, from any goroutine.
+// The first use of any method creates the cache, from any goroutine.
 func TestTheFirstUseOfAClient(t *testing.T) {
 	for name, use := range map[string]func(ctx context.Context, pods *controller.Client[*corev1.Pod]){
 		"owned": func(_ context.Context, pods *controller.Client[*corev1.Pod]) {

@@ -23,8 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// The namespaces of a manager change while it runs, and /readyz tells of the one
-// that may not be read. What has no namespaces is not affected.
+// The namespaces of a manager change while it runs, and /readyz names a forbidden one. Cluster-scoped
+// kinds are not affected.
 func TestNamespacesChangeAtRunTime(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {

@@ -25,7 +25,7 @@ import (
 
 func janitor() *leaderelection.Options { return &leaderelection.Options{Name: "janitor"} }
 
-// holder is who has the lease.
+// holder returns the holder of the lease.
 func (r *rig) holder(srv *apiservertest.Server) string {
 	r.Helper()
 	o, err := srv.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), object.Key{Namespace: "shop", Name: "janitor"})
@@ -147,7 +147,7 @@ func TestAStandbyIsWarm(t *testing.T) {
 	})
 }
 
-// Who is not warm lets others go first, but not for ever.
+// A process that is not warm lets others go first, but not forever.
 func TestTheElectionWaitsForWarmthForATime(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})

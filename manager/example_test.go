@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// A program of which one replica at a time counts the pods of a cluster.
+// In this program, one replica at a time counts the pods of a cluster.
 func Example() {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

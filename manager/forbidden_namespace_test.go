@@ -22,8 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// tenants is a program for several namespaces, of which one is forbidden for ConfigMaps. It
-// reconciles ConfigMaps, Pods that own ConfigMaps, and Nodes, and notes for what it was called.
+// tenants is a program for several namespaces, one of which is forbidden for ConfigMaps. It reconciles
+// ConfigMaps, Pods that own ConfigMaps, and Nodes, and records its reconciles.
 type tenants struct {
 	*controllertest.Env
 	manager   *manager.Manager
@@ -125,7 +125,7 @@ func TestAForbiddenNamespaceHoldsUpNoOther(t *testing.T) {
 	}, "shop", "gone")
 }
 
-// One that becomes forbidden later, or is added while it is forbidden, holds up nothing either.
+// A namespace that becomes forbidden later, or is added while it is forbidden, blocks nothing either.
 func TestANamespaceThatBecomesForbiddenHoldsUpNoOther(t *testing.T) {
 	runTenants(t, "none", func(p *tenants) {
 		p.put("shop", "a", "1")

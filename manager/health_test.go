@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 )
 
-// Whatever a check does, the probe is answered in time and names it.
+// Regardless of what a check does, the probe responds in time and names it.
 func TestAProbeIsAnsweredWhateverACheckDoes(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
@@ -54,7 +54,7 @@ func TestAProbeIsAnsweredWhateverACheckDoes(t *testing.T) {
 	})
 }
 
-// Who hangs up changes nothing for others: neither what they are told nor the log.
+// A client that disconnects affects neither the responses to others nor the log.
 func TestAStrangerWhoHangsUpFailsNoProbe(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		var log bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// told is a source of informers that is somebody else's.
+// told is a foreign source of informers.
 type told func() []sharedinformer.Status
 
 func (f told) Status() []sharedinformer.Status { return f() }

@@ -37,10 +37,9 @@ func (r *rig) reconciles(m *manager.Manager, name string, workers int, reconcile
 	return c
 }
 
-// A leader is stopped while all workers are busy, thousands of requests wait, others
-// wait for a back-off, for a time, for the cache, or for a map function that fails. What
-// is in progress is brought to its end, nothing else is begun, and the lease is given
-// back after that.
+// A leader is stopped while all workers are busy, thousands of requests are queued, and others wait
+// for a back-off, a delay, the cache, or a failing map function. Running work is finished, no new work
+// starts, and the lease is released after that.
 func TestStopUnderLoad(t *testing.T) {
 	const (
 		objects = 5000
@@ -104,8 +103,8 @@ func TestStopUnderLoad(t *testing.T) {
 	})
 }
 
-// Work that does not end in time is named. As long as it goes on, which is until the
-// process ends, the lease is kept, also after Run has returned: nobody else begins.
+// Work that does not end in time is named. While it runs, the lease is kept, even after Run has
+// returned, so no other process starts.
 func TestTheLeaseIsKeptByWorkThatDoesNotStop(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		r.pod("a")
@@ -141,8 +140,8 @@ func TestTheLeaseIsKeptByWorkThatDoesNotStop(t *testing.T) {
 	})
 }
 
-// A reconcile that hangs is named by /readyz?verbose, and when the manager stops, by the warning and
-// by the error. What waits for it is not: the leader election, which may not even be configured.
+// A stuck reconcile is named by /readyz?verbose, and when the manager stops, by the warning and the
+// error. The leader election, which only waits for it and may not even be configured, is not named.
 func TestAReconcileThatHangsIsNamed(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		r.pod("a")
@@ -169,8 +168,8 @@ func TestAReconcileThatHangsIsNamed(t *testing.T) {
 	})
 }
 
-// A thousand times a controller of a running manager begins to watch another namespace
-// and a source of its own, and ends that. Neither goroutines nor memory nor watches stay.
+// A controller of a running manager adds and removes a namespace and a source a thousand times. No
+// goroutines, memory or watches are left behind.
 func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
@@ -206,7 +205,7 @@ func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 		for n := range 7 {
 			_, err := r.srv.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns", n), Name: "c"}})
 			require.NoError(r, err)
-			comeAndGo(n) // what is made once for all is there afterwards
+			comeAndGo(n) // allocates everything that is created only once
 		}
 		settle(10 * time.Minute) // connections that nobody uses any more are closed by then
 		flight.Process().Resize(0)
@@ -230,10 +229,10 @@ func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 	})
 }
 
-// heap is what is alive.
+// heap returns the size of the live heap.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what was finalized by the first
+	runtime.GC() // frees objects finalized by the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -126,7 +126,7 @@ func TestEventsAreSentWhateverHoldsUpOthersAndToTheEnd(t *testing.T) {
 		}), m.ControllerOptions())
 		require.NoError(r, err)
 		c.Watch(controller.For(pods))
-		require.NoError(r, m.AddTo(manager.Others, c)) // which stops after those that a leader runs
+		require.NoError(r, m.AddTo(manager.Others, c)) // it stops after LeaderElected
 		require.NoError(r, m.Add(events))
 		r.pod("a")
 		run := r.start(m)
@@ -138,7 +138,7 @@ func TestEventsAreSentWhateverHoldsUpOthersAndToTheEnd(t *testing.T) {
 	})
 }
 
-// reasons are those of the events on the server, sorted.
+// reasons returns the reasons of the events on the server, sorted.
 func reasons(r *rig) (reasons []string) {
 	for _, o := range r.srv.Objects(eventsv1.SchemeGroupVersion.WithResource("events")) {
 		reasons = append(reasons, o.(*eventsv1.Event).Reason)
@@ -146,8 +146,7 @@ func reasons(r *rig) (reasons []string) {
 	return sorted(reasons)
 }
 
-// A kind that is optional and not installed keeps nobody from readiness, from the
-// election, and from working.
+// An optional kind that is not installed does not block readiness, the election, or work.
 func TestAnOptionalKindHoldsUpNobody(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// What an earlier error left nil is found where it is added, whatever its type.
+// A runnable that is nil because of an earlier error is reported by Add, whatever its type.
 func TestARunnableThatIsNilIsFoundAtOnce(t *testing.T) {
 	m, err := manager.New(&config.Config{Host: "http://x"}, manager.Options{})
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// What others than this machine's programs can reach is protected.
+// Pages that other machines can reach are protected.
 func TestWhichAddressesOthersReach(t *testing.T) {
 	for address, want := range map[string]bool{
 		"": false, "0": false, "127.0.0.1:6060": false, "127.9.9.9:1": false, "[::1]:6060": false,
@@ -26,7 +26,7 @@ func TestWhichAddressesOthersReach(t *testing.T) {
 	}
 }
 
-// Contents are not shown to just anybody.
+// Contents need access control on other interfaces than loopback.
 func TestContentsOutsideNeedAccess(t *testing.T) {
 	open := Options{PprofBindAddress: "10.1.2.3:6060", DebugContents: true}
 	_, err := open.withDefaults(&config.Config{})
@@ -57,7 +57,7 @@ func TestForeignPagesGetNoDebugPages(t *testing.T) {
 	}
 }
 
-// However much somebody sends to a debug page, little of it is read.
+// Large bodies of requests for debug pages are not read.
 func TestBodiesForDebugPagesAreNotRead(t *testing.T) {
 	m, err := New(&config.Config{Host: "http://127.0.0.1:1"}, Options{Scheme: scheme.New()})
 	require.NoError(t, err)

@@ -23,7 +23,8 @@ type port struct {
 func (p *port) Listen() error { p.open++; return nil }
 func (p *port) Close() error  { p.closed++; return nil }
 
-// What has never run, because another process leads or a cache is not synced, leaves no port open.
+// Runnables that have never run, because another process leads or a cache is not synced, leave no port
+// open.
 func TestNoPortIsLeftOfAManager(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		leader := r.contender("a", 0)
@@ -55,7 +56,7 @@ func (w *twin) Close() error                            { w.closed++; return nil
 func (w *twin) Run(ctx context.Context) error           { <-ctx.Done(); return nil }
 func (w *twin) Certificate() (*x509.Certificate, error) { return nil, nil }
 
-// What was not added opens no port that nobody serves, and leaves none open.
+// A runnable that could not be added leaves no port open.
 func TestNoPortIsOpenedOfWhatCouldNotBeAdded(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})

@@ -140,7 +140,7 @@ func (w *warmer) Warmup(ctx context.Context) error {
 	return w.warmup(ctx)
 }
 
-// readier is a part that waits for a source by itself.
+// readier is a runnable that waits for a source itself.
 type readier struct {
 	part
 	source interface{ HasSynced() bool }

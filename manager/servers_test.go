@@ -32,7 +32,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// freePort is an address of the loopback interface that nobody uses now.
+// freePort returns an unused address on the loopback interface.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -189,7 +189,7 @@ func TestAPortThatIsTakenIsKnownBeforeAnythingRuns(t *testing.T) {
 	require.NoError(t, err, "what was opened is closed again")
 	l.Close()
 
-	// Nothing that is added now would ever run.
+	// Runnables added now would never run.
 	for _, group := range []manager.Group{manager.Servers, manager.Caches, manager.Others, manager.LeaderElected} {
 		require.ErrorIs(t, m.AddTo(group, manager.RunnableFunc(func(context.Context) error { return nil })), manager.ErrStopped)
 	}
@@ -230,7 +230,7 @@ func TestTheFirstSignalStopsGracefullyAndTheSecondAtOnce(t *testing.T) {
 	require.Equal(t, 1, child.ProcessState.ExitCode())
 }
 
-// idle is a listener to which nobody connects.
+// idle is a listener without connections.
 type idle struct{ closed chan struct{} }
 
 func (l idle) Accept() (net.Conn, error) {
@@ -297,7 +297,7 @@ func TestTwoServersOfWebhooks(t *testing.T) {
 	})
 }
 
-// informers are those of somebody else.
+// informers is a foreign source of informers.
 type informers []sharedinformer.Status
 
 func (i informers) Status() []sharedinformer.Status { return i }

@@ -52,12 +52,12 @@ type workshop struct {
 	runs     sync.WaitGroup
 
 	mu      sync.Mutex
-	at      map[object.Key]string  // who works on it now
-	written map[object.Key]written // what the last was
+	at      map[object.Key]string  // the program working on it now
+	written map[object.Key]written // the last write
 	done    int
 }
 
-// written is what a program knows to have written.
+// written is a write that a program knows of.
 type written struct {
 	by string
 	rv string
@@ -270,7 +270,7 @@ func (w *workshop) play() {
 	for n := range 15 {
 		w.user(n)
 	}
-	random := rand.New(rand.NewPCG(w.random.Uint64(), 0)) // that of w belongs to the programs
+	random := rand.New(rand.NewPCG(w.random.Uint64(), 0)) // w.random belongs to the programs
 	hands := []*hand{w.join("a")}
 	for n := range 15 + random.IntN(30) {
 		time.Sleep(time.Duration(random.Int64N(int64(5*time.Second))) + 1)
@@ -317,7 +317,7 @@ func without(all []*hand, h *hand) (rest []*hand) {
 	return rest
 }
 
-// What would leave work undone, or do it twice, is refused.
+// Configurations that would leave work undone, or do it twice, are refused.
 func TestSharingThatCannotWork(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
 		h := &hand{workshop: w}

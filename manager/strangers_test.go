@@ -14,8 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Whoever reaches the ports of metrics and probes gets nothing else by an odd path or
-// method.
+// Odd paths and methods at the ports of metrics and probes reach nothing else.
 func TestOddRequestsReachNothingElse(t *testing.T) {
 	metrics, health := freePort(t), freePort(t)
 	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{Scheme: sharedScheme(), MetricsBindAddress: metrics, HealthProbeBindAddress: health})

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// What an object owns is in the slot of its owner, so that one process has both.
+// Owned objects are in the slot of their owner, so one process has both.
 func Example() {
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "6d1b"}}
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-0-log", UID: "90ff", OwnerReferences: []metav1.OwnerReference{

@@ -37,14 +37,14 @@ func TestAKeyThatFails(t *testing.T) {
 	require.NotContains(t, err.Error(), "index")
 }
 
-// Keys that nobody can tell apart, or that keep everything in one slot, are refused at once.
+// Keys without a distinct name, or that put everything into one slot, are refused at once.
 func TestKeysThatMakeNoSense(t *testing.T) {
 	require.Panics(t, func() { ByFunc("", func(object.Head) string { return "" }) })
 	require.Panics(t, func() { ByFunc("team", nil) })
 	require.Panics(t, func() { ByLabel("") })
 }
 
-// incomparable is a Share that is no key of a map.
+// incomparable is a Share that cannot be a map key.
 type incomparable struct {
 	Share
 	_ []string
@@ -56,7 +56,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 	require.NoError(t, Scope{}.Err())
 }
 
-// What a stranger wrote is read in time that its length bounds.
+// Untrusted text is parsed in time bounded by its length.
 func TestSlotsThatAreOutOfOrder(t *testing.T) {
 	for _, text := range []string{"3,2", "0-9,5", "5,5", strings.Repeat("0-1023,", 1000) + "0"} {
 		_, err := ParseSlots(text, 1024)
@@ -64,7 +64,7 @@ func TestSlotsThatAreOutOfOrder(t *testing.T) {
 	}
 }
 
-// Who has the name of a key alone finds it, but for functions.
+// A key is found by its name, except for functions.
 func TestKeysByName(t *testing.T) {
 	for _, key := range []Key{{}, ByUID(), ByNamespace(), ByOwner(), ByLabel("team")} {
 		found, ok := KeyNamed(key.String())

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each hash is in the share of one process of n, and of no other.
+// Each hash is in the share of exactly one of n processes.
 func TestOrdinal(t *testing.T) {
 	for _, hash := range []uint64{0, 1, 1 << 62, 1 << 63, 3 << 62, 1<<64 - 1} {
 		owners := 0

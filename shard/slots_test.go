@@ -56,7 +56,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// The hash is the one by which the API server selects: KEP-5866.
+// The hash is the one by which API servers select; see KEP-5866.
 func TestHash(t *testing.T) {
 	require.Equal(t, uint64(0xcbf29ce484222325), Hash(""))
 	require.Equal(t, uint64(0xaf63dc4c8601ec8c), Hash("a"))

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/test/hostile"
 )
 
-// Where a review is the only one, its size decides, and not what others have left.
+// A single review is limited by its size, not by the remaining budget.
 func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
 	require.Greater(t, admissionBudget, maxAdmission)
 	require.Greater(t, conversionBudget, maxConversion)
@@ -34,8 +34,7 @@ func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
 	}
 }
 
-// A review of few bytes cannot become one of many: not by what the API server sends, and not
-// by what it does not.
+// A small review cannot become large when it is decoded, whether or not the API server would send it.
 func TestAReviewDoesNotGrow(t *testing.T) {
 	const admission, conversion = `"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"`, `"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"`
 	review := func(is, of string) string {
@@ -70,7 +69,7 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 	}
 }
 
-// An answer repeats what anybody may send, and HTML is not escaped there: six bytes for one.
+// Responses repeat untrusted text without HTML escapes, which would make six bytes of one.
 func TestAnAnswerDoesNotGrow(t *testing.T) {
 	const admission, conversion = `"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"`, `"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"`
 	long := strings.Repeat("<", 4<<20)

@@ -82,8 +82,7 @@ func FuzzConversion(f *testing.F) {
 	})
 }
 
-// Anybody who reaches the port can send a number that apimachinery would compute with
-// for hours.
+// Anyone who reaches the port can send a number that apimachinery would compute with for hours.
 func TestAnAbsurdQuantityIsRefusedAtOnce(t *testing.T) {
 	h := webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
 	w := httptest.NewRecorder()

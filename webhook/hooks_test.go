@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// A patch that makes null of the whole object is refused by the API server in words
-// that name nobody.
+// The API server refuses a patch that replaces the object by null, but its message does not name the
+// webhook.
 func TestAMutationToNilNamesTheWebhook(t *testing.T) {
 	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error { r.Object = nil; return nil })
 	response := ask(t, h, admissionv1.Create, pod, "null")

@@ -60,7 +60,7 @@ func TestAWebhookRefusesOtherKinds(t *testing.T) {
 		operation admissionv1.Operation
 		kind      schema.GroupVersionKind
 		obj, old  string
-		refused   string // what the message says; empty if the review is for the webhook
+		refused   string // the message's text; empty if the review is accepted
 	}
 	reviews := map[string]review{
 		"a Pod":           {admissionv1.Create, podKind, objectOf(podKind), "null", ""},
@@ -120,7 +120,7 @@ func TestAWebhookRefusesOtherKinds(t *testing.T) {
 	}
 }
 
-// A subresource has a kind of its own, if it is not status or the like.
+// A subresource other than status has its own kind.
 func TestAWebhookForASubresource(t *testing.T) {
 	calls := 0
 	for kind, hooks := range map[schema.GroupVersionKind]map[string]http.Handler{
@@ -134,8 +134,8 @@ func TestAWebhookForASubresource(t *testing.T) {
 	require.Equal(t, 6, calls)
 }
 
-// The API server converts an object to the version that the rules name, and says so in kind:
-// requestKind is what the client sent.
+// The API server converts an object to the version in the rules and names that in kind; requestKind is
+// the client's version.
 func TestAWebhookIsSentAnotherVersionThanTheClientWrote(t *testing.T) {
 	calls := 0
 	hook := handlers[*appsv1.Deployment](&calls)["validate"]
@@ -302,7 +302,7 @@ func TestAConversionIsForTheKindOfItsType(t *testing.T) {
 	require.EqualValues(t, http.StatusBadRequest, got.Result.Code)
 }
 
-// What a function makes of an object is of the kind and version that were asked for.
+// The result of a function has the requested kind and version.
 func TestAConversionKeepsTheKind(t *testing.T) {
 	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
 	for name, change := range map[string]func(out *two){

@@ -326,8 +326,7 @@ func TestWhatIsMissingOrTwiceIsSaidWhereItIsCalled(t *testing.T) {
 	}
 }
 
-// Bodies that have come, and are worked on, count. What callers say will come does
-// not, and what has been answered does not.
+// Bodies that have arrived and are being processed count. Announced sizes and answered reviews do not.
 func TestAServerHoldsABoundedAmountOfReviews(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -67,10 +67,10 @@ type embedding struct {
 	inner     `json:",inline"`
 }
 
-// Embedded is no struct, and becomes a field of that name.
+// Embedded is not a struct, so it is a field of that name.
 type Embedded map[string]string
 
-// Reference has a name of its own, and hides none of inner.
+// Reference has a JSON name, so it hides no field of inner.
 type Reference struct {
 	Name string `json:"name"`
 }
@@ -81,7 +81,7 @@ type inner struct {
 
 func (e *embedding) DeepCopyObject() runtime.Object { return e }
 
-// weighed compares the weight of an object with what it takes.
+// weighed compares the weight of an object with its memory.
 func weighed[T object.Object](raw string) func(t *testing.T) {
 	return func(t *testing.T) {
 		weight := wire.EstimateJSONMemory([]byte(raw), reflect.TypeFor[T]())
@@ -117,7 +117,7 @@ func TestAConversionDoesNotGrow(t *testing.T) {
 	require.Contains(t, ask(1<<20, 6), "the decoded object is larger than 67108864 bytes")
 }
 
-// Converted objects are counted until they are answered: they may be larger than what came.
+// Converted objects count until the response is sent: they may be larger than the request.
 func TestWhatAConversionHoldsIsCounted(t *testing.T) {
 	const room = 1 << 20
 	convert := NewConversion[*corev1.ConfigMap](corev1.SchemeGroupVersion)
@@ -140,7 +140,7 @@ func TestWhatAConversionHoldsIsCounted(t *testing.T) {
 	require.Contains(t, ask(15), "convert ConfigMap from v1 to v2: too little memory left for the results")
 }
 
-// A real pod is far from what is refused.
+// A real pod is far below the limits.
 func TestWhatARealPodWeighs(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-5d8f","namespace":"shop","uid":"63cb1b8e-8ba7-4b3c-9d6c-5b2d0f1ee0f1","labels":{"app":"web","pod-template-hash":"5d8f"},` +
 		`"managedFields":[{"manager":"kubelet","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}}]},` +

@@ -131,7 +131,7 @@ func TestDelayedAddsThatAreDueTogetherKeepTheirOrder(t *testing.T) {
 		for key := range n {
 			q.AddAfter(key, time.Second)
 		}
-		for key := 0; key < n; key += 3 { // asked for anew
+		for key := 0; key < n; key += 3 { // requested again
 			require.True(t, q.Reschedule(key, time.Second))
 		}
 		for key := 1; key < n; key += 3 { // of two adds the first one counts

@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// A controller's worker: failures come back later, each key after a time of its
-// own.
+// A controller's worker: failed keys come back later, each after its own delay.
 func Example() {
 	q := workqueue.New(workqueue.Options[string]{Name: "pods"})
 	q.Add("default/web")
@@ -65,7 +64,7 @@ func ExampleQueue_AddWith() {
 	// initial-2
 }
 
-// Drain ends a queue in order: what waits is worked on, what is delayed is not.
+// Drain finishes a queue: waiting keys are handed out, delayed ones are dropped.
 func ExampleQueue_Drain() {
 	q := workqueue.New(workqueue.Options[int]{})
 	q.AddWith(workqueue.AddOptions{}, 1, 2, 3)

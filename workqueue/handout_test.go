@@ -156,8 +156,8 @@ func TestL27_a_wake_up_is_not_lost_when_its_receiver_gives_up(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		// The last to sleep is woken first, so the impatient worker is the one
-		// that the add wakes; its context has ended by then.
+		// The last to sleep is woken first, so the add wakes the impatient worker, whose context has
+		// ended by then.
 		for i := range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
 			gave := make(chan error)

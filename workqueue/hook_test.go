@@ -78,7 +78,7 @@ func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
 	}
 }
 
-// registerExits are metrics that end the goroutine where they are told of a queue.
+// registerExits calls runtime.Goexit when a queue is registered.
 type registerExits struct{}
 
 func (registerExits) Register(string, func() workqueue.Status) workqueue.Metrics {
@@ -112,8 +112,8 @@ func TestHooksThatPanicLoseNoKey(t *testing.T) {
 	require.NoError(t, q.Drain(t.Context()))
 }
 
-// What can be no key, such as a slice in an interface, is refused with a panic of whoever gave it, and does not
-// leave the queue locked.
+// A key that is not hashable, such as a slice in an interface, panics in its caller and does not leave
+// the queue locked.
 func TestWhatCanBeNoKeyLeavesTheQueueUnlocked(t *testing.T) {
 	q := workqueue.New(workqueue.Options[any]{Order: keyless{}})
 	require.Panics(t, func() { q.Done([]int{1}) })

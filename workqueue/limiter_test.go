@@ -131,7 +131,7 @@ func TestAKeyThatIsAlwaysWantedKeepsTheRateOfItsBucket(t *testing.T) {
 	})
 }
 
-// Whoever takes no place leaves no debt either when many workers fail at once: the line is never
+// When many workers fail at once, keys without a place in the line leave no debt: the line is never
 // longer than MaxDelay.
 func TestWorkersThatFailAtOnceLeaveABucketNoDebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

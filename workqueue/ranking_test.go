@@ -40,7 +40,7 @@ func TestARankingIsAHeapOfLevels(t *testing.T) {
 	require.LessOrEqual(t, len(r.levels), keptLevels)
 }
 
-// When the last of many keys has gone, a queue and its limiter hold no more than a new one does.
+// When the last of many keys is gone, a queue and its limiter hold no more memory than new ones.
 func TestAnOutageLeavesNoMemory(t *testing.T) {
 	q := New(Options[int]{RateLimiter: NewExponential[int](ExponentialOptions{Base: time.Hour, Max: time.Hour})})
 	const keys = 2 * keptRoom

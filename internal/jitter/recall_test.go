@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client that is told when it came next comes then, as far as its options allow.
+// A client with a recorded time for its next request comes at that time, as far as its options allow.
 func TestRecalledWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer Longest()()

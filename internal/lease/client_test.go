@@ -75,7 +75,7 @@ func inBubble(t *testing.T, body func(r *rig)) {
 	})
 }
 
-// put is what somebody else writes.
+// put writes the Lease as another client.
 func (r *rig) put(change func(*coordinationv1.Lease)) {
 	r.Helper()
 	o, err := r.srv.Get(leases, key)

@@ -116,7 +116,7 @@ func TestListsAndCarry(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A map that nobody else writes goes as a whole.
+// A map without other writers is removed as a whole.
 func TestBetweenOfMapsThatAreNotShared(t *testing.T) {
 	type all struct {
 		Map    map[string]string `json:"map,omitempty"`

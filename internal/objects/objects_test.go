@@ -33,7 +33,7 @@ func marshal(t *testing.T, obj object.Object) []byte {
 	return raw
 }
 
-// mean is the mean of what size gives for the first thousand objects.
+// mean returns the mean of size for the first thousand objects.
 func mean(size func(i int) int) int {
 	const n, seed = 1000, 1
 	sum := 0
@@ -114,8 +114,8 @@ func TestAnObjectDependsOnSeedAndIndexAlone(t *testing.T) {
 			require.Equal(t, string(forward[0]), string(marshal(t, build(3, 0, o))), "%s: memory is shared", kind)
 		}
 	}
-	// What is measured is these bytes. Whoever changes them on purpose changes
-	// the digest, and measures everything anew.
+	// These bytes are the input of all benchmarks. After an intended change, update the digest and
+	// repeat the benchmarks.
 	require.Equal(t, "e3c524faf3f00e2586ae020ff3e4b1bae9297facbec2aaf5df59501a7419b40f", hex.EncodeToString(digest.Sum(nil)))
 }
 
@@ -167,7 +167,7 @@ func generic(t *testing.T, obj object.Object) map[string]any {
 }
 
 func TestNothingOfAHostileObjectRepeats(t *testing.T) {
-	const longest = 50 // bytes: {"type":"Ready","status":"True"} and the like
+	const longest = 50 // bytes, as in {"type":"Ready","status":"True"}
 	for kind, build := range kinds() {
 		seen := parts{}
 		for i := range 300 {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// disk is a file system that may not answer: it does when it is told to.
+// disk is a file system whose reads block until they are released.
 type disk struct {
 	log    bytes.Buffer
 	answer chan struct{} // one for each read

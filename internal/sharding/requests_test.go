@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Where every request with a selector fails, one goes without it after some. When one is
-// accepted, all that follow have it.
+// If several requests with a selector fail, one is sent without it. Once one is accepted, all later
+// ones have it.
 func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
 	r := &Requests{Ownership: New(shard.Scope{Key: shard.ByUID()}, Hooks{})}
 	half := shard.NewSlots(2, 1)
@@ -31,8 +31,8 @@ func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
 	}
 }
 
-// What comes shows who selects: one object that was not asked for, or so many that were that
-// it is no chance. A list that says more than it does is not believed.
+// Received objects show which side selects: one object that was not asked for, or enough objects that
+// were. A list that claims more than it delivers is not trusted.
 func TestWhatComesShowsWhoSelects(t *testing.T) {
 	r := &Requests{Ownership: New(shard.Scope{Key: shard.ByUID()}, Hooks{})}
 	by := r.Selection

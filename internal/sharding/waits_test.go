@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// A request waits longer the longer its slot is not held, and begins anew with the next term.
+// A request waits longer the longer its slot is not held, and starts again with the next term.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Waits
@@ -46,7 +46,8 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// Caches that held a slot meanwhile, and do not now, as where a namespace is added, have been asked for no time.
+// If caches held a slot in between and no longer do, for example after a namespace was added, the wait
+// starts again.
 func TestWaitsBeginAnewWhereASlotWasHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Waits

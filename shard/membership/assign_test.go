@@ -96,7 +96,7 @@ func TestSharesFollowWeights(t *testing.T) {
 	require.NotContains(t, got, "none")
 }
 
-// Everybody computes it for themselves, from a list of any order.
+// Members compute the same assignment from lists in any order.
 func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
@@ -111,8 +111,8 @@ func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 	}
 }
 
-// No member and slot would both rather have each other: that is what makes it independent
-// of the order in which it was computed.
+// No member and slot prefer each other over their partners: that makes the result independent of the
+// order of the computation.
 func TestTheAssignmentIsStable(t *testing.T) {
 	all := group(9, 2)
 	all[3].weight, all[5].weight = 1, 5

@@ -109,8 +109,8 @@ func TestS02_ADeafWatchIsOpenedAgain(t *testing.T) {
 	})
 }
 
-// Where a transport does not heed contexts, a member may leave while all the writes of its Lease that there may be and
-// a deletion of another's are under way.
+// If a transport ignores contexts, a member may leave while the maximum number of writes of its Lease
+// and the deletion of another one are in progress.
 func TestL23_RequestsThatGoOnAreAwaited(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
@@ -160,7 +160,7 @@ func TestS01_MembersOfAnotherLayout(t *testing.T) {
 	})
 }
 
-// Whoever deletes a Lease does not make two owners.
+// Deleting a Lease does not make two owners.
 func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
 	inBubble(t, 16, func(r *rig) {
 		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
@@ -177,8 +177,8 @@ func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
 	})
 }
 
-// When the server's data was restored from a backup, who works finds out by its next renewal and ends its
-// terms, others keep what they had claimed until they have written again, and then every slot has an owner.
+// After a restore of the server's data, a working member notices by its next renewal and ends its
+// terms, others keep their claims until they have written again, and then every slot has an owner.
 func TestS02_ARestoreIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		outage time.Duration

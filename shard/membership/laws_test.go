@@ -20,11 +20,11 @@ var (
 	schedules = flag.Uint64("schedules", 10, "how many schedules to play")
 )
 
-// Whatever happens to networks, servers, processes and Leases, at no time do two members
-// work in one slot, as long as work stops within LeaseDuration less RenewDeadline, and epochs
-// grow (S01); and when all is well again every slot has an owner (S02). Clocks differ: a
-// member's may be slow by two fifths, so that it believes in its lease for as much longer. Of a
-// thousand schedules one has up to fifty members.
+// Whatever happens to networks, servers, processes and Leases, two members never work in one slot at
+// the same time, if work stops within LeaseDuration less RenewDeadline, and epochs grow (S01). When
+// all is well again, every slot has an owner (S02). Clocks differ: a member's may be slow by two
+// fifths, so that it trusts its lease for that much longer. One of a thousand schedules has up to
+// fifty members.
 func TestS01_NoTwoWorkInOneSlot(t *testing.T) {
 	entered := 0
 	for n := uint64(1); n <= *schedules; n++ {
@@ -77,7 +77,7 @@ func (r *rig) play(random *rand.Rand, first, most int) {
 		r.say("step %d of %s", what, m.name)
 		switch what {
 		case 0, 1:
-			// Who joins then does not know what a Lease that is gone has claimed.
+			// A member that joins then does not know the claims of a deleted Lease.
 			if len(alive) < most && time.Since(deleted) > 16*time.Second {
 				join()
 			}

@@ -28,7 +28,7 @@ import (
 
 var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
 
-// rig is a simulated API server in a bubble, and who works on what.
+// rig is a simulated API server in a bubble, with a record of the work in each slot.
 type rig struct {
 	*testing.T
 	srv      *apiservertest.Server
@@ -68,8 +68,7 @@ func inBubbleOf(t *testing.T, seed uint64, slots int, body func(r *rig)) {
 	})
 }
 
-// network is the way of one member to the server. It can also keep requests for a while,
-// and lose the answers to what was written.
+// network connects one member to the server. It can also delay requests and lose responses to writes.
 type network struct {
 	http.RoundTripper
 	link    *simulated.Link
@@ -113,7 +112,7 @@ func (n *network) heal() {
 	n.set(simulated.Conditions{})
 }
 
-// cut holds everything, for good if nobody heals it.
+// cut blocks all traffic until heal is called.
 func (n *network) cut() { n.set(simulated.Conditions{Partition: true}) }
 
 // member is one process.
@@ -249,7 +248,7 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// owners says who owns each slot, and fails where nobody does or two do.
+// owners returns the owner of each slot, and fails if a slot has none or two.
 func (r *rig) owners(members ...*member) []string {
 	r.Helper()
 	all := make([]string, r.slots)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// stranger writes a Lease that is no member's.
+// stranger writes a Lease that belongs to no member.
 func (r *rig) stranger(name string, change func(*coordinationv1.Lease)) {
 	r.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -28,7 +28,7 @@ func (r *rig) stranger(name string, change func(*coordinationv1.Lease)) {
 	require.NoError(r, err)
 }
 
-// A Lease that nobody can read keeps everybody out while it is renewed, and is told of.
+// A Lease that cannot be parsed blocks all members while it is renewed, and is reported.
 func TestALeaseThatCannotBeRead(t *testing.T) {
 	for want, change := range map[string]func(l *coordinationv1.Lease){
 		`"nonsense" are not slots of 8`: func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/slots"] = "nonsense" },
@@ -58,7 +58,7 @@ func TestALeaseThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Who is at work goes on.
+// Members that already work continue.
 func TestALeaseThatCannotBeReadStopsNoWork(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		a := r.join("a", membership.Options{})
@@ -87,7 +87,7 @@ func TestALeaseThatWasDeletedLetsGo(t *testing.T) {
 	})
 }
 
-// A Lease in the place of ours that is not of the group is told of, with its name.
+// A Lease with the name of ours that is not of the group is reported.
 func TestALeaseInThePlaceOfOurs(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		name := fmt.Sprintf("carts-%016x", shard.Hash("a"))
@@ -128,7 +128,7 @@ func TestAMemberThatIsCutOffAccusesNobody(t *testing.T) {
 	})
 }
 
-// Who may not list Leases, or not write them, says so.
+// A member without permission to list or write Leases reports it.
 func TestNoRightToLeases(t *testing.T) {
 	for _, denied := range [][]string{{"list", "watch"}, {"create"}} {
 		inBubble(t, 8, func(r *rig) {
@@ -147,7 +147,7 @@ func TestNoRightToLeases(t *testing.T) {
 	}
 }
 
-// Whose slots they are, what moves to whom and for how long, is seen.
+// The status shows the owners of slots, and which ones move, where to and since when.
 func TestWhoHasASlot(t *testing.T) {
 	inBubble(t, 16, func(r *rig) {
 		a := r.join("a", membership.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// What a member had claimed stays taken when the server's history went back behind that, until the member has
-// written its Lease again.
+// If the server's history goes back, a member's earlier claims stay taken until it has written its
+// Lease again.
 func TestS01_ALeaseThatWentBackKeepsWhatItClaimed(t *testing.T) {
 	opts, err := Options{Namespace: "shop", Name: "carts", Slots: 8}.withDefaults()
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestS01_ALeaseThatWentBackKeepsWhatItClaimed(t *testing.T) {
 	require.Equal(t, "1", taken("32", "1", 7*time.Second))
 }
 
-// A Lease whose deletion is heard of while an older snapshot is looked at keeps no slots for good.
+// A Lease whose deletion arrives while an older snapshot is examined does not keep its slots forever.
 func TestADeletionAheadOfASnapshot(t *testing.T) {
 	opts, err := Options{Namespace: "shop", Name: "carts", Slots: 8}.withDefaults()
 	require.NoError(t, err)
@@ -46,9 +46,9 @@ func TestADeletionAheadOfASnapshot(t *testing.T) {
 		return s.look(at, all, map[types.UID]bool{}).taken.String()
 	}
 	for _, one := range []struct {
-		last          string // what it claimed in the end
+		last          string // its last claims
 		unknown       bool
-		soon, expired string // what is taken then
+		soon, expired string // the slots taken then
 	}{
 		{last: "", soon: "", expired: ""},
 		{last: "0-3", soon: "0-3", expired: ""},
@@ -62,7 +62,7 @@ func TestADeletionAheadOfASnapshot(t *testing.T) {
 		require.Equal(t, one.expired, look(s, now.Add(time.Minute)))
 		require.Empty(t, s.all)
 	}
-	// Who takes the label away and puts it back has not deleted anything.
+	// Removing and restoring the label is not a deletion.
 	s := &sightings{opts: opts, told: func() {}, all: map[types.UID]*sighting{}}
 	look(s, now, state("5", "0-3"))
 	require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Delete, Object: state("6", "0-3")}))

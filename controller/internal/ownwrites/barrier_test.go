@@ -72,8 +72,8 @@ func (c *clock) change(f func()) (asked int) {
 	return c.asked - before
 }
 
-// lot is a Barrier in which many requests are parked that wrote to one cache, and the number
-// of those that were added again.
+// lot returns a Barrier with many parked requests that wrote to one cache, and the number of requests
+// added again.
 func lot(t *testing.T, writes func(n int, c *clock) Write, parked int) (*Barrier, *clock, *atomic.Int64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var again atomic.Int64
@@ -109,7 +109,7 @@ func collected(writes ...Write) *Writes {
 func TestAChangeWakesTheRequestsThatItIsAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 5000
-		b, at, again := lot(t, func(n int, c *clock) Write { // in an order of their own
+		b, at, again := lot(t, func(n int, c *clock) Write { // in a shuffled order
 			return Write{cache: c, rv: strconv.Itoa(2 + (n*7919)%parked)}
 		}, parked)
 		for n := range parked {
@@ -147,7 +147,7 @@ func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
 	})
 }
 
-// A cache that fails, or is too slow, holds nobody for longer than is worth it.
+// A cache that fails or is too slow does not hold requests back forever.
 func TestParkedRequestsAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 100
@@ -186,8 +186,8 @@ func (deafCache) heard(string) uint64                            { return 0 }
 func (deafCache) wait(context.Context, func() bool) error        { return nil }
 func (deafCache) reconnect(string, uint64, time.Duration, error) {}
 
-// Where the patience is over before the note of a write is made, as a very short one may be, the
-// notes before it are looked at once, and not for as long as the cache lags.
+// If the patience is over before a write is noted, as a very short one may be, the earlier notes are
+// checked once, not for as long as the cache lags.
 func TestAPatienceThatIsOverAtOnce(t *testing.T) {
 	b := New(t.Context(), Options{Patience: -time.Second})
 	for n := range 3 {
