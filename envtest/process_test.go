@@ -145,8 +145,8 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("another server runs in %s, process %d: ", first.dir, first.proc.cmd.Process.Pid))
 	c.call(201, "POST", configMaps, configMap("still-works"))
 
-	// API servers without etcd of their own lack the lock that the store provides, but
-	// could mix up their keys.
+	// API servers without their own etcd are not kept apart by the store's lock, but could
+	// mix up their keys.
 	etcd := Start(t, Options{OnlyEtcd: true})
 	dir := t.TempDir()
 	servers, errs := make([]*Server, 3), make([]error, 3)

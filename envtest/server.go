@@ -513,8 +513,8 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 // Compact makes etcd drop all history before the current resource version, which it
-// returns. To get a 410, more is needed: see the package documentation. If the server
-// is suspended meanwhile, Compact waits until ctx is done; if it is stopped or killed,
+// returns. To get a 410, more is needed: see the package documentation. If the server is
+// suspended during the call, Compact waits until ctx is done. If it is stopped or killed,
 // Compact fails.
 func (s *Server) Compact(ctx context.Context) (int64, error) {
 	a, err := s.command(ctx, "compact")

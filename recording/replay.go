@@ -268,7 +268,7 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 // missed returns why the recording may lack a request.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
-		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize: an informer can be played from the first of its lists that is left", n)
+		return fmt.Sprintf("it was not recorded, or is among the %d oldest requests, which were dropped because of MaxSize: an informer can be replayed from its first list that is left", n)
 	}
 	return "it was not recorded"
 }

@@ -222,7 +222,7 @@ func TestALeftOutListIsNamed(t *testing.T) {
 			}
 		})
 		require.Positive(t, f.LeftOut.Requests)
-		require.ErrorContains(t, f.Replay(ReplayOptions{}).fails(t, pods), "or is among the 3 requests that were left out")
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).fails(t, pods), "or is among the 3 oldest requests, which were dropped")
 	})
 }
 

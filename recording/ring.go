@@ -263,7 +263,7 @@ func (w *ring) shrink() error {
 	w.shed += before - kept.size
 	if !w.full {
 		w.full = true
-		w.warn("the recording is full: its oldest requests are left out from now on, so that an informer can be played from the first of its lists that is left", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
+		w.warn("the recording is full: from now on its oldest requests are dropped, and an informer can be replayed from its first list that is left", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
 			_, err := f.Replay(ReplayOptions{Speed: math.Inf(1)}).RoundTrip(get(t, list))
 			if !relist {
 				require.Empty(t, expired)
-				require.ErrorContains(t, err, "an informer can be played from the first of its lists that is left")
+				require.ErrorContains(t, err, "an informer can be replayed from its first list that is left")
 				return
 			}
 			require.NoError(t, err)

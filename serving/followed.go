@@ -73,7 +73,7 @@ func (f *followed[T]) take(files [][]byte, err error) error {
 		return err
 	case err.Error() != f.failed:
 		f.failed = err.Error()
-		f.log.Warn("what was read before stays in use", "err", err)
+		f.log.Warn("the last good contents stay in use", "err", err)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (f *followed[T]) change(files [][]byte) error {
 		return fmt.Errorf("%s: %w", strings.Join(f.names, " and "), err)
 	}
 	if f.files != nil {
-		f.log.Info("read again", "files", f.names)
+		f.log.Info("files reloaded", "files", f.names)
 	}
 	f.value, f.files = value, files
 	return nil

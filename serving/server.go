@@ -267,7 +267,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	err = server.Shutdown(draining)
 	if errors.Is(err, context.DeadlineExceeded) {
-		logger.Warn("requests in progress were broken off", "drain", s.opts.Drain)
+		logger.Warn("closed the connections of unfinished requests", "drain", s.opts.Drain)
 		err = server.Close()
 	}
 	if broken != nil {

@@ -125,7 +125,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 		serves("third")
 		cancel()
 		require.NoError(t, <-ended)
-		require.Equal(t, 1, bytes.Count(logged.Bytes(), []byte("what was read before stays in use")), "said once")
+		require.Equal(t, 1, bytes.Count(logged.Bytes(), []byte("the last good contents stay in use")), "said once")
 	})
 }
 

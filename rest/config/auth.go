@@ -127,7 +127,7 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		return nil, t.conceal(added.to(req), advise(err))
 	}
 	if err := t.refusedRedirect(req.Method, resp); err != nil {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // unread
 		return nil, t.conceal(resp.Request, err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols { // its body is writable and must not be wrapped
