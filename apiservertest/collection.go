@@ -120,13 +120,13 @@ func (c *collection) end() {
 	close(c.removed)
 }
 
-// slowest is the minimum number of changes by which an open watch may lag before it is
-// ended, whatever the history: about as many as a real server queues for one. It is far
+// slowest is how many changes an open watch may always lag behind without being ended,
+// even with a shorter history: about as many as a real server queues for one. It is far
 // more than happens at one instant, so it does not depend on chance which watches end.
 const slowest = 1000
 
-// apply makes e the newest change. It keeps the last history changes, from which
-// watches may start, and all changes after version seen.
+// apply makes e the newest change. It keeps the last history changes, since watches may
+// start there, and all changes after version seen.
 func (c *collection) apply(e *event, history int, seen uint64) {
 	path := e.cur.path
 	at, found := slices.BinarySearch(c.paths, path)

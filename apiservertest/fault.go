@@ -40,7 +40,7 @@ type Fault struct {
 	Do []Action
 }
 
-// Action is what a fault does to a request. Frames are the events of a watch or the
+// Action is an effect of a fault on a request. Frames are the events of a watch or the
 // items of a list, counted from 0.
 type Action interface{ apply(*plan) }
 
@@ -210,8 +210,8 @@ func (a Fail) status() metav1.Status {
 //
 // A Probability is drawn from the seed, the rule, the client and its request
 // (User-Agent, verb and path), and how often that request was made before. Skip, Every
-// and Count follow the order in which requests arrive; for simultaneous requests of
-// several clients, that order is up to the scheduler.
+// and Count follow the order of arrival, which for simultaneous requests of several
+// clients is up to the scheduler.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule

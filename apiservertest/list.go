@@ -124,8 +124,7 @@ func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) pa
 }
 
 // expired returns the error for a state that is no longer available. A client that sent
-// a continue token gets another one, with which it can read the rest of the current
-// state.
+// a continue token gets another one, to read the rest of the current state.
 func (c *call) expired(token string) error {
 	if token == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")

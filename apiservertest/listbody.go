@@ -19,7 +19,7 @@ const (
 	// chunk: a few times net/http's own buffer, but little compared with a list.
 	flushEvery = 32 << 10
 
-	// gzipFrom is the size from which a real server compresses.
+	// gzipFrom is the minimum size that a real server compresses.
 	gzipFrom = 128 << 10
 )
 

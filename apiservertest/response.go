@@ -74,7 +74,7 @@ func (w *response) flush() error {
 // Unwrap implements the interface that http.ResponseController looks for.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Errors for which apimachinery has no constructor.
+// Errors that apimachinery has no constructor for.
 
 func failure(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

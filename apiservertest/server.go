@@ -66,7 +66,7 @@ func New(opts Options) *Server {
 
 // FrontOptions are the differences between one server of a cluster and the first.
 type FrontOptions struct {
-	// Lag is the delay with which the server's watch cache sees changes; see SetLag.
+	// Lag is how late the server's watch cache sees changes; see SetLag.
 	Lag time.Duration
 
 	// History is how many changes of each resource the watch cache holds; as many as

@@ -47,7 +47,7 @@ func TestBubbleWatchOfTheFutureSkips(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {
 		w := r.watch("/api/v1/pods?watch=1&resourceVersion=102&timeoutSeconds=10")
 		r.create(pod("default", "a"))
-		synctest.Wait() // it has seen a, of which it must not send an event
+		synctest.Wait() // it has seen a, and must not send an event for it
 		r.create(pod("default", "b"), pod("default", "c"))
 		require.Equal(t, "ADDED c@103", w.next())
 	})

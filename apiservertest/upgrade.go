@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// reading is the way in which a server reads the stored objects of one resource.
+// reading is how a server reads the stored objects of one resource.
 type reading struct {
 	defaults func(object.Object)
 }

@@ -20,7 +20,7 @@ type view struct {
 	lag    time.Duration
 	stuck  bool
 	seen   uint64 // all changes up to this version are visible; see advance
-	floor  uint64 // version at which the cache began; it has no earlier changes
+	floor  uint64 // first version of the cache; it has no earlier changes
 	window int    // number of changes of a resource that it holds; 0 means all that are kept
 	epoch  int    // number of restarts; watches of an earlier epoch end
 }
@@ -67,8 +67,8 @@ func (s *Server) hold(history int) {
 	s.history = max(s.history, history)
 }
 
-// floorOf returns the oldest version from which a watch of c may start. The caller
-// holds the mutex and has called advance.
+// floorOf returns the oldest version that a watch of c may start from. The caller holds
+// the mutex and has called advance.
 func (s *Server) floorOf(c *collection) uint64 {
 	floor, seen := max(c.floor, s.view.floor), s.seenOf(c)
 	if known := c.position(seen) - c.base; s.view.window > 0 && known > s.view.window {
@@ -106,8 +106,8 @@ func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)
 }
 
-// SetLag sets the delay with which the server's watch cache sees changes; 0 means
-// immediately. Visible changes stay visible.
+// SetLag sets how late the server's watch cache sees changes; 0 means immediately.
+// Visible changes stay visible.
 func (s *Server) SetLag(lag time.Duration) {
 	s.changeView(func(v *view) { v.lag = lag })
 }

@@ -110,7 +110,7 @@ func (c *call) watchTimeout(opts *internalversion.ListOptions) time.Duration {
 	return time.Duration(float64(30*time.Minute) * (1 + random.Float64()))
 }
 
-// start sets the position at which the watch starts and its initial objects.
+// start sets the watch's start position and its initial objects.
 func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	s := w.server
 	s.mu.Lock()

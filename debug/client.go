@@ -181,8 +181,8 @@ func (c *Client) Why(ctx context.Context, informer, controller string, key objec
 }
 
 // WhyOf is [Client.Why] for an object that the process may not be able to assign to a
-// replica: hash is the object's hash by the shard.Key with which the process shares its
-// work (see Why.Unowned).
+// replica: hash is the object's hash by the shard.Key of the process's groups (see
+// Why.Unowned).
 func (c *Client) WhyOf(ctx context.Context, informer, controller string, key object.Key, hash uint64) (*Why, error) {
 	v := url.Values{"hash": {strconv.FormatUint(hash, 16)}}
 	set(v, "informer", informer)

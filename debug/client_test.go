@@ -21,7 +21,7 @@ func speaking(version string, body func() string) http.HandlerFunc {
 	}
 }
 
-// The age of an event does not depend on which clock is right.
+// The age of an event is right even if one of the clocks is wrong.
 func TestAProcessWithAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := 5 * time.Minute

@@ -24,7 +24,7 @@ type Objects struct {
 	Informer string
 	Cluster  string
 	Synced   bool   // if false, objects may be missing
-	RV       string // version up to which the cache was complete
+	RV       string // version that the cache had reached
 	Cached   int    // number of objects in the cache
 	Heads    []Head
 
@@ -262,7 +262,7 @@ func (p *pageOf) Pop() any {
 type Object struct {
 	Informer string
 	Cluster  string
-	RV       string // version up to which the cache was complete
+	RV       string // version that the cache had reached
 	Head     Head
 
 	// Contents is the object, or nil if it is withheld, for the reason in Withheld.

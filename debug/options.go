@@ -37,7 +37,7 @@ type Options struct {
 	// Election returns the status of the leader election, or nil if there is none.
 	Election func() *leaderelection.Status
 
-	// Groups returns the groups with which the process shares work; nil means none.
+	// Groups returns the groups that the process is a member of; nil means none.
 	Groups func() []Membership
 
 	// Recorder is the source of events; nil means the recorder of the process.

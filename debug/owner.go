@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Sharing names an informer that holds a share of its objects and cannot tell to which
-// share the object belongs. Ask again with the object's hash by Key (see
+// Sharing names an informer that holds a share of its objects and cannot tell whether
+// the object belongs to it. Ask again with the object's hash by Key (see
 // shard.KeyNamed).
 type Sharing struct {
 	Informer string
@@ -22,8 +22,8 @@ type Sharing struct {
 // scoped is implemented by informers that may hold a share of their objects.
 type scoped interface{ Scope() shard.Scope }
 
-// owners reports the owner of the object in each group by which an informer of the
-// process is sharded. hash is the hash of the object, if the caller knows it.
+// owners reports the owner of the object in each group that shards an informer of the
+// process. hash is the hash of the object, if the caller knows it.
 func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown []Sharing) {
 	told := map[string]bool{} // each slot of a group is reported once
 	for _, each := range all {

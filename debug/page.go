@@ -29,7 +29,7 @@ var forms = map[string]string{
 }
 
 // addPage serves the page at Path and its files below, and answers other requests with
-// a list of what exists.
+// a list of the valid paths.
 func addPage(mux *http.ServeMux) {
 	mux.HandleFunc(Path+"{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, "index.html") })
 	mux.HandleFunc(Path+"page/{file}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, r.PathValue("file")) })
@@ -62,8 +62,8 @@ func foreign(r *http.Request) bool {
 	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")
 }
 
-// mark is the header by which a client distinguishes a process from other servers that
-// send JSON. Its value is the protocol version.
+// mark is the header that distinguishes a process from other servers that send JSON.
+// Its value is the protocol version.
 const (
 	mark     = "Millrace-Debug"
 	protocol = "v1"

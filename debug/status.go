@@ -27,7 +27,7 @@ type Status struct {
 	Controllers []controller.Status
 	Queues      []workqueue.Status // queues of no controller
 	Election    *leaderelection.Status
-	Groups      []Group // groups with which it shares work
+	Groups      []Group // groups that it is a member of
 	Recorder    flight.Status
 }
 
@@ -84,14 +84,14 @@ func (i *Informer) String() string {
 	return text
 }
 
-// longSilent is the silence after which a live watch is suspicious: a server sends a
-// bookmark about once a minute.
+// longSilent is how long a live watch may be silent before it is suspicious: a server
+// sends a bookmark about once a minute.
 const longSilent = 2 * time.Minute
 
 // Trouble returns what currently keeps changes from the cache: failures, lists instead
 // of watches, a transform or hook that hangs, or a watch that has received nothing for
 // two minutes, not even the bookmark that the API server sends every minute. It is
-// empty if there is no trouble or if changes are waiting for the cache.
+// empty if all is well or if changes are waiting for the cache.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Polling && r.Failure != nil:

@@ -148,7 +148,7 @@ func recorded(all []one, text string) string {
 }
 
 // rank orders causes by how well they explain the delay: current obstacles first, in
-// the order in which a change meets them, then mere facts.
+// the order that a change meets them, then mere facts.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
 		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, WatchSilent, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
@@ -180,7 +180,7 @@ func (i *inquiry) order(byName bool) {
 	slices.SortStableFunc(i.reasons, func(a, b Reason) int { return place(a) - place(b) })
 }
 
-// longCall is the duration from which a running call is worth a look at its stack.
+// longCall is how long a call must be running for its stack to be reported.
 const longCall = 5 * time.Second
 
 // inquiry collects the reasons.

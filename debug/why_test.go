@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// puzzle is a process in which some object is late.
+// puzzle is a process with a late object.
 type puzzle struct {
 	*controllertest.Env
 	options    controller.Options

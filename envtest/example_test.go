@@ -112,8 +112,8 @@ func ExampleOptions_replicas() {
 	_ = test
 }
 
-// The webhooks of a configuration in a file are called at Host and Port, where the
-// program under test serves them with the certificates in CertDir.
+// The webhooks of a configuration in a file are called at Host and Port. The program
+// under test serves them there, with the certificates in CertDir.
 func ExampleServer_Webhook() {
 	test := func(t *testing.T) {
 		srv := envtest.Start(t, envtest.Options{Files: []string{"config/crd/bases", "config/webhook/manifests.yaml"}})

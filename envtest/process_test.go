@@ -94,8 +94,8 @@ func TestStopEndsOpenWatches(t *testing.T) {
 	require.NoError(t, s.Stop())
 }
 
-// The server ends however the starter dies and, where the system supports it, even if
-// it is suspended.
+// The server ends however the starter dies, even if it is suspended and the system
+// supports that.
 func TestServerEndsWithItsStarter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")

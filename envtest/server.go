@@ -58,7 +58,7 @@ type Options struct {
 	// apart: use it for several API servers on one etcd. It is an error if Dir has
 	// other keys. Nil means new keys.
 	Like *Server
-	// Quota is the size, in bytes, at which etcd is full. Zero means its default of 2
+	// Quota is the maximum size of etcd's data, in bytes. Zero means its default of 2
 	// GiB.
 	Quota int64
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Webhook is the address at which the program under test serves its webhooks.
+// Webhook is the address where the program under test serves its webhooks.
 type Webhook struct {
 	Host    string // 127.0.0.1
 	Port    int    // was free when it was chosen
@@ -28,8 +28,8 @@ func (w *Webhook) URL(path string) string {
 	return "https://" + w.Address() + "/" + strings.TrimPrefix(path, "/")
 }
 
-// Webhook returns the address at which to serve webhooks. It stays the same while the
-// server's directory exists and no other process takes the port. Install and
+// Webhook returns the address where webhooks must be served. It stays the same while
+// the server's directory exists and no other process takes the port. Install and
 // InstallFiles redirect the webhooks of their objects to it.
 //
 // If a webhook fails, the API server answers 500 and says which one and why: the

@@ -1,5 +1,5 @@
-// Package recording records what a client received, so that a bug report becomes a
-// test.
+// Package recording records the responses that a client received, to turn a bug report
+// into a test.
 //
 // # Usage
 //
@@ -24,9 +24,9 @@
 //
 // A recording contains only lists and watches of collections. For each, it holds the
 // path, the parameters of lists and watches, and the Accept header; the status, content
-// type and Retry-After of the response; the body, in the parts in which it was read,
-// with times; and how it ended. Other requests, such as reviews and token requests, are
-// not recorded. Of a redirect, the recording holds the final response.
+// type and Retry-After of the response; the body, in the parts that were read, with
+// times; and how it ended. Other requests, such as reviews and token requests, are not
+// recorded. Of a redirect, the recording holds the final response.
 //
 // Credentials are not recorded: the recorder sits above the layer that adds them, and
 // overwrites those that a response echoes. A compressed body that the client did not
@@ -51,11 +51,11 @@
 //
 // Replayed in virtual time, a recording leads an informer with the same options through
 // the same states, events and failures in the same order (D02) and at the same times.
-// Everything received is replayed in the order in which it was received, across all
-// responses. The file is readable only by its owner and never exceeds Options.MaxSize.
-// Requests left out for that are counted, and an informer can be replayed from any of
-// its lists that is left. A crash loses at most the last second. Reading a file takes
-// memory of at most a small multiple of its size.
+// Everything is replayed in the order of arrival, across all responses. The file is
+// readable only by its owner and never exceeds Options.MaxSize. Requests left out for
+// that are counted, and an informer can be replayed from any of its lists that is left.
+// A crash loses at most the last second. Reading a file takes memory of at most a small
+// multiple of its size.
 //
 // A recording holds what the client received, not how it reacted. An informer of
 // several namespaces reads and decodes each separately. If a part of one response

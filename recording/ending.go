@@ -93,7 +93,7 @@ func (e *replayed) Is(target error) bool {
 	return false
 }
 
-// As supports the errors from which clients learn about failed connections.
+// As supports the error types that describe failed connections to clients.
 func (e *replayed) As(target any) bool {
 	switch as := target.(type) {
 	case **net.OpError:

@@ -19,7 +19,7 @@ type File struct {
 	Duration time.Duration // from Began to the last record
 	Secrets  bool          // the contents of Secrets were recorded too
 	LeftOut  LeftOut
-	Requests []*Request // in the order in which they were sent
+	Requests []*Request // in the order they were sent
 
 	// Damage is why the file could not be read to its end, for example after a crash.
 	// Everything before is intact and usable. It is nil if the recording was closed.
@@ -120,7 +120,7 @@ func (f *File) Server() string {
 	return f.Requests[0].Server
 }
 
-// indexer collects the requests of a file and the blocks in which each has records.
+// indexer collects the requests of a file and the blocks that hold their records.
 type indexer struct {
 	file            *File
 	under           map[uint64]*Request // requests in progress, by number

@@ -13,8 +13,8 @@ const (
 	kindHeader   kind = 'H' // JSON of header; the first record of a file
 	kindRequest  kind = 'Q' // JSON of Request: it is sent
 	kindAnswer   kind = 'R' // JSON of Answer: the response header has arrived
-	kindChunk    kind = 'C' // bytes of a body, in the parts in which they were read
-	kindWithheld kind = 'Z' // the number of such bytes, without the bytes
+	kindChunk    kind = 'C' // bytes of a body, as returned by one read
+	kindWithheld kind = 'Z' // the number of such bytes, which are withheld
 	kindEnd      kind = 'E' // JSON of ending: the request is finished
 	kindStop     kind = 'S' // JSON of stop: the recording was closed
 )

@@ -24,8 +24,8 @@ type ReplayOptions struct {
 	// 100,000, plays without waiting. The default is 1.
 	Speed float64
 
-	// From is the time of the recording at which to start: everything earlier is played
-	// at once. The default is the time of the first request.
+	// From is the start time within the recording: everything earlier is played at
+	// once. The default is the time of the first request.
 	From time.Duration
 
 	// Only selects the requests to replay; all others count as unrecorded. Nil selects
@@ -63,9 +63,9 @@ const maxSpeed = 100_000
 // is delayed by as much: all responses share one clock, and the times between their
 // parts are as recorded. The replay tells an informer of this library when its recorded
 // counterpart came back, for example after a failure, and the informer comes back at
-// that time if its options allow. It also tells the informer when its counterpart was
-// told that its watch delivers nothing, although the recording does not say by what.
-// When everything is played, an informer receives nothing more.
+// that time if its options allow. It also reports when the counterpart had learned,
+// from outside of the recording, that its watch delivers nothing. When everything is
+// played, an informer receives nothing more.
 //
 // A Replay is safe for concurrent use and has no goroutines.
 type Replay struct {
@@ -347,11 +347,11 @@ func (r *Replay) note() {
 	r.changed = make(chan struct{})
 }
 
-// Wait returns when everything that the clients have requested was played and the time
-// has come at which the recording was closed. If the recording was not closed, or is
-// played without waiting, it returns when the clients have asked for more. The error
-// says what was not played, because clients do not request it or ctx is done. If there
-// is nothing to play, Wait fails.
+// Wait returns when everything that the clients have requested was played, not before
+// the time when the recording was closed. If the recording was not closed, or is played
+// without waiting, it returns when the clients have asked for more. The error says what
+// was not played, because clients do not request it or ctx is done. If there is nothing
+// to play, Wait fails.
 func (r *Replay) Wait(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err

@@ -277,7 +277,7 @@ func TestWhoComesLateHoldsAllBack(t *testing.T) {
 	})
 }
 
-// Events with the same time are played in the order in which they arrived.
+// Events with the same time are played in the order of arrival.
 func TestTheOrderOfOneMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 20

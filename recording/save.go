@@ -12,7 +12,7 @@ import (
 // until it ends. It treats an existing file like [Create]. It validates the input: it
 // fails if that is not a recording, and writes only readable blocks. If it fails later,
 // the file contains everything received before the error and is usable; if nothing was
-// received, there is no file.
+// received, Save creates no file.
 //
 // opts.MaxSize bounds the file: if the recording is larger, the error wraps
 // [ErrTooLarge].

@@ -16,7 +16,7 @@ type client struct {
 type stream struct {
 	client
 	taken    bool          // assigned to a client
-	from     time.Duration // time of the recording from which it is played in real time
+	from     time.Duration // everything before this time of the recording is played at once
 	requests []*Request
 	used     []bool
 	of       map[string][]int // unused requests of each shape, in order; may include used ones

@@ -11,8 +11,8 @@ import (
 var ErrShortened = errors.New("the recording has left out its oldest requests")
 
 // Tail reads the file of a recorder while it is written. Create it with
-// [Recorder.Tail]. It must be used by one goroutine, has none of its own, and holds no
-// resources. A slow reader delays neither the recorded client nor the recording.
+// [Recorder.Tail]. It must be used by one goroutine. It starts no goroutines and holds
+// no resources. A slow reader delays neither the recorded client nor the recording.
 type Tail struct {
 	recorder *Recorder
 	shrunk   int // value of Recorder.shrunk when the tail began

@@ -17,7 +17,7 @@ import (
 // RoundTripper wraps next to record lists and watches of collections. Except for
 // Options.Relist, it does not change the traffic. It should see requests before
 // credentials are added. blank returns a function that removes the credentials of a
-// sent request from its response; nil means that there are no credentials.
+// sent request from its response; nil means that responses never contain credentials.
 func (r *Recorder) RoundTripper(next http.RoundTripper, blank func(sent *http.Request) Blank) http.RoundTripper {
 	return &tap{recorder: r, next: next, blank: blank}
 }

@@ -88,7 +88,7 @@ func (c *Client) mustExist() {
 	}
 }
 
-// Scheme returns the scheme in which the client looks up Go types.
+// Scheme returns the scheme that the client uses to look up Go types.
 func (c *Client) Scheme() *runtime.Scheme {
 	c.mustExist()
 	return c.scheme
@@ -192,8 +192,8 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	if len(headers) == 0 {
 		return
 	}
-	// Conceal before parsing too: parsing removes backslashes, after which a credential
-	// that contains some would not be recognized.
+	// Conceal before parsing too: parsing removes backslashes, and a credential that
+	// contains some would no longer be recognized.
 	shown := slices.Clone(headers[:min(len(headers), maxAnswerWarnings)])
 	for i, header := range shown {
 		shown[i] = conceal(header)

@@ -141,8 +141,7 @@ func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, err)}
 }
 
-// SubresourceForKind is [SubresourceFor] for a type that has no kind of its own in the
-// scheme.
+// SubresourceForKind is [SubresourceFor] for a type without a kind in the scheme.
 func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, nil)}
 }
@@ -494,7 +493,7 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 		segments = append(segments, key.Name)
 	}
 	if r.subresource != "" {
-		// Some subresources have a path of their own, such as "proxy/metrics".
+		// Some subresources have several segments, such as "proxy/metrics".
 		segments = append(segments, strings.Split(r.subresource, "/")...)
 	}
 	for i, s := range segments {

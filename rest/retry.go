@@ -18,8 +18,8 @@ const (
 	maxRetryWait = 30 * time.Second       // for all tries together
 )
 
-// repeat selects the responses after which a request is retried if they carry a
-// Retry-After. The caller judges all others.
+// repeat selects when a request is retried after a response with a Retry-After. The
+// caller judges all other failures.
 type repeat uint8
 
 const (

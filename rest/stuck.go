@@ -29,7 +29,7 @@ const (
 // errUnread is the cancellation cause of a request whose sending timed out.
 var errUnread = errors.New("it is not read to its end")
 
-// traced returns a context in which the request records its steps, also in the caller's
+// traced returns a context that records the steps of the request, also in the caller's
 // Progress if there is one. The timer cancels a request that is not sent within limit
 // after it got a connection, since net/http waits for that indefinitely. The caller
 // must stop the timer when the response arrives.
@@ -93,7 +93,7 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
 
-// silentFor is the silence after which a connection may be half open.
+// silentFor is how long a connection must be silent to be possibly half open.
 const silentFor = time.Second
 
 // halfOpen reports whether a request may have failed because its connection was half

@@ -41,7 +41,7 @@ const (
 // Access remembers a permission for a minute and a refusal for ten seconds, at most
 // 1024 of each at a few hundred bytes. Equal concurrent requests share one decision. At
 // most 16 reviews are in progress for unknown callers, and 256 more may wait for them.
-// Callers that were allowed recently have a queue of their own and do not wait behind
+// Callers that were allowed recently have a separate queue and do not wait behind
 // unknown ones. If the API server cannot be asked, or too many requests wait, the
 // response is a 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {

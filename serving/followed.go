@@ -41,7 +41,7 @@ func follow[T any](log *slog.Logger, parse func([][]byte) (T, error), files ...r
 		f.names = append(f.names, file.String())
 	}
 	f.from = reading.New(log, files, os.ReadFile, f.take)
-	return f, f.from.Wait(context.Background()) // there is no request yet
+	return f, f.from.Wait(context.Background()) // before the first request
 }
 
 // get returns the current value or, if it is unusable, the last good one.
@@ -57,8 +57,8 @@ func (f *followed[T]) get() T {
 	return f.value
 }
 
-// take receives the contents of the files or the read error. It fails only if there is
-// no value yet.
+// take receives the contents of the files or the read error. It fails only if it has no
+// value yet.
 func (f *followed[T]) take(files [][]byte, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,7 +24,7 @@ const (
 func guarded(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			// The deadline also applies to whatever net/http reads after the handler.
+			// The deadline also applies to reads of net/http after the handler.
 			control := http.NewResponseController(w)
 			if err := control.SetReadDeadline(time.Now().Add(bodyPatience)); err == nil {
 				r.Body = &punctual{ReadCloser: r.Body, control: control}

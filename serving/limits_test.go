@@ -37,8 +37,8 @@ func serve(t *testing.T, h http.HandlerFunc, body func(t *testing.T, p pipe, log
 	})
 }
 
-// broken returns the time after which the server closes a connection on which this was
-// sent.
+// broken returns how long the server takes to close a connection after the client sent
+// this.
 func broken(t *testing.T, conn net.Conn, sent string) time.Duration {
 	t.Helper()
 	began := time.Now()

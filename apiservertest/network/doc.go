@@ -21,13 +21,13 @@
 // # Guarantees
 //
 // Random draws for a connection depend only on the seed, the name of its link, and the
-// number of earlier dials of that link. Under default conditions, bytes arrive at the
-// instant at which they are sent. With a latency, each direction of each connection (of
-// up to 1,500 links with 32 connections each) has its own nanosecond offset for
-// arrivals, so no two of them deliver at the same instant: goroutines that become
-// runnable at one instant run in any order. For that, times are rounded up to a tenth
-// of a millisecond. Two cases stay undetermined: the order of two simultaneous dials of
-// one link, and a timer of the program that fires at the instant of an arrival.
+// number of earlier dials of that link. Under default conditions, bytes arrive the
+// instant they are sent. With a latency, each direction of each connection (of up to
+// 1,500 links with 32 connections each) has its own nanosecond offset for arrivals, so
+// no two of them deliver at the same instant: goroutines that become runnable at one
+// instant run in any order. For that, times are rounded up to a tenth of a millisecond.
+// Two cases stay undetermined: the order of two simultaneous dials of one link, and a
+// timer of the program that fires at the instant of an arrival.
 //
 // # Concurrency
 //

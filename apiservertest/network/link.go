@@ -40,7 +40,7 @@ type Conditions struct {
 	DialDelay time.Duration
 }
 
-// clean reports whether bytes arrive at the instant at which they are sent.
+// clean reports whether bytes arrive the instant they are sent.
 func (c *Conditions) clean() bool {
 	return c.Latency == 0 && c.Jitter == 0 && c.Loss == 0 && c.Bandwidth == 0 && !c.Partition
 }

@@ -39,8 +39,8 @@ func random(seed uint64, link, thing string, n int) *rand.Rand {
 }
 
 const (
-	// grid is the unit to which arrivals are rounded up, and slots the number of
-	// offsets within it.
+	// grid is the unit that arrivals are rounded up to, and slots the number of offsets
+	// within it.
 	grid  = 100 * time.Microsecond
 	slots = int64(grid)
 

@@ -397,7 +397,8 @@ func TestArrivalsRepeatAndNeverMeet(t *testing.T) {
 	}
 }
 
-// Whatever happens to a link, its bytes arrive in order, and nothing hangs at the end.
+// Under any conditions of a link, its bytes arrive in order, and nothing hangs at the
+// end.
 func TestAnyWeather(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {

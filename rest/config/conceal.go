@@ -54,7 +54,7 @@ func (c *Config) sent(req *http.Request) []told {
 		req = &http.Request{URL: new(url.URL)} // any request will do if ProxyURL is set
 	}
 	if choose, _ := c.proxy(); choose != nil {
-		if proxy, _ := choose(req); proxy != nil { // without a proxy there is no secret
+		if proxy, _ := choose(req); proxy != nil { // no proxy, no secret
 			secrets = append(secrets, userinfo(proxy)...)
 		}
 	}

@@ -66,10 +66,9 @@ type Config struct {
 	Impersonate Impersonation
 
 	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it
-	// is empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply, unless Dial is set, in
-	// which case there is no proxy. An https proxy is verified by its own name, against
-	// the authorities of the system and of TLS, and never receives the client
-	// certificate.
+	// is empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply; if Dial is set, there is no
+	// proxy. An https proxy is verified by its own name, against the authorities of the
+	// system and of TLS, and never receives the client certificate.
 	ProxyURL string
 
 	// Proxy, if set, chooses the proxy of each request, nil for none, and overrides
@@ -314,8 +313,7 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// baseURL returns the URL to which request paths are appended. Its path has no trailing
-// slash.
+// baseURL returns the base URL for request paths. Its path has no trailing slash.
 func (c *Config) baseURL() (*url.URL, error) {
 	const shape = "use the form https://host:port or https://host:port/prefix"
 	host := c.Host

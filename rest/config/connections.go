@@ -15,7 +15,7 @@ type connections struct {
 	close func()
 }
 
-// newConnections returns nil if there is no client certificate.
+// newConnections returns nil without a client certificate.
 func newConnections(settings *tls.Config) *connections {
 	if len(settings.Certificates) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func newConnections(settings *tls.Config) *connections {
 	return &connections{open: ctx, close: cancel}
 }
 
-// dialer wraps dial so that close also closes the connections it returns.
+// dialer wraps dial and registers its connections to be closed by close.
 func (c *connections) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -32,7 +32,7 @@ type credentialSource interface {
 	get(ctx context.Context) (credential, error)
 
 	// renew reports that the server answered 401 to refused. It returns the credential
-	// to use instead, which is refused itself if there is no other.
+	// to use instead, which is refused itself if no other exists.
 	renew(ctx context.Context, refused credential) (credential, error)
 }
 
@@ -41,7 +41,7 @@ func newCredentialSource(c *Config) (credentialSource, error) {
 	switch {
 	case c.BearerTokenFile != "":
 		f := newTokenFile(c)
-		return f, f.file.Wait(context.Background()) // there is no request yet
+		return f, f.file.Wait(context.Background()) // before the first request
 	case c.BearerToken != "":
 		return staticCredential{authorization: "Bearer " + c.BearerToken}, nil
 	case c.Username != "":
@@ -113,7 +113,7 @@ func (f *tokenFile) current() (cred credential, checked time.Time) {
 	return credential{authorization: "Bearer " + f.token}, f.checked
 }
 
-// take receives the file's content or the read error. It fails only if there is no
+// take receives the file's content or the read error. It fails only if it has no
 // earlier token to use.
 func (f *tokenFile) take(contents [][]byte, err error) error {
 	token := ""

@@ -505,7 +505,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// A plugin runs in its own goroutine, in which a panic would end the process; after a
+// A plugin runs in its own goroutine: a panic there would end the process, and after a
 // Goexit, requests would wait forever for the run.
 func TestALoggerMayPanicOrExitWhileAPluginRuns(t *testing.T) {
 	for want, breaks := range map[string]func(){"panicked: oh": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {

@@ -30,8 +30,8 @@ const (
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
-	// abandonedAfter ends a run for which no caller has waited this long: callers that
-	// retry would have come back.
+	// abandonedAfter ends a run when no caller has waited for it this long: callers
+	// that retry would have come back.
 	abandonedAfter = 30 * time.Second
 )
 
@@ -173,7 +173,7 @@ func (s *execSource) leave(run *pluginRun) (counts bool) {
 	return !run.givenUp
 }
 
-// giveUp stops a run for which no caller waits.
+// giveUp stops a run if no caller waits for it.
 func (s *execSource) giveUp(run *pluginRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

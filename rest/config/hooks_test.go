@@ -21,7 +21,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// net/http dials in its own goroutine, in which a panic would end the process; after a
+// net/http dials in its own goroutine: a panic there would end the process, and after a
 // Goexit, the request would wait forever.
 func TestADialerMayPanicExitOrLie(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -184,7 +184,7 @@ var (
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would repeat the number
-		if kind == "string" && isBytes(e.Type) { // since Go 1.27, where the error names the field
+		if kind == "string" && isBytes(e.Type) { // since Go 1.27; the error names the field
 			return notBase64(e.Field)
 		}
 		advice := ""

@@ -60,7 +60,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	return pluginOutput{stdout: stdout.buf.Bytes(), stderr: strings.TrimSpace(string(stderr.tail))}, err
 }
 
-// describeRun says why a plugin failed or could not run, and what to do.
+// describeRun returns why a plugin failed or could not run, with advice.
 func describeRun(ctx context.Context, e *Exec, err error, stderr string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped before it had answered: %w", context.Cause(ctx))

@@ -18,7 +18,7 @@ import (
 )
 
 // silence replaces a file by one that can be opened but whose reads hang. It returns a
-// function that waits for a read and returns the file to which to write the content.
+// function that waits for a read and returns the file that takes the content.
 func silence(t *testing.T, path string) (reading func() *os.File) {
 	t.Helper()
 	require.NoError(t, os.Remove(path))

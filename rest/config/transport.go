@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// DeadAfter is the silence after which a connection is considered dead.
+// DeadAfter is how long a connection may be silent before it is considered dead.
 const DeadAfter = pingAfter + pingTimeout
 
 const (
@@ -57,10 +57,10 @@ const (
 	maxIdleConnsPerHost = 32
 )
 
-// HTTPClient returns a client that authenticates, and the URL to which request paths
-// are appended; its path may be a prefix and has no trailing slash. HTTPClient reads
-// the files of the configuration and fails if they are unusable. Each call returns an
-// independent client.
+// HTTPClient returns a client that authenticates, and the base URL for request paths,
+// whose own path may be a prefix and has no trailing slash. HTTPClient reads the files
+// of the configuration and fails if they are unusable. Each call returns an independent
+// client.
 func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	c = c.Clone()
 	if err := c.validate(); err != nil {
@@ -81,7 +81,7 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	if exec, ok := source.(*execSource); ok {
 		n.execCertificate = exec.certificate
 	}
-	if _, err := n.transport(context.Background()); err != nil { // there is no request yet
+	if _, err := n.transport(context.Background()); err != nil { // before the first request
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	var next http.RoundTripper = n
@@ -106,8 +106,8 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 // and replaces it when a certificate or the certificate authority changes: requests in
 // progress keep their connections, and new ones use the new files. Verification is left
 // to crypto/tls. A watch would continue as the owner of a replaced client certificate,
-// so the connections that presented it are closed after the time in which a server
-// answers all other requests.
+// so the connections that presented it are closed once all other requests must have
+// been answered.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -349,7 +349,7 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
 // dialer limits the user's dialer to the same time as ours. net/http calls it in its
-// own goroutine, where a panic would end the process and runtime.Goexit would hang the
+// own goroutine: a panic there would end the process, and runtime.Goexit would hang the
 // request.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {

@@ -15,13 +15,12 @@ import (
 const (
 	// minRediscovery is the minimum time between the end of one run and the start of
 	// the next, and so the longest a lookup waits before its run starts. One or two
-	// requests a second are no load for a server.
+	// requests a second are a negligible load for a server.
 	minRediscovery = time.Second
 
-	// maxRediscovery is the longest time for which a failed lookup is answered from
-	// memory before the server is asked again. It bounds the delay with which a
-	// repeated lookup finds a new custom resource definition, apart from the caller's
-	// own back-off.
+	// maxRediscovery limits how long a failed lookup is answered from memory before the
+	// server is asked again. It bounds how late a repeated lookup finds a new custom
+	// resource definition, apart from the caller's own back-off.
 	maxRediscovery = 10 * time.Second
 
 	// maxRun limits a run. Servers answer within a second; one request without an

@@ -27,7 +27,7 @@ type refused struct {
 	until time.Time
 }
 
-// heed wraps get so that a request sent too early fails with the earlier error.
+// heed wraps get: a request sent too early fails with the earlier error.
 func (r *refusals) heed(get Get) Get {
 	return func(ctx context.Context, path, accept string) ([]byte, string, error) {
 		if err := r.standing(path); err != nil {

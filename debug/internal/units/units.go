@@ -3,10 +3,10 @@
 //
 // A field QueueAge of type time.Duration becomes "queueAgeSeconds", a number. A time is
 // a string in RFC 3339 format. An error is its text. A number type with MarshalText is
-// written by name. All other structs are written field by field, whatever methods they
-// have, in the order of the fields, with embedded structs inlined. Nil values, empty
-// strings and zero times are left out; numbers, booleans and structs are left out if
-// they are zero and the field's tag has omitzero.
+// written by name. All other structs are written field by field, in order and with
+// embedded structs inlined, even if they have methods such as MarshalJSON. Nil values,
+// empty strings and zero times are left out; numbers, booleans and structs are left out
+// if they are zero and the field's tag has omitzero.
 package units
 
 import (
