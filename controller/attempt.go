@@ -55,9 +55,8 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// Causes returns why the reconcile that ctx belongs to runs: at most 8 causes, in the order in which
-// they occurred. A cause that occurs just as the reconcile starts may be listed although it leads to
-// another reconcile.
+// Causes returns why the reconcile that ctx belongs to runs: at most 8 causes, oldest first. A cause
+// that occurs just as the reconcile starts may be listed although it leads to another reconcile.
 func Causes(ctx context.Context) []Cause {
 	if a := attemptOf(ctx); a != nil {
 		return a.reasons.list(a.request)

@@ -168,7 +168,7 @@ func (c *causes) take(req Request) reasons {
 	return r
 }
 
-// list returns the causes in the order in which they came.
+// list returns the causes, oldest first.
 func (r reasons) list(req Request) []Cause {
 	var all []Cause
 	if r.typ != 0 {

@@ -29,7 +29,7 @@ import (
 // Outside of a reconcile a Client reads and writes without waiting. It is safe for concurrent use.
 //
 // A controller waits only for the informers of its sources. If a reconciler reads another kind without
-// reacting to its changes, add it as a source, so that its cache is synced before the first reconcile:
+// reacting to its changes, add it as a source, so its cache is synced before the first reconcile:
 //
 //	c.Watch(controller.Awaited(secrets))
 //
@@ -64,7 +64,7 @@ type client struct {
 // have a manager.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
 	if i != nil && !i.Source().Kept.IsZero() {
-		r = r.Keep(i.Source().Kept) // so that it refuses to write partial objects back
+		r = r.Keep(i.Source().Kept) // so it refuses to write partial objects back
 	}
 	plain := &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()}
 	return &Client[T]{served: plain.resource, of: plain, informer: i, resource: r}
@@ -94,7 +94,7 @@ func resourceOf[T object.Object](f *factory.Factory, of factory.For[T]) *rest.Re
 	return rest.ResourceForKind[T](f.Client(), of.Kind)
 }
 
-// LateClient is like [ClientWith], but requests its informer from the factory on first use, so that
+// LateClient is like [ClientWith], but requests its informer from the factory on first use, so
 // [Client.Shard] can narrow it before. Package manager needs it, because it uses clients before it
 // runs.
 func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {

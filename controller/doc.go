@@ -46,8 +46,7 @@
 //     Client, unless the cache lags by more than Options.Patience. Such reconciles are counted.
 //   - Requests from an initial list are handled after live changes.
 //   - A failing map function is called again, per object, with back-off.
-//   - Objects of which the cache holds only a part, or that a transform changed, are never written
-//     back.
+//   - Objects that the cache holds in part or transformed are never written back.
 //   - Run returns when everything that it started has ended (L23).
 //
 // # Concurrency

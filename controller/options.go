@@ -23,7 +23,7 @@ const (
 // the one that has waited longest, whatever its priority (L30).
 const InitialPriority = -100
 
-// SlowReconcile is the duration after which a running reconcile is logged and listed by
+// SlowReconcile is how long a reconcile may run before it is logged and listed by
 // [Controller.Unfinished]. To end a slow reconcile that honours its context, set Options.Timeout.
 const SlowReconcile = 5 * time.Second
 
@@ -56,11 +56,10 @@ type Options struct {
 	// negative means not to wait.
 	Patience time.Duration
 
-	// Resync, if not 0, is the interval at which every object of every source is reconciled, with
-	// InitialPriority, so live changes go first. Each source's interval is up to a tenth longer or
-	// shorter. Resyncs read the cache and make no request to the server. Predicates such as
-	// GenerationChanged drop them. A resync is skipped if the source is still busy with the previous
-	// one (L11).
+	// Resync, if not 0, is how often every object of every source is reconciled, with InitialPriority,
+	// so live changes go first. Each source's interval is up to a tenth longer or shorter. Resyncs
+	// read the cache and make no request to the server. Predicates such as GenerationChanged drop
+	// them. A resync is skipped if the source is still busy with the previous one (L11).
 	Resync time.Duration
 
 	// CrashOnPanic makes a panic of the reconciler, once reported, crash the process.

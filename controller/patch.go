@@ -28,7 +28,7 @@ import (
 // status subresource; use [PatchStatus].
 //
 // If the cache holds parts of objects or transformed ones, the parts it holds can be patched, except
-// for lists of which it holds a part.
+// for incomplete lists.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), false))

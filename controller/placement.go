@@ -78,7 +78,7 @@ func movedAway(e sharedinformer.Event[object.Head]) bool {
 	return e.Moved && e.Type == sharedinformer.Delete
 }
 
-// slotWork is the slot that a sharded reconcile has entered. Reads of the cache consult it, so that an
+// slotWork is the slot that a sharded reconcile has entered. Reads of the cache consult it, so an
 // object taken over by another process does not look deleted.
 type slotWork struct {
 	*sharding.Work

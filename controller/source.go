@@ -201,7 +201,7 @@ func (in *Inbox) Failed(err error) {
 	})
 }
 
-// note counts an error, and returns it wrapped so that its methods cannot panic.
+// note counts an error, and returns it wrapped so its methods cannot panic.
 func (in *Inbox) note(err error) error {
 	sub := in.subscription
 	err = failure.Sound("source "+sub.source.String(), err)

@@ -173,7 +173,7 @@ type Metrics interface {
 	ReconcileTime(d time.Duration)
 }
 
-// guardedMetrics calls a user's Metrics and logs its panics and runtime.Goexits, so that they neither
+// guardedMetrics calls a user's Metrics and logs its panics and runtime.Goexits, so they neither
 // end a worker nor block the end of Run. A nil *guardedMetrics does nothing.
 type guardedMetrics struct {
 	metrics Metrics

@@ -58,7 +58,7 @@ func (f *filtered) Shard(scope shard.Scope) error {
 	return nil
 }
 
-// watched is a kind with its predicates, from which a source is made.
+// watched is a kind with its predicates, ready to make a source.
 type watched struct {
 	informer *sharedinformer.Informer[object.Object] // nil if there is none
 	declared string                                  // the type of its objects, as the program writes it

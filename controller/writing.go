@@ -189,7 +189,7 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	}
 }
 
-// note notes a write to which the server answered o.
+// note notes a write that the server answered with o.
 func (c *client) note(a *attempt, o object.Object) {
 	if w, ok := c.cache().Answer(o, c.resource.Kind()); ok {
 		a.writes.Add(w)

@@ -55,11 +55,11 @@ func (c *Context) Served() Resources { return c.served }
 
 // InformersStarted returns a channel that is closed when every controller that is not skipped has been
 // created, and so has requested its shared informers. A controller that chooses its kinds while it
-// runs should wait for this, so that it does not create an informer that another controller requests.
+// runs should wait for this, so it does not create an informer that another controller requests.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 
 // ResyncPeriod returns a resync period for a handler: a random one between Options.MinResyncPeriod and
-// twice that, so that not all handlers resync at once.
+// twice that, so not all handlers resync at once.
 func (c *Context) ResyncPeriod() time.Duration {
 	return jitter.Longer(c.opts.MinResyncPeriod, c.opts.MinResyncPeriod)
 }

@@ -25,8 +25,8 @@ type Options struct {
 	// Controllers selects the controllers to run; see [Registry.Select]. The default is "*".
 	Controllers string
 
-	// NewClient creates the client with which a controller writes, so that the server's audit log and
-	// flow control can distinguish controllers; see [Clients]. If it is nil, all controllers use the
+	// NewClient creates the client for a controller's writes, so the server's audit log and flow
+	// control can distinguish controllers; see [Clients]. If it is nil, all controllers use the
 	// factory's client.
 	NewClient func(controller string) (*rest.Client, error)
 

@@ -342,7 +342,7 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 }
 
 // Logger returns the logger of the environment. Pass it to controllers that are created without a
-// manager, so that the test's log includes messages of controller.Logger.
+// manager, so the test's log includes messages of controller.Logger.
 func (e *Env) Logger() *slog.Logger { return e.logger }
 
 // newLogger returns a logger that writes to the test's log until the test ends: warnings and errors,

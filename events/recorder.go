@@ -86,7 +86,7 @@ type Recorder struct {
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	known   map[identity]*series
 	notes   map[occurrence]int // number of different notes that are known
-	waiting []*series          // not on the server yet, in the order in which to try
+	waiting []*series          // not on the server yet, next one first
 	sent    recent             // on the server
 	running bool
 	ended   bool // Run has returned

@@ -175,7 +175,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 		r.sent.add(s)
 		over := r.sent.over(r.opts.Limit)
 		if over != nil {
-			r.forget(over) // before its last count is written, so that none comes after
+			r.forget(over) // before its last count is written, so none comes after
 		}
 		r.mu.Unlock()
 		if over == nil {

@@ -191,7 +191,7 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 	return errors.Join(k.lost, err)
 }
 
-// release releases the lease if it is still ours, so that others need not wait. If that fails, they
+// release releases the lease if it is still ours, so others need not wait. If that fails, they
 // wait until it expires.
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)

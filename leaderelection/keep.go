@@ -29,7 +29,7 @@ type keeper struct {
 }
 
 // keep renews the lease until the keeper ends. At the deadline it cancels the work with lose but keeps
-// trying, so that the lease may still outlive the work. If the lease is another's, it stops.
+// trying, so the lease may still outlive the work. If the lease is another's, it stops.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
 	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal was answered")}

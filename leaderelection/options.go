@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// spread is the largest fraction of RetryPeriod that candidates wait longer, so that they do not all
+// spread is the largest fraction of RetryPeriod that candidates wait longer, so they do not all
 // ask at once.
 const spread = 0.2
 
@@ -42,7 +42,7 @@ type Options struct {
 	// a fifth longer. Default 2 s.
 	RetryPeriod time.Duration
 
-	// ReleaseOnCancel releases the lease when the work has ended, so that the next leader need not
+	// ReleaseOnCancel releases the lease when the work has ended, so the next leader need not
 	// wait. Nil means true. Set it to new(false) if something outside the process continues to work.
 	ReleaseOnCancel *bool
 

@@ -70,7 +70,7 @@ func released(l *coordinationv1.Lease) {
 // candidacy is a candidate's view of the lease.
 type candidacy struct {
 	lease.Sighting
-	race *coordinationv1.Lease // the lease in whose state we met a conflict
+	race *coordinationv1.Lease // state of the lease at the last conflict
 }
 
 // raced reports whether a conflict is the first over this state of the lease. If it is not, no

@@ -119,7 +119,7 @@ func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controll
 }
 
 // Build builds a controller that calls r with the name of the object, also after a deletion. It adds
-// the controller to the manager, which runs it, and returns it, so that sources can be added later.
+// the controller to the manager, which runs it, and returns it, so sources can be added later.
 func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, error) {
 	return b.plain().build(r, nil)
 }
@@ -152,7 +152,7 @@ type builder struct {
 	errs    []error
 }
 
-// sourceMaker makes a source when the controller is built, so that Sharded may be called after it was
+// sourceMaker makes a source when the controller is built, so Sharded may be called after it was
 // added.
 type sourceMaker struct {
 	place string               // of the call

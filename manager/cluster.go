@@ -144,7 +144,7 @@ func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 
 // SyncPeriod returns the interval for handlers that want periodic resyncs
 // (sharedinformer.HandlerOptions.Resync). Each call returns a random value within a tenth of the
-// option, so that handlers do not all resync at once. Controllers use it already.
+// option, so handlers do not all resync at once. Controllers use it already.
 func (c *Cluster) SyncPeriod() time.Duration {
 	return jitter.Around(c.syncPeriod)
 }

@@ -156,7 +156,7 @@ func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *c
 	return cfg
 }
 
-// addElection creates the elector. It has its own client, so that renewals never wait behind other
+// addElection creates the elector. It has its own client, so renewals never wait behind other
 // requests.
 func (m *Manager) addElection() error {
 	if m.opts.LeaderElection == nil {

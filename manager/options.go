@@ -80,7 +80,7 @@ type Options struct {
 	// their heads; see debug.Options. On interfaces other than loopback it needs MetricsAccess.
 	DebugContents bool
 
-	// GracefulShutdownTimeout is the time within which everything has to stop. Default 30 s; negative
+	// GracefulShutdownTimeout is how long everything together may take to stop. Default 30 s; negative
 	// means no limit.
 	GracefulShutdownTimeout time.Duration
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// askAgain is the interval at which a wait for caches logs its reasons.
+	// askAgain is how often a wait for caches logs its reasons.
 	askAgain = 10 * time.Second
 
 	// stopsSlowly is how long a group may take to stop before that is logged.

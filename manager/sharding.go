@@ -24,7 +24,7 @@ func (m *Manager) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: m.group}
 }
 
-// addSharding creates the group. It has its own client, so that renewals never wait behind other
+// addSharding creates the group. It has its own client, so renewals never wait behind other
 // requests. It runs in Caches, so it starts before the controllers and ends after them; their slots
 // are then free at once.
 func (m *Manager) addSharding() error {

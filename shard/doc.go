@@ -8,7 +8,7 @@ Sharding is experimental: its API may change in any minor version, and the suppo
 
 This package makes no requests and starts no goroutines. Its values are safe for concurrent use.
 
-The hash is the 64-bit FNV-1a hash of a UID or a namespace, as in KEP-5866, so that an API server can
+The hash is the 64-bit FNV-1a hash of a UID or a namespace, as in KEP-5866, so an API server can
 select the objects in some slots.
 */
 package shard

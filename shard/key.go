@@ -89,7 +89,7 @@ func (k Key) Fixed() bool { return len(k.fields) == 0 }
 // Fields returns the paths of the fields that the key reads, besides namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
-// Follows returns nil if k puts an object where the key owner puts its controller, so that one process
+// Follows returns nil if k puts an object where the key owner puts its controller, so one process
 // has both. Otherwise the error names keys that do. Labels and functions are assumed to match if their
 // names are equal.
 func (k Key) Follows(owner Key) error {
@@ -130,7 +130,7 @@ func (k Key) Hash(o object.Head) uint64 {
 	return Hash(k.text(o))
 }
 
-// call calls a user's function, so that a panic is attributed to it.
+// call calls a user's function, so a panic is attributed to it.
 func (k Key) call(o object.Head) (text string) {
 	var err error
 	guard := failure.Guard{In: k.user}

@@ -34,8 +34,8 @@ const (
 	admissionBudget  = 4 * (maxAdmission + 1) // with the extra byte that readAll reads
 	conversionBudget = 2*maxConversion + 1 + maxDecoded
 
-	// firstRead is what a body takes from the budget before its first byte arrives. Whenever that is
-	// full, the amount doubles.
+	// firstRead is the amount that a body takes from the budget before its first byte arrives.
+	// Whenever that is full, the amount doubles.
 	firstRead = 8 << 10
 )
 

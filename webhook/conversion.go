@@ -27,7 +27,7 @@ import (
 //	hooks.Handle("/convert", c)
 //
 // A conversion must be lossless: an object converted to another version and back has to be the same.
-// Keep data for which a version has no field in an annotation.
+// If a version lacks a field, keep the data in an annotation.
 type Conversion[H object.Object] struct {
 	hub    schema.GroupVersion
 	spokes map[schema.GroupVersion]spoke[H]
@@ -58,9 +58,9 @@ func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *C
 	return c
 }
 
-// Spoke adds a version. up and down fill out from in. out already has the metadata, of which they may
-// change labels and annotations. Call Spoke before the conversion is served. It panics if the version
-// was added before.
+// Spoke adds a version. up and down fill out from in. out already has the metadata; they may change
+// its labels and annotations. Call Spoke before the conversion is served. It panics if the version was
+// added before.
 func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
 	mustBePointer[S]()
 	mustHave(c != nil, "the Conversion for Spoke")
@@ -280,7 +280,7 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 	if err != nil {
 		return nil, err
 	}
-	return written(text, kind) // here, so that a panic of the type's methods is attributed to it
+	return written(text, kind) // here, so a panic of the type's methods is attributed to it
 }
 
 // sameObject fails if the result has another identity than the original. The API server would refuse

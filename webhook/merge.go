@@ -104,7 +104,7 @@ func text(value any) string {
 	return string(t)
 }
 
-// nameOf returns the field by which the API server identifies an array element, or "". Most kinds of
+// nameOf returns the value that identifies an array element to the API server, or "". Most kinds of
 // elements have one of these fields.
 func nameOf(element any) string {
 	o, _ := element.(map[string]any)

@@ -36,7 +36,7 @@ type Bucket[K comparable] struct {
 	line   []place[K] // the places, earliest first
 }
 
-// place is the time at which a key's turn comes.
+// place is the time of a key's turn.
 type place[K comparable] struct {
 	key K
 	at  time.Time

@@ -12,7 +12,7 @@ type delays[K comparable] struct {
 	asked uint64 // number of adds so far
 }
 
-// delaySlot repeats the item's time, so that the heap compares slice elements without chasing
+// delaySlot repeats the item's time, so the heap compares slice elements without chasing
 // pointers.
 type delaySlot[K comparable] struct {
 	at    int64
@@ -102,7 +102,7 @@ func (d *delays[K]) set(at int, s delaySlot[K]) {
 // guards its fields.
 //
 // The timer's function runs in its own goroutine, which needs only the queue's mutex. flights counts
-// the timers that are set or firing, so that a shutdown can wait for the last.
+// the timers that are set or firing, so a shutdown can wait for the last.
 type alarm struct {
 	ring    func()
 	timer   *time.Timer // created when it is first set
@@ -224,7 +224,7 @@ func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	return true
 }
 
-// unschedule removes an item from the heap. It stops the alarm after the last one, so that a cancelled
+// unschedule removes an item from the heap. It stops the alarm after the last one, so a cancelled
 // delay of an hour does not keep the queue in memory for an hour.
 func (q *Queue[K]) unschedule(it *item[K]) {
 	q.delays.remove(it)

@@ -361,7 +361,7 @@ type Options[K comparable] struct {
 	// disables metrics at no cost.
 	Metrics MetricsProvider
 
-	// Timestamps makes the queue record when keys are added and handed out, so that Status and
+	// Timestamps makes the queue record when keys are added and handed out, so Status and
 	// Contents include ages. It costs a clock reading in each Add, Get and Done, some 20-100 ns each.
 	// With Metrics it is always on.
 	Timestamps bool
@@ -375,7 +375,7 @@ type AddOptions struct {
 	Priority int
 
 	// KeepPriority raises the priority of an add between a key's Get and its Done to at least the
-	// priority with which the key was handed out. Use it for retries.
+	// priority of its hand-out. Use it for retries.
 	KeepPriority bool
 
 	// After is the delay before the key may be handed out.

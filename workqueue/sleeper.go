@@ -6,10 +6,10 @@ package workqueue
 // A wake-up is a hint to try again, not a key. A worker that cannot use it passes it on.
 type sleepers struct {
 	asleep []*sleeper
-	spare  []*sleeper // reused, so that falling asleep does not allocate
+	spare  []*sleeper // reused, so falling asleep does not allocate
 }
 
-// sleeper is one waiting worker. Its channel buffers one wake-up, so that waking never blocks.
+// sleeper is one waiting worker. Its channel buffers one wake-up, so waking never blocks.
 type sleeper struct {
 	wake   chan struct{}
 	at     int // its index in asleep

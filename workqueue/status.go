@@ -49,8 +49,8 @@ type Status struct {
 	// Dropped is the number of adds after ShutDown or Drain, plus the number of waiting or delayed
 	// keys that these dropped.
 	Dropped uint64
-	// OrderFaults counts the calls in which the Order panicked, called runtime.Goexit or returned a
-	// key that did not wait. If it is not zero, the Order has a bug.
+	// OrderFaults counts how often the Order panicked, called runtime.Goexit or returned a key that
+	// did not wait. If it is not zero, the Order has a bug.
 	OrderFaults uint64
 	// HookFailure is the last panic or runtime.Goexit of the Order, the MetricsProvider, the Metrics
 	// or the RateLimiter, or "".
@@ -125,8 +125,7 @@ func since(then, now int64) time.Duration {
 	return time.Duration(max(now-then, 0))
 }
 
-// RunningPriority returns the priority with which a running key was handed out,
-// and whether it is running.
+// RunningPriority returns the priority of a running key's hand-out, and whether the key is running.
 func (q *Queue[K]) RunningPriority(key K) (priority int, running bool) {
 	hash := q.items.hash(key)
 	q.mu.Lock()

@@ -1,4 +1,4 @@
-// Package jitter randomizes waits, so that many clients do not all come back at once.
+// Package jitter randomizes waits, to keep many clients from coming back at once.
 //
 // It uses the runtime's random source. A simulation, which must be reproducible, calls Seed. All
 // functions may be called concurrently.
@@ -48,7 +48,7 @@ func Longer(d, by time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// Around returns a random period within a tenth of the given one, so that not everything is due at
+// Around returns a random period within a tenth of the given one, so not everything is due at
 // once.
 func Around(period time.Duration) time.Duration {
 	return Longer(period-period/10, period/5+1)

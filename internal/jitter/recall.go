@@ -82,8 +82,8 @@ func (r *Recall) Probed() (probed, known bool) {
 	return r.probed, r.known
 }
 
-// OnDeaf sets a function to call when the recording reaches the point at which the client learned that
-// its watch was deaf.
+// OnDeaf sets a function to call when the recording reaches the point where the client found its watch
+// deaf.
 func (r *Recall) OnDeaf(deaf func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,9 +2,9 @@
 // Lease (coordination.k8s.io/v1), requests, options about timing, and the count of failed requests.
 // # Clocks
 //
-// Clocks of different machines are never compared. A [Sighting] counts from the moment at
-// which this process saw the Lease change, so it never ends before the holder's own term,
-// which counts from the moment at which the holder sent the renewal.
+// Clocks of different machines are never compared. A [Sighting] counts from the moment this process
+// saw the Lease change, so it never ends before the holder's own term, which counts from the moment
+// the holder sent the renewal.
 //
 // # Requests
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // app is the part that the replicas of an application have in common. Each replica draws its own copy,
-// so that they are equal but share no memory.
+// so they are equal but share no memory.
 type app struct {
 	s         *source
 	name      string

@@ -44,6 +44,6 @@
 //
 // # Debugging
 //
-// The tests document and check sizes, repetition, and a digest of the first objects, so that changes
+// The tests document and check sizes, repetition, and a digest of the first objects, so changes
 // to the benchmarks do not go unnoticed.
 package objects

@@ -37,7 +37,7 @@ func (l *List) tells(o object.Head) bool {
 	return 0 < since && since <= l.gains
 }
 
-// Owned removes the objects of slots for which the list is not complete.
+// Owned removes the objects of slots that the list does not cover completely.
 func (l *List) Owned(items []object.Head) []object.Head {
 	return slices.DeleteFunc(items, func(o object.Head) bool {
 		if l.tells(o) {
@@ -49,7 +49,7 @@ func (l *List) Owned(items []object.Head) []object.Head {
 }
 
 // Moved reports whether an object missing from the list may have moved instead of being deleted. rv is
-// a version at which it was not owned, or the object's own version if none is known.
+// a version when it was not owned, or the object's own version if none is known.
 func (l *List) Moved(o object.Head) (rv string, moved bool) {
 	rv, away := l.away[identity{object.KeyOf(o), o.GetUID()}]
 	if !away {

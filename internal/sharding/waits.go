@@ -29,8 +29,8 @@ type wait struct {
 	asked time.Time
 }
 
-// Next returns how long a request waits until the caches are asked again: a quarter of the time for
-// which they have not held the slot in this term.
+// Next returns how long a request waits until the caches are asked again: a quarter of the time since
+// they were first found not to hold it in this term.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,8 +23,8 @@ type Work struct {
 }
 
 // Enter enters a share to work on an object with a hash. It returns nil if the object belongs to
-// another process, or nil and a wait, after which to try again, if the slot is being handed over or
-// holds returns false. It panics if share or holds does.
+// another process, or nil and the wait until the next try, if the slot is being handed over or holds
+// returns false. It panics if share or holds does.
 func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds func(hash uint64) bool) (in *Work, wait time.Duration, err error) {
 	working, leave, err := share.Enter(ctx, hash)
 	switch {
@@ -54,7 +54,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	return in, 0, nil
 }
 
-// Leave ends the work, so that the slot can be handed over. It fails if the share does.
+// Leave ends the work, so the slot can be handed over. It fails if the share does.
 func (w *Work) Leave() error {
 	return failure.Apart("the leave of the share", func() error {
 		w.leave()

@@ -174,7 +174,7 @@ func (a *assignment) compare(x, y offer) int {
 		cmp.Compare(x.slot, y.slot))
 }
 
-// cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so that the result is the same on
+// cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so the result is the same on
 // every processor. The candidate with the least cost/weight wins in proportion to its weight.
 func cost(draw uint64) uint64 {
 	draw |= 1

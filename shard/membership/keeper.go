@@ -45,7 +45,7 @@ type keeper struct {
 
 	own      *coordinationv1.Lease // last known state; nil if there is none
 	fresh    *coordinationv1.Lease // the Lease to create; nil if there is one
-	sure     shard.Slots           // slots that it claims regardless of which pending writes succeeded
+	sure     shard.Slots           // slots that it claims whether or not pending writes succeeded
 	attempt  *attempt              // the pending write, or nil
 	due      time.Time             // of the next renewal
 	deadline time.Time             // same as Group.until

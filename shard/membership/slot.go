@@ -117,7 +117,7 @@ func (g *Group) claims() shard.Slots {
 	return g.those(func(s *slot) bool { return s.phase != none })
 }
 
-// those returns the slots for which are returns true. The caller holds mu.
+// those returns the slots that satisfy are. The caller holds mu.
 func (g *Group) those(are func(*slot) bool) shard.Slots {
 	var all []int
 	for n := range g.slots {

@@ -19,7 +19,7 @@ type Status struct {
 	Slots     int    // number of slots of the group
 	Layout    string // other settings that all members must share
 
-	Owned   shard.Slots // slots in which this member may work
+	Owned   shard.Slots // slots that this member may work in
 	Wanted  shard.Slots // slots assigned to this member
 	Leaving shard.Slots // slots that this member still has to hand over, because work in them continues
 
@@ -98,8 +98,8 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	return nil
 }
 
-// late is the fraction of its permitted silence after which a member is late. By default that is 5 s,
-// in which a member renews its Lease twice.
+// A member is late after 1/late of its permitted silence. By default that is 5 s, enough for two
+// renewals.
 const late = 3
 
 // members describes all members with a Lease, and this one.

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Request mirrors controller.Request, so that each converts to the other.
+// Request mirrors controller.Request, so each converts to the other.
 type Request struct {
 	object.Key
 	Cluster string
