@@ -52,10 +52,10 @@ func TestFailedStartsNameTheCause(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "audit.log"), 0o700))
 	for want, o := range map[string]Options{
 		"kube-apiserver ended before it was ready: unknown flag: --no-such-flag": {Flags: []string{"--no-such-flag"}},
-		"kube-apiserver does not let its administrator in: GET https://":         {Flags: []string{"--token-auth-file=" + emptyFile(t)}},
-		"audit.log: is a directory":           {Dir: dir, Audit: AuditMetadata},
-		`no etcd answers: Get "http://127.0.`: {Etcd: "http://" + silent.Addr().String()},
-		"unrecognized feature gate: Nonsense": {Gates: map[string]bool{"Nonsense": true}},
+		"kube-apiserver rejects its administrator: GET https://":                 {Flags: []string{"--token-auth-file=" + emptyFile(t)}},
+		"audit.log: is a directory":                                              {Dir: dir, Audit: AuditMetadata},
+		`no etcd answers: Get "http://127.0.`:                                    {Etcd: "http://" + silent.Addr().String()},
+		"unrecognized feature gate: Nonsense":                                    {Gates: map[string]bool{"Nonsense": true}},
 	} {
 		began := time.Now()
 		_, err := Launch(t.Context(), o)

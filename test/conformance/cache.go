@@ -12,24 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// byState is the index of cases that have one.
+// byState is the index function of some cases.
 func byState(pod *corev1.Pod) []string { return []string{pod.Labels["state"]} }
 
-// cache are the cases of what readers see.
+// cache holds the cases about reads of the cache.
 var cache = []Case{
 	{
 		Law: "L05", Name: "the cache is there first", Source: clientGo(119, 121),
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(h heard) {
-				synced := i.HasSynced() // before that, a cache need not answer
+				synced := i.HasSynced() // before that, a cache may lack objects
 				cached, ok := i.Get(types.NamespacedName{Namespace: h.pod.Namespace, Name: h.pod.Name})
 				switch {
 				case h.call == "delete":
 					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is told while the cache has it", h)
 				case ok:
 					p.want(number(cached) >= number(h.pod), "%s is told at %s, the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
-				case synced: // or it is deleted by now
+				case synced: // or it has been deleted since
 					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
 					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is told, but the cache has no %s", h, h.pod.Name)
 				}
@@ -56,7 +56,7 @@ var cache = []Case{
 			}
 			i := p.informer(Options{})
 			var relist atomic.Bool
-			p.witnessWith(i, Handler{}, func(heard) { // reads while the list is being applied, if that takes steps
+			p.witnessWith(i, Handler{}, func(heard) { // reads while the list is being applied, if that takes several steps
 				fresh, all := 0, i.List()
 				for _, o := range all {
 					if o.Labels["state"] == "new" {

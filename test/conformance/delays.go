@@ -2,7 +2,7 @@ package conformance
 
 import "time"
 
-// delays are the cases of keys that are added for later.
+// delays holds the cases about delayed adds.
 var delays = []Case{
 	{
 		Law: "L29", Name: "a delay is waited out", Source: linesOf("util/workqueue/delaying_queue.go", 39, 40),

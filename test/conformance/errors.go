@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// errorList is what a stack has reported.
+// errorList collects the errors that a stack reports.
 type errorList struct {
 	mu   sync.Mutex
 	text []string
@@ -24,7 +24,7 @@ func (l *errorList) all() []string {
 	return slices.Clone(l.text)
 }
 
-// mention reports whether some report contains s.
+// mention reports whether any error contains s.
 func (l *errorList) mention(s string) bool {
 	return slices.ContainsFunc(l.all(), func(text string) bool { return strings.Contains(text, s) })
 }

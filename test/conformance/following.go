@@ -14,11 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// expired is what a watch is told whose version the server no longer knows.
+// expired is the answer to a watch from a version that the server no longer knows.
 var expired = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}
 
-// converges is a case in which something goes wrong while pods change, and is over
-// then.
+// converges returns a case in which something temporarily goes wrong while pods change.
 func converges(name string, server apiservertest.Options, wrong func(*play)) Case {
 	return Case{
 		Law: "L17", Name: "converges after " + name, Source: clientGo(64, 72), server: server,
@@ -54,10 +53,10 @@ func now(verb string, every int, do ...apiservertest.Action) func(*play) {
 	}
 }
 
-// schedules is how many random series of faults one case plays.
+// schedules is the number of random series of faults in one case.
 const schedules = 20
 
-// following are the cases of lists and watches.
+// following holds the cases about lists and watches.
 var following = []Case{
 	converges("disconnects", apiservertest.Options{}, now("watch", 1, apiservertest.Cut{AfterBytes: 3000})),
 	converges("expired versions", apiservertest.Options{}, now("watch", 2, apiservertest.ErrorEvent{AfterFrames: 2, Status: expired})),
@@ -313,8 +312,7 @@ var following = []Case{
 	},
 }
 
-// reports is a case in which requests of a verb fail, and the error handler is to hear
-// of it.
+// reports returns a case in which requests of a verb fail and the error handler must receive the error.
 func reports(name string, server apiservertest.Options, verb string, do apiservertest.Action) Case {
 	return Case{
 		Law: "L22", Name: name + " is reported", Source: clientGo(224, 226), server: server,
@@ -329,7 +327,7 @@ func reports(name string, server apiservertest.Options, verb string, do apiserve
 	}
 }
 
-// backsOff is a case in which every request goes wrong for an hour.
+// backsOff returns a case in which every request fails for an hour.
 func backsOff(name string, server apiservertest.Options, do apiservertest.Action) Case {
 	return Case{
 		Law: "L19", Name: "backs off from " + name, server: server,
@@ -347,8 +345,8 @@ func backsOff(name string, server apiservertest.Options, do apiservertest.Action
 	}
 }
 
-// lists counts the lists so far. Cases that count them refuse streaming lists, which
-// the server counts as watches.
+// lists returns the number of lists so far. Cases that use it refuse streaming lists, which the server
+// counts as watches.
 func (p *play) lists() int { return p.srv.Stats().Requests("list", pods.Resource) }
 
 // anySeries plays one random series of faults.

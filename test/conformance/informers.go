@@ -12,16 +12,16 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// Case is one sentence of the contract.
+// Case tests one sentence of the contract.
 type Case struct {
-	// Law is its number in LAWS.md.
+	// Law is its law in LAWS.md.
 	Law string
 
 	// Name is the sentence in short.
 	Name string
 
-	// Source is the address of a line of client-go's documentation that promises it too.
-	// Empty means that it is Millrace's law alone.
+	// Source is the URL of a line in client-go's documentation that makes the same promise. If it is empty,
+	// only Millrace promises it.
 	Source string
 
 	server apiservertest.Options
@@ -30,15 +30,15 @@ type Case struct {
 
 func (c Case) String() string { return c.Law + "/" + c.Name }
 
-// Cases returns all cases, in the order of the laws.
+// Cases returns all cases in the order of the laws.
 func Cases() []Case {
 	all := slices.Concat(order, pairing, joining, leaving, lag, panics, resyncs, cache, readOnly, following, scopes, life, work, shutdown, delays)
 	slices.SortStableFunc(all, func(a, b Case) int { return strings.Compare(a.Law, b.Law) })
 	return all
 }
 
-// Informers plays each case against a new server and a new stack that build makes for
-// it. Breaks that are known do not fail the test.
+// Informers plays each case against a new server and a new stack from build. Known breaks do not fail the
+// test.
 func Informers(t *testing.T, build func(Server) Stack, known ...Known) {
 	byLaw := map[string][]Case{}
 	for _, c := range Cases() {
@@ -74,10 +74,10 @@ func laws() (all []string) {
 	return all
 }
 
-// plays is how often a case is played that is known to break sometimes, until it does.
+// plays is how often a case is repeated that is known to break sometimes.
 const plays = 20
 
-// judge plays c and says what came of it.
+// judge plays c and reports the result.
 func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 	most := 1
 	if known != nil && known.Sometimes {
@@ -94,7 +94,7 @@ func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 	}
 }
 
-// once plays c one time, writes the attribute, and tells what is not kept.
+// once plays c once, sets the attribute, and reports a break.
 func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
 	tell := func() {
@@ -124,12 +124,11 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 	return r
 }
 
-// lifetime is how long a case may take, in virtual time.
+// lifetime is the time limit of a case, in virtual time.
 const lifetime = 48 * time.Hour
 
-// inBubble plays c. It calls ended when the verdict stands, which is before the bubble
-// ends: a goroutine that a stack has left behind makes testing/synctest end the process,
-// unless it ends within an hour.
+// inBubble plays c. It calls ended when the verdict is known, before the bubble ends: testing/synctest ends
+// the process if the stack leaves a goroutine behind for an hour.
 func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server
@@ -159,7 +158,7 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 	})
 }
 
-// judge says what came of a case that has ended.
+// judge returns the verdict on an ended case.
 func (p *play) judge(r *Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,8 +174,8 @@ func (p *play) judge(r *Result) {
 	}
 }
 
-// waitFor waits until done is closed, or so long that it never will be. It says so at
-// once: what still waits when the bubble ends makes testing/synctest end the process.
+// waitFor waits until done is closed, or for lifetime. It logs a timeout at once, because testing/synctest
+// ends the process if anything still waits when the bubble ends.
 func (p *play) waitFor(t *testing.T, done <-chan struct{}, what string) {
 	select {
 	case <-done:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// joining are the cases of handlers that come late.
+// joining holds the cases about handlers that join late.
 var joining = []Case{
 	{
 		Law: "L06", Name: "a late handler hears of everything once", Source: clientGo(113, 119),
@@ -58,7 +58,7 @@ var joining = []Case{
 			select {
 			case late, ok := <-joined:
 				if !ok {
-					return // guard has said why
+					return // guard has reported the reason
 				}
 				settle(time.Minute)
 				late.tells("add a=1 (marked)")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lag are the cases of slow handlers.
+// lag holds the cases about slow handlers.
 var lag = []Case{
 	{
 		Law: "L08", Name: "a handler that blocks delays nobody", Source: clientGo(148, 149),

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// leaving are the cases of handlers that leave.
+// leaving holds the cases about handlers that leave.
 var leaving = []Case{
 	{
 		Law: "L07", Name: "who has left hears of no change after it", Source: clientGo(182, 185),

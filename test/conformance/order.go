@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// order are the cases of the order in which handlers hear.
+// order holds the cases about the order of calls.
 var order = []Case{
 	{
 		Law: "L01", Name: "changes of one object come in order", Source: clientGo(124, 125),

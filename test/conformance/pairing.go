@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pairing are the cases of which calls belong together, and to which object.
+// pairing holds the cases about matching calls and the identity of objects.
 var pairing = []Case{
 	{
 		Law: "L03", Name: "a missed deletion is told", Source: clientGo(93, 98),

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// panics are the cases of handlers that panic.
+// panics holds the cases about handlers that panic.
 var panics = []Case{
 	{
 		Law: "L10", Name: "after a panic the handler goes on",

@@ -20,8 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// play is one case against one stack: the server, what is done to it, and what was seen
-// to be wrong.
+// play is one case against one stack: the server, its faults, and the breaks found.
 type play struct {
 	srv      *apiservertest.Server
 	endpoint *apiservertest.Endpoint
@@ -32,14 +31,14 @@ type play struct {
 
 	began time.Time
 
-	shutDown func() // ends the queue of the case, once
+	shutDown func() // ends the case's queue, once
 
-	writes atomic.Int64 // by the stack, one or two a request
+	writes atomic.Int64 // by the stack, one or two per request
 
-	mu      sync.Mutex // guards the three below
+	mu      sync.Mutex // guards the three fields below
 	broken  []string
 	missing string
-	given   bool // up, by the case itself
+	given   bool // giveUp was called
 }
 
 func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiservertest.Endpoint, build func(Server) Stack) *play {
@@ -49,15 +48,15 @@ func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiserver
 	return p
 }
 
-// flood is after how many writes the server goes down. Time is virtual: where a stack asks
-// again and again without a pause, it would not go on. No case needs a tenth of it. A case
-// may be kept all the same; if not, the flood is named.
+// flood is the number of writes after which the server goes down. Virtual time stands still while a stack
+// sends requests without a pause. No case needs a tenth of that. A case may still be kept; if not, its
+// breaks mention the flood.
 const flood = 5000
 
-// most is how many breaks of one case are written down.
+// most is the largest number of breaks recorded per case.
 const most = 5
 
-// counted is a connection that counts what is asked by it.
+// counted is a connection that counts writes.
 type counted struct {
 	net.Conn
 	play *play
@@ -79,7 +78,7 @@ func (p *play) dial(ctx context.Context, network, address string) (net.Conn, err
 	return counted{conn, p}, nil
 }
 
-// breaks writes down what is wrong, and goes on.
+// breaks records a break and continues.
 func (p *play) breaks(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +100,7 @@ func (p *play) want(ok bool, format string, args ...any) {
 	}
 }
 
-// must ends the case at an error that is in the way.
+// must ends the case if err is not nil.
 func (p *play) must(err error) {
 	if err != nil {
 		p.breaks("%v", err)
@@ -109,7 +108,7 @@ func (p *play) must(err error) {
 	}
 }
 
-// giveUp ends the case, which has said why.
+// giveUp ends the case, after recording the reason.
 func (p *play) giveUp() {
 	p.mu.Lock()
 	p.given = true
@@ -117,8 +116,8 @@ func (p *play) giveUp() {
 	runtime.Goexit()
 }
 
-// guard calls f. It breaks the case if f panics, or ends its goroutine other than by
-// giveUp, as a stack does that uses testing.T.FailNow.
+// guard calls f. It breaks the case if f panics, or ends its goroutine other than by giveUp, for example
+// with testing.T.FailNow.
 func (p *play) guard(what string, f func()) {
 	returned := false
 	defer func() {
@@ -137,8 +136,7 @@ func (p *play) guard(what string, f func()) {
 	returned = true
 }
 
-// offered returns what as an O. Without it the case ends: there is nothing to say about
-// the stack.
+// offered returns what as an O. If it is not one, the case ends as not offered.
 func offered[O any](p *play, what any) O {
 	o, ok := what.(O)
 	if !ok {
@@ -155,14 +153,14 @@ func name[O any]() string {
 	return s[1:]
 }
 
-// informer makes an informer that does not run.
+// informer creates an informer that does not run.
 func (p *play) informer(opts Options) Informer {
 	i, err := p.stack.NewInformer(opts)
 	p.must(err)
 	return i
 }
 
-// run runs i until stop is called, or until the case has ended.
+// run runs i until stop is called or the case ends.
 func (p *play) run(i Informer) (stop func()) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
@@ -177,7 +175,7 @@ func (p *play) run(i Informer) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// synced makes an informer with one witness, runs it, and waits until it has synced.
+// synced creates an informer with one witness, runs it, and waits until it has synced.
 func (p *play) synced(opts Options) (Informer, *witness) {
 	i := p.informer(opts)
 	w := p.witness(i)
@@ -190,18 +188,18 @@ func (p *play) synced(opts Options) (Informer, *witness) {
 	return i, w
 }
 
-// settle lets d pass, and then everything that is under way.
+// settle lets d pass, and then waits for all work in progress.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// errRefused is what hooks of cases fail with.
+// errRefused is the error of failing hooks.
 var errRefused = errors.New("refused on purpose")
 
 var pods = object.GVR{Version: "v1", Resource: "pods"}
 
-// pod is one in the namespace of most cases. Its state is one label.
+// pod returns a pod in the namespace of most cases, with its state in a label.
 func pod(name, state string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"state": state}}}
 }
@@ -219,8 +217,8 @@ func (p *play) put(name, state string) string {
 
 func (p *play) delete(name string) { p.must(p.srv.Delete(pods, keyOf(name))) }
 
-// away lets the stack miss what happens in it: the server is down and has forgotten the
-// history when it is back.
+// away makes the stack miss everything that during does: the server is down meanwhile, and has lost its
+// history afterwards.
 func (p *play) away(during func()) {
 	p.srv.Down()
 	during()
@@ -229,19 +227,19 @@ func (p *play) away(during func()) {
 	settle(10 * time.Minute)
 }
 
-// fault has requests of a verb go wrong.
+// fault makes requests of a verb fail.
 func (p *play) fault(verb string, count int, do ...apiservertest.Action) {
 	p.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
 }
 
-// over ends whatever goes wrong, a flood too.
+// over ends all faults, including a flood.
 func (p *play) over() {
 	p.srv.Faults().Clear()
 	p.srv.Up()
 	settle(15 * time.Minute)
 }
 
-// equal breaks the case unless the cache has what the server has.
+// equal breaks the case unless cache and server are equal.
 func (p *play) equal(i Informer) {
 	truth, cached := map[string]string{}, map[string]string{}
 	for _, o := range p.srv.Objects(pods) {
@@ -263,7 +261,7 @@ func (p *play) equal(i Informer) {
 
 func version(o metav1.Object) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
 
-// await waits for an error of a call that takes a context, for at most an hour.
+// await waits at most an hour for a call that takes a context.
 func await(p *play, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, time.Hour)
 	defer cancel()

@@ -2,11 +2,11 @@ package conformance
 
 import "time"
 
-// Queue is a work queue. A case shuts it down once.
+// Queue is a work queue. Each case shuts it down once.
 type Queue interface {
 	Add(key string)
 
-	// Get waits for a key. It reports false when no more are handed out.
+	// Get waits for a key. It returns false after the shutdown.
 	Get() (key string, ok bool)
 
 	// Done ends the work on a key.
@@ -15,28 +15,28 @@ type Queue interface {
 	ShutDown()
 }
 
-// What a queue may offer besides. A case that needs one of these is not played without it.
+// The optional features of a queue. A case that needs a missing one is not played.
 type (
 	// Draining shuts down and waits until all work is done.
 	Draining interface{ Drain() }
 
-	// Delaying adds a key later.
+	// Delaying adds a key after a delay.
 	Delaying interface {
 		AddAfter(key string, after time.Duration)
 	}
 
-	// Limiting adds a key again after a failure, later each time, until it is forgotten.
+	// Limiting adds a key after a failure, with increasing delays until it is forgotten.
 	Limiting interface {
 		AddRateLimited(key string)
 		Forget(key string)
 	}
 
-	// Cancelling forgets a key, and its delayed add with it.
+	// Cancelling forgets a key and cancels its delayed add.
 	Cancelling interface {
 		ForgetAndCancel(key string)
 	}
 
-	// Ranking hands out higher priorities first. Add has zero.
+	// Ranking hands out higher priorities first. Add has priority zero.
 	Ranking interface {
 		AddWithPriority(key string, priority int)
 	}

@@ -2,7 +2,7 @@ package conformance
 
 import "time"
 
-// readOnly are the cases of objects that nobody may change.
+// readOnly holds the cases about objects that must not be changed.
 var readOnly = []Case{
 	{
 		Law: "L16", Name: "nobody writes to the cache through the informer",
@@ -34,7 +34,7 @@ var readOnly = []Case{
 					h.pod.Labels["state"] = "changed"
 				}
 			}
-			p.put("c", "1") // for the race detector: this orders the change before the look
+			p.put("c", "1") // for the race detector: orders the change before the check
 			settle(time.Hour)
 			for _, want := range []string{"Pod", "shop/a", "abels"} {
 				p.want(reports.mention(want), "no report mentions %q: %q", want, reports.all())

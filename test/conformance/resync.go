@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// resyncs are the cases of resyncs.
+// resyncs holds the cases about resyncs.
 var resyncs = []Case{
 	{
 		Law: "L11", Name: "a resync goes to who asked for it", Source: clientGo(157, 162),

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scopes are the cases of what an informer is of, and of who has the same one.
+// scopes holds the cases about the objects of an informer and about sharing informers.
 var scopes = []Case{
 	{
 		Law: "L17", Name: "an informer of one namespace has that and no other",
@@ -77,7 +77,7 @@ var scopes = []Case{
 	},
 }
 
-// factory makes a factory.
+// factory creates a factory.
 func (p *play) factory() Factory {
 	f, err := offered[Collecting](p, p.stack).NewFactory()
 	p.must(err)
@@ -91,7 +91,7 @@ func (p *play) ask(f Factory) Informer {
 	return i
 }
 
-// start starts what was asked for from f, until the case has ended.
+// start starts the requested informers of f until the case has ended.
 func (p *play) start(f Factory) {
 	f.Start(p.ctx)
 	p.runs.Go(func() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// shutdown are the cases of the end of a queue.
+// shutdown holds the cases about the end of a queue.
 var shutdown = []Case{
 	{
 		Law: "L28", Name: "a drain returns when queued and running work is done", Source: linesOf("util/workqueue/queue.go", 321, 326),
@@ -73,7 +73,7 @@ var shutdown = []Case{
 	{
 		Law: "L28", Name: "nothing of a queue is left after its end",
 		play: func(p *play) {
-			settle(time.Second) // for those of the server
+			settle(time.Second) // for the server's goroutines
 			before := goroutines()
 			q := p.queue()
 			w := p.worker(q, time.Second)
@@ -95,14 +95,14 @@ var shutdown = []Case{
 	},
 }
 
-// noneButThese breaks the case if there are goroutines of others than there were before.
+// noneButThese breaks the case if there are goroutines with creators that are not in before.
 func (p *play) noneButThese(before []string) {
 	for _, g := range goroutines() {
 		p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)
 	}
 }
 
-// goroutines returns by whom each goroutine of the bubble was made.
+// goroutines returns the creator of each goroutine in the bubble.
 func goroutines() (makers []string) {
 	text := make([]byte, 1<<20)
 	all := strings.Split(string(text[:runtime.Stack(text, true)]), "\n\n")

@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server is how a stack reaches the API server of a case. It speaks HTTP/1.1, asks for no
-// credentials, and serves protobuf, JSON and CBOR.
+// Server is the API server of a case. It speaks HTTP/1.1, requires no credentials, and serves protobuf,
+// JSON and CBOR.
 type Server struct {
 	URL  string
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Stack makes informers of the pods of one server.
+// Stack creates informers for the pods of one server.
 type Stack interface {
 	// NewInformer returns an informer that does not run yet.
 	NewInformer(Options) (Informer, error)
 }
 
-// Options say what an informer is to do.
+// Options configure an informer.
 type Options struct {
-	// Namespace is the one to watch; empty for all.
+	// Namespace is the namespace to watch; empty for all.
 	Namespace string
 
-	// LabelSelector narrows the informer on the server, if not empty.
+	// LabelSelector, if not empty, filters on the server.
 	LabelSelector string
 
 	// Index, if not nil, is the function of one index, for Indexed.
@@ -36,72 +36,69 @@ type Options struct {
 	// Transform, if not nil, changes each object before it is cached.
 	Transform func(*corev1.Pod) (*corev1.Pod, error)
 
-	// DetectMutations asks for reports, to OnError, of cached objects that somebody has
-	// changed. It is set only for stacks that are Detecting.
+	// DetectMutations requests reports to OnError of changed cached objects. It is set only for stacks that
+	// are Detecting.
 	DetectMutations bool
 
-	// OnError, if not nil, is to hear of whatever the stack reports: a list or watch that
-	// fails, an object that cannot be read, a handler that panics. It may be called by
-	// several goroutines at once.
+	// OnError, if not nil, receives everything that the stack reports: failed lists and watches, unreadable
+	// objects, panics of handlers. Several goroutines may call it at once.
 	OnError func(error)
 }
 
-// Informer keeps a cache of pods and tells handlers of changes. Objects that it gives out
-// are not changed.
+// Informer caches pods and notifies handlers of changes. The cases do not change the objects it returns.
 type Informer interface {
-	// Run works until ctx is done and returns when it has ended.
+	// Run runs the informer until ctx is done, and returns when it has ended.
 	Run(ctx context.Context) error
 
-	// HasSynced reports whether the cache has had a whole initial list.
+	// HasSynced reports whether the cache has received a complete initial list.
 	HasSynced() bool
 
-	// Get looks up one cached pod.
+	// Get returns a cached pod.
 	Get(key types.NamespacedName) (*corev1.Pod, bool)
 
-	// List returns all cached pods, in any order.
+	// List returns all cached pods in any order.
 	List() []*corev1.Pod
 
 	// AddHandler adds a handler, before Run or later.
 	AddHandler(Handler) (Registration, error)
 }
 
-// Handler is what one registration hears. No function is nil.
+// Handler is a set of callbacks, none of them nil.
 type Handler struct {
-	// Add hears of a new object. Initial says that it belongs to what was there when the
-	// handler joined.
+	// Add is called for a new object. initial is true if the object existed when the handler joined.
 	Add func(pod *corev1.Pod, initial bool)
 
-	// Update hears of a change.
+	// Update is called for a change.
 	Update func(old, new *corev1.Pod)
 
-	// Delete hears of a deletion, with the last known state. Unknown says that the stack
-	// has not seen the deletion itself, so that this may not be the final state.
+	// Delete is called for a deletion, with the last known state. unknown means that the stack did not see
+	// the deletion, so this may not be the final state.
 	Delete func(pod *corev1.Pod, unknown bool)
 
-	// Resync hears of an object again that has not changed.
+	// Resync is called for an unchanged object.
 	Resync func(pod *corev1.Pod)
 
-	// Every is the period of resyncs that the handler asks for; none if zero.
+	// Every is the requested resync period; zero means none.
 	Every time.Duration
 
-	// Coalesce asks for at most one pending call for each object. It is set only for
-	// informers that are Coalescing.
+	// Coalesce requests at most one pending call per object. It is set only for informers that are
+	// Coalescing.
 	Coalesce bool
 }
 
-// Registration is a handler at an informer.
+// Registration is a handler of an informer.
 type Registration interface {
-	// HasSynced reports whether the handler has heard of the whole initial list.
+	// HasSynced reports whether the handler has received the whole initial list.
 	HasSynced() bool
 
-	// Remove takes the handler off, without waiting for a call in progress.
+	// Remove removes the handler without waiting for a call in progress.
 	Remove() error
 }
 
-// What a stack, an informer or a registration may offer besides. A case that needs one of
-// these is not played without it.
+// The optional features of a stack, an informer or a registration. A case that needs a missing one is not
+// played.
 type (
-	// Detecting is a stack that knows Options.DetectMutations.
+	// Detecting is a stack that supports Options.DetectMutations.
 	Detecting interface{ Detects() }
 
 	// Collecting is a stack that has factories.
@@ -109,25 +106,22 @@ type (
 		NewFactory() (Factory, error)
 	}
 
-	// Queueing is a stack that has work queues. AddRateLimited of a new one waits for
-	// first after the first failure of a key, and longer after each further one; some
-	// jitter does no harm.
+	// Queueing is a stack that has work queues. AddRateLimited waits for first after the first failure of a
+	// key, and longer after each further one; jitter is fine.
 	Queueing interface {
 		NewQueue(first time.Duration) Queue
 	}
 
-	// Writable is an informer whose users are given something by which they could write to
-	// its cache. Write tries all of that with one pod. An informer that gives nothing of
-	// the kind is none.
+	// Writable is an informer that gives its users a way to write to its cache. Write tries all such ways
+	// with one pod. An informer without any does not implement it.
 	Writable interface{ Write(*corev1.Pod) }
 
-	// Indexed looks up by the index of Options.Index.
+	// Indexed looks up objects by Options.Index.
 	Indexed interface {
 		ByIndex(value string) ([]*corev1.Pod, error)
 	}
 
-	// Versioned says up to which resource version the cache is complete; empty if that
-	// is not known.
+	// Versioned returns the resource version up to which the cache is complete, or "" if unknown.
 	Versioned interface{ Version() string }
 
 	// Waiting waits until the cache is complete up to a resource version.
@@ -140,17 +134,17 @@ type (
 		WaitForSync(ctx context.Context) error
 	}
 
-	// Coalescing can bound what it holds for a slow handler: see Handler.Coalesce.
+	// Coalescing can bound the memory for a slow handler: see Handler.Coalesce.
 	Coalescing interface{ Coalesces() }
 
 	// Restartable may run again after Run has returned.
 	Restartable interface{ Restarts() }
 
-	// Closer is a registration that waits for the call in progress.
+	// Closer is a registration that can wait for the call in progress.
 	Closer interface {
 		RemoveAndWait(ctx context.Context) error
 	}
 
-	// Lagging is a registration that says how many calls are still to be made.
+	// Lagging is a registration that returns its number of pending calls.
 	Lagging interface{ Pending() int }
 )

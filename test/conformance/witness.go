@@ -16,7 +16,7 @@ type heard struct {
 	call   string // add, update, delete or resync
 	pod    *corev1.Pod
 	old    *corev1.Pod // of an update
-	marked bool        // an initial add; a deletion whose final state is unknown
+	marked bool        // an initial add, or a deletion with unknown final state
 }
 
 func (h heard) String() string {
@@ -27,7 +27,7 @@ func (h heard) String() string {
 	return s
 }
 
-// witness is a handler that writes down what it hears.
+// witness is a handler that records its calls.
 type witness struct {
 	play     *play
 	informer Informer
@@ -72,7 +72,7 @@ func (w *witness) hear(h heard) {
 	}
 }
 
-// story returns what was heard, in words.
+// story returns the recorded calls as text.
 func (w *witness) story() (all []string) {
 	for _, h := range w.all() {
 		all = append(all, h.String())
@@ -86,21 +86,21 @@ func (w *witness) all() []heard {
 	return slices.Clone(w.log)
 }
 
-// forget begins a new page.
+// forget drops the recorded calls.
 func (w *witness) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log = nil
 }
 
-// tells breaks the case unless the witness has heard exactly that.
+// tells breaks the case unless exactly these calls were recorded.
 func (w *witness) tells(want ...string) {
 	if got := w.story(); !slices.Equal(got, want) {
 		w.play.breaks("heard %q, want %q", got, want)
 	}
 }
 
-// changes breaks the case unless the witness has heard exactly that beside resyncs.
+// changes breaks the case unless exactly these calls were recorded, ignoring resyncs.
 func (w *witness) changes(want ...string) {
 	got := slices.DeleteFunc(w.story(), func(s string) bool { return strings.HasPrefix(s, "resync") })
 	if !slices.Equal(got, want) {
@@ -108,9 +108,8 @@ func (w *witness) changes(want ...string) {
 	}
 }
 
-// lawful breaks the case unless what was heard is a history that a handler can follow:
-// updates and deletions of what was added, each update from the state heard before to a
-// newer one, and no step back.
+// lawful breaks the case unless the calls form a consistent history: updates and deletions only of added
+// objects, each update from the last known state to a newer one, and no step back.
 func (w *witness) lawful() {
 	known := map[string]*corev1.Pod{}
 	for n, h := range w.all() {
@@ -142,8 +141,7 @@ func (w *witness) lawful() {
 	}
 }
 
-// agrees breaks the case unless a handler that follows what was heard ends with what the
-// server has.
+// agrees breaks the case unless the calls lead to the server's state.
 func (w *witness) agrees() {
 	known := map[string]string{}
 	for _, h := range w.all() {
@@ -162,7 +160,7 @@ func (w *witness) agrees() {
 	}
 }
 
-// number is the resource version of o.
+// number returns the resource version of o.
 func number(o *corev1.Pod) int {
 	n, _ := strconv.Atoi(o.ResourceVersion)
 	return n

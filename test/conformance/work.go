@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// stingy is where client-go says of its work queue that a key has one worker at a time,
-// merges, and is handed out again.
+// stingy is where client-go promises that its work queue gives a key to one worker at a time, merges adds,
+// and hands keys out again.
 var stingy = linesOf("util/workqueue/doc.go", 20, 25)
 
-// work are the cases of what a queue hands out.
+// work holds the cases about handing out keys.
 var work = []Case{
 	{
 		Law: "L26", Name: "a key is with one worker at a time", Source: stingy,
@@ -80,7 +80,7 @@ var work = []Case{
 			}
 			adders.Wait()
 			settle(time.Minute)
-			for k := range keys { // the last add of each comes while the key is worked on
+			for k := range keys { // the last add of each comes while the key is in progress
 				for range 2 {
 					added[k].Add(1)
 					q.Add(fmt.Sprint(k))
@@ -112,7 +112,7 @@ var work = []Case{
 		play: func(p *play) {
 			q := p.queue()
 			ranking := offered[Ranking](p, q)
-			const limit = 5000 // the promise is of bounded time: this is much
+			const limit = 5000 // the promise is bounded time; this is generous
 			var urgent, patient atomic.Int32
 			next := func() { ranking.AddWithPriority(fmt.Sprint("urgent-", urgent.Add(1)), 10) }
 			for range 10 {
@@ -133,14 +133,14 @@ var work = []Case{
 	},
 }
 
-// queue makes the work queue of a case. It ends with the case, if not before.
+// queue creates the work queue of a case. It ends with the case at the latest.
 func (p *play) queue() Queue {
 	q := offered[Queueing](p, p.stack).NewQueue(time.Second)
 	p.shutDown = sync.OnceFunc(func() { p.guard("ShutDown", q.ShutDown) })
 	return q
 }
 
-// work has a worker do something with each key, until the queue ends.
+// work starts a worker that calls do with each key until the queue ends.
 func (p *play) work(q Queue, do func(key string)) (ended <-chan struct{}) {
 	end := make(chan struct{})
 	p.runs.Go(func() {
@@ -159,7 +159,7 @@ func (p *play) work(q Queue, do func(key string)) (ended <-chan struct{}) {
 	return end
 }
 
-// worker is a worker that writes down which keys it was given when.
+// worker is a worker that records its keys with their times.
 type worker struct {
 	play  *play
 	ended <-chan struct{}
@@ -168,7 +168,7 @@ type worker struct {
 	log []string
 }
 
-// worker adds a worker to q that takes so long for each key.
+// worker adds a worker to q that spends the given time on each key.
 func (p *play) worker(q Queue, each time.Duration) *worker {
 	w := &worker{play: p}
 	w.ended = p.work(q, func(key string) {
@@ -180,8 +180,7 @@ func (p *play) worker(q Queue, each time.Duration) *worker {
 	return w
 }
 
-// took breaks the case unless the worker was given exactly that since the case began,
-// in the order of time, and of keys where that is the same.
+// took breaks the case unless the worker received exactly these keys, ordered by time and then by key.
 func (w *worker) took(want ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

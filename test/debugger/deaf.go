@@ -9,19 +9,19 @@ import (
 	"sync/atomic"
 )
 
-// Deaf is a transport that keeps the changes of one object from watches, as something broken on
-// the way would. It is safe for concurrent use.
+// Deaf is a transport that hides the changes of some objects from watches, as a fault on the network path
+// would. It is safe for concurrent use.
 type Deaf struct {
 	Next http.RoundTripper
 
 	name atomic.Pointer[string]
 }
 
-// To keeps the changes of objects of that name back from now on; of none if it is empty. The
-// name must be no part of another's.
+// To hides the changes of objects called name from now on, or of none if name is empty. The name must not
+// be part of another object's.
 func (d *Deaf) To(name string) { d.name.Store(&name) }
 
-// RoundTrip implements http.RoundTripper. It asks for JSON, which has each event on a line.
+// RoundTrip implements http.RoundTripper. It requests JSON, in which each event is a line.
 func (d *Deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 	watch := strings.Contains(req.URL.RawQuery, "watch=")
 	if watch {
@@ -46,8 +46,8 @@ type deafBody struct {
 	io.Closer
 	events *bufio.Reader
 	deaf   *Deaf
-	event  []byte // that is being read
-	err    error  // behind it
+	event  []byte // being read
+	err    error  // after it
 }
 
 // Read implements io.Reader.

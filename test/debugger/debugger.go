@@ -1,5 +1,4 @@
-// Package debugger runs informer-debug as a program, for tests of what it says of the programs
-// of others.
+// Package debugger runs informer-debug as a program, to test its output for other programs.
 package debugger
 
 import (
@@ -14,18 +13,18 @@ import (
 	"time"
 )
 
-// runWithin is how long a run may take.
+// runWithin is the time limit of a run.
 const runWithin = time.Minute
 
-// Debugger is informer-debug as a program. It is for one goroutine.
+// Debugger runs informer-debug as a program. It belongs to one goroutine.
 type Debugger struct {
 	testing.TB
-	Flags []string // behind all others
+	Flags []string // appended to all arguments
 
 	program string
 }
 
-// New builds the program. Root is the folder of Millrace.
+// New builds the program. root is the folder of Millrace.
 func New(t testing.TB, root string) *Debugger {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "informer-debug")
@@ -36,19 +35,19 @@ func New(t testing.TB, root string) *Debugger {
 	return &Debugger{TB: t, program: program}
 }
 
-// In is the same program for a test within the test, with other flags.
+// In returns a Debugger with the same program for a subtest, with other flags.
 func (d *Debugger) In(t testing.TB, flags ...string) *Debugger {
 	return &Debugger{TB: t, program: d.program, Flags: flags}
 }
 
-// Run runs it to its end, which has to have the exit code, and returns what it wrote to stdout.
+// Run runs the program, fails the test unless it exits with code, and returns its stdout.
 func (d *Debugger) Run(code int, args ...string) string {
 	d.Helper()
 	out, _ := d.Said(code, args...)
 	return out
 }
 
-// Said is Run with what it wrote to stderr.
+// Said is like Run, and also returns stderr.
 func (d *Debugger) Said(code int, args ...string) (stdout, stderr string) {
 	d.Helper()
 	out, errOut, ended := d.run(args)
@@ -58,7 +57,7 @@ func (d *Debugger) Said(code int, args ...string) (stdout, stderr string) {
 	return out, errOut
 }
 
-// Until runs it again and again until it ends with the code and its stdout has the text.
+// Until repeats the run until it exits with code and its stdout contains text.
 func (d *Debugger) Until(text string, code int, args ...string) string {
 	d.Helper()
 	for end := time.Now().Add(runWithin); ; time.Sleep(50 * time.Millisecond) {
@@ -89,8 +88,8 @@ func (d *Debugger) run(args []string) (stdout, stderr string, code int) {
 	return out.String(), errOut.String(), 0
 }
 
-// Top shows the screen of informer-debug top in a real terminal, until it has all the texts, and
-// leaves it. It needs tmux: without it the test goes on without, but not where CI is set.
+// Top runs informer-debug top in a real terminal until its screen has shown all texts, and quits it. It
+// needs tmux: without it the test continues, except under CI.
 func (d *Debugger) Top(texts ...string) {
 	d.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -121,7 +120,7 @@ func (d *Debugger) Top(texts ...string) {
 		}
 		d.Fatalf("the screen does not have %q:\n%s", text, screen)
 	}
-	// The shell stays when top has left, and shows how it ended.
+	// The shell stays after top has quit, and shows its exit code.
 	tmux("new-session", "-d", "-x", "120", "-y", "30", d.program+" top "+strings.Join(d.Flags, " ")+"; echo left $?; cat")
 	defer tmux("kill-server")
 	for _, text := range texts {

@@ -1,5 +1,4 @@
-// Package e2e runs the informer stack, from config.Load to a handler's
-// call, against a real kube-apiserver.
+// Package e2e tests the informer stack against a real kube-apiserver, from config.Load to a handler's call.
 //
 // # Usage
 //
@@ -8,24 +7,22 @@
 //
 // # Guarantees
 //
-// Every test of an informer ends with a comparison: what the cache holds and
-// what a handler knows from its calls alone, against a fresh list. The handler
-// checks each call against the one before: an Add of what it knows, an Update
-// of what it does not, a change that goes back in time all fail the test (L01
-// to L05).
+// Every test of an informer ends with a comparison of the cache, and of the objects known to a handler from
+// its calls alone, with a fresh list. The handler checks each call against the previous ones: an Add of a
+// known object, an Update of an unknown one, and a change that goes back in time fail the test (L01 to
+// L05).
 //
 // # Concurrency
 //
-// The tests share one server and run in parallel, each in a namespace of its
-// own. Those that kill the server, or need it started otherwise, have their own.
+// The tests share one server and run in parallel, each in its own namespace. Tests that kill the server, or
+// need other flags, have their own.
 //
 // # Failure
 //
-// If a condition does not come true in time, the test fails with the status of the
-// informer, and with what the handler knows in excess, too little or wrong.
+// If a condition does not become true in time, the test fails with the status of the informer, and with the
+// objects that the handler has in excess, is missing or has wrong.
 //
 // # Debugging
 //
-// The end of the server's log is printed when a test with a server of its own
-// fails.
+// If a test with its own server fails, it prints the end of the server's log.
 package e2e

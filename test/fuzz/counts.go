@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// counts are what targets did, by their names.
+// counts holds the work of targets by name.
 type counts map[string]ran
 
 func (c counts) add(name string, r ran) {
@@ -21,7 +21,7 @@ func (c counts) add(name string, r ran) {
 	c[name] = sum
 }
 
-// table is the counts in Markdown, with their sum.
+// table returns the counts and their sum as Markdown.
 func (c counts) table() string {
 	var b strings.Builder
 	var sum ran
@@ -37,7 +37,7 @@ func (c counts) table() string {
 	return b.String()
 }
 
-// grouped writes a number with a comma between thousands.
+// grouped formats a number with commas between thousands.
 func grouped(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -45,7 +45,7 @@ func grouped(n int) string {
 	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }
 
-// readCounts reads a file that write wrote. A file that is not there has none.
+// readCounts reads a file written by write. A missing file has no counts.
 func readCounts(path string) (counts, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

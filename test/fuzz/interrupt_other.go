@@ -4,6 +4,6 @@ package main
 
 import "os/exec"
 
-// interruptible leaves cmd as it is: what it has in the last seconds is lost when its
-// context ends, since there is no interrupt to send.
+// interruptible leaves cmd unchanged: without interrupts, the results of the last seconds are lost when its
+// context ends.
 func interruptible(*exec.Cmd) {}

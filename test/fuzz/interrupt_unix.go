@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interruptible ends cmd, when its context does, with an interrupt, which lets go test
-// write down what it has. It must reach the children of go test too.
+// interruptible makes the end of cmd's context interrupt it and its children, so that go test saves its
+// results.
 func interruptible(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// reaching begins the names of inputs that are kept for the code that they reach. Those
-// with another name have found a mistake once, and stay.
+// reaching is the prefix of inputs kept for the code they reach. Inputs with other names once found a bug,
+// and stay.
 const reaching = "reaches-"
 
-// keep chooses the inputs that are kept beside each target anew, from those kept and those
-// in Go's build cache: the smallest that reach code which nothing before them reaches.
+// keep selects the inputs to keep for each target, from those already kept and those in Go's build cache:
+// the smallest inputs that reach code not reached by earlier ones.
 func keep(ctx context.Context, targets []target) error {
 	w, err := newWorkbench(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func keep(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// corpus is the inputs that are kept of one target.
+// corpus is the kept inputs of one target.
 type corpus struct {
 	target
 	binary, profile string
@@ -59,7 +59,7 @@ func (c *corpus) grow(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	inputs := map[string][]byte{} // by the name under which they are kept
+	inputs := map[string][]byte{} // by file name
 	for _, path := range append(found, kept...) {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -99,8 +99,7 @@ func (c *corpus) grow(ctx context.Context, from string) error {
 	return nil
 }
 
-// reach runs one input, or all if name is empty, and counts the blocks of code that none
-// before it has reached.
+// reach runs one input, or all if name is empty, and counts the newly reached blocks of code.
 func (c *corpus) reach(ctx context.Context, name string) (more int, err error) {
 	run := "^" + c.name + "$"
 	if name != "" {

@@ -1,30 +1,28 @@
-// Command fuzz runs every fuzz target of the module in the working directory, one
-// after the other, and counts what it ran.
+// Command fuzz runs every fuzz target of the module in the working directory, one after another, and counts
+// the inputs.
 //
 //	go run ./test/fuzz -time 1m                  # each target for a minute
 //	go run ./test/fuzz -execs 100000000          # that many inputs in all, shared equally
 //	go run ./test/fuzz -execs 1000000 ./wire     # of some packages
 //
-// At the end, and when it is interrupted, it prints a table in Markdown: how many
-// inputs each target was given, and in what time. With -total it adds to the counts
-// in a file, so that many nights make one number.
+// At the end, and when interrupted, it prints a Markdown table with each target's number of inputs and
+// time. With -total it adds them to the counts in a file, to sum up many nights.
 //
 // # What is kept
 //
-// go test runs the inputs in testdata/fuzz beside each target, and fuzzing begins with
-// them. Some were found by fuzzing, which leaves what reaches new code in Go's build cache:
+// go test runs the inputs in testdata/fuzz beside each target, and fuzzing starts with them. Some were
+// found by fuzzing, which stores inputs that reach new code in Go's build cache:
 //
 //	go run ./test/fuzz -keep            # or of some packages
 //
-// takes from there, and from what was kept in this way before, the smallest inputs that
-// reach a block of code which nothing before them reaches. Their names begin with reaches-.
-// Run it after a long night, and commit what it leaves. Inputs with other names have found
-// a mistake once, and stay.
+// selects, from these and the inputs kept earlier, the smallest ones that reach a block of code not reached
+// by earlier ones. Their names begin with reaches-. Run it after a long night, and commit the result.
+// Inputs with other names once found a bug, and stay.
 //
 // # Failure
 //
-// A target that fails does not stop the others. Its input is in testdata/fuzz beside
-// it, where go test finds it from then on. The command then exits with 1.
+// A failing target does not stop the others. Its input is in testdata/fuzz beside it, where go test finds
+// it from then on. The command then exits with 1.
 package main
 
 import (
@@ -38,9 +36,9 @@ import (
 )
 
 func main() {
-	limit := flag.Duration("time", time.Minute, "how long to run each target")
-	execs := flag.Int("execs", 0, "how many inputs to run in all, instead of a time")
-	keeps := flag.Bool("keep", false, "fuzz nothing, and choose anew which inputs are kept: see the package's documentation")
+	limit := flag.Duration("time", time.Minute, "time per target")
+	execs := flag.Int("execs", 0, "total number of inputs, instead of a time")
+	keeps := flag.Bool("keep", false, "do not fuzz, but select the inputs to keep; see the package documentation")
 	total := flag.String("total", "", "a `file` of counts to add to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -61,7 +59,7 @@ func main() {
 	}
 }
 
-// keepAll keeps inputs for the targets of the packages.
+// keepAll selects inputs for the targets of the packages.
 func keepAll(ctx context.Context, packages []string) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}

@@ -18,7 +18,7 @@ import (
 
 // target is one fuzz function.
 type target struct {
-	pkg, dir string // the package's path and its folder
+	pkg, dir string // the package's import path and folder
 	name     string
 }
 
@@ -52,20 +52,20 @@ var (
 	fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
 	progress = regexp.MustCompile(`^fuzz: elapsed: .*, execs: (\d+) \(`)
 
-	// raced is what a test binary of Go 1.26 prints when it takes the end of its time for a
-	// failure of the target: go.dev/issue/75804. A failure has an input.
+	// raced matches the output of a Go 1.26 test binary that reports the end of its time as a failure of
+	// the target: go.dev/issue/75804. A real failure has an input.
 	raced = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(.*\)\n +context deadline exceeded\nFAIL$`)
 )
 
-// ran is how much a target did.
+// ran is the work of a target.
 type ran struct {
 	execs int
 	took  time.Duration
 }
 
-// fuzz runs the target for a time, such as "1m", or a number of inputs, such as
-// "100x". There is a process for each processor, and each has one of them: it would
-// wait for its other threads instead, a fifth of its time.
+// fuzz runs the target for a time, such as "1m", or a number of inputs, such as "100x". It runs one process
+// per processor, and limits each to one processor, because with more a process spends a fifth of its time
+// waiting for its threads.
 func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, error) {
 	binary, err := w.binary(ctx, t.pkg, w.instrumented()...)
 	if err != nil {
@@ -93,21 +93,21 @@ func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, err
 	execs, said := follow(out)
 	err = <-ended
 	if err == nil || ctx.Err() != nil || raced.MatchString(said) {
-		err = nil // an interrupt is no failure
+		err = nil // an interrupt is not a failure
 	} else {
 		err = errors.Join(err, errors.New(said))
 	}
 	return ran{execs, time.Since(began).Round(time.Second)}, err
 }
 
-// follow reads what a test binary prints until it ends. It returns the last count, and the
-// end of everything else.
+// follow reads the output of a test binary until it ends. It returns the last count, and the end of all
+// other output.
 func follow(out io.Reader) (execs int, said string) {
 	var rest bytes.Buffer
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if found := progress.FindStringSubmatch(line); found != nil {
-			execs, _ = strconv.Atoi(found[1]) // digits: too many for an int are no count
+			execs, _ = strconv.Atoi(found[1]) // digits; 0 if they overflow
 		} else {
 			rest.WriteString(line)
 		}

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// workbench has test binaries of packages, each of which is built once.
+// workbench holds test binaries of packages, each built once.
 type workbench struct {
 	dir      string // of the binaries
 	module   string // in the working directory
-	cache    string // of Go's builds
+	cache    string // Go's build cache
 	binaries map[string]string
 }
 
@@ -33,7 +33,7 @@ func newWorkbench(ctx context.Context) (*workbench, error) {
 	return &workbench{dir, module, cache, map[string]string{}}, nil
 }
 
-// output is what a command prints.
+// output returns the output of a command.
 func output(ctx context.Context, command ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
@@ -47,13 +47,13 @@ func output(ctx context.Context, command ...string) (string, error) {
 // close removes the binaries.
 func (w *workbench) close() { os.RemoveAll(w.dir) }
 
-// reached is the folder in which fuzzing leaves inputs of a package that reach new code: the
-// one of go test -fuzz.
+// reached returns the folder in which fuzzing stores inputs of a package that reach new code, the same as
+// go test -fuzz.
 func (w *workbench) reached(pkg string) string { return filepath.Join(w.cache, "fuzz", pkg) }
 
-// instrumented are the flags of a build in which fuzzing sees what code is reached. They are for
-// the packages of the module alone: go test -fuzz instruments everything that is linked, most of
-// which is the generated code of Kubernetes' types, and looks at all its counters after each input.
+// instrumented returns the flags of a build for fuzzing. It instruments only the packages of the module: go
+// test -fuzz instruments everything that is linked, most of it generated code of Kubernetes' types, and
+// reads all its counters after each input.
 func (w *workbench) instrumented() []string {
 	return []string{"-gcflags=" + w.module + "/...=-d=libfuzzer"}
 }

@@ -1,5 +1,5 @@
-// Package hostile judges code that reads what strangers send: whatever the bytes
-// are, it must come to an end soon, in little memory, and keep nothing.
+// Package hostile checks code that reads untrusted input: whatever the bytes are, it must finish soon, use
+// little memory, and retain nothing.
 //
 // # Usage
 //
@@ -15,8 +15,7 @@
 //
 // # Concurrency
 //
-// What is measured is the process: a test that uses a Budget must not run in
-// parallel with others.
+// It measures the whole process, so a test with a Budget must not run in parallel with others.
 package hostile
 
 import (
@@ -26,26 +25,25 @@ import (
 	"time"
 )
 
-// Budget is what reading an input may cost: a constant, and more for each of its
-// bytes.
+// Budget is the allowed cost of reading an input: a constant, plus an amount per byte.
 type Budget struct {
-	Memory        int // in bytes, allocated in all, also what is garbage already
+	Memory        int // bytes allocated in total, including garbage
 	MemoryPerByte int
 
-	// By the clock, and ten times that with the race detector.
-	Time        time.Duration // zero is a second
-	TimePerByte time.Duration // zero is 10 µs: 16 MiB in less than three minutes
+	// Wall time, multiplied by ten under the race detector.
+	Time        time.Duration // zero means a second
+	TimePerByte time.Duration // zero means 10 µs: 16 MiB in less than three minutes
 }
 
-// tries is how often a reader that was over its budget is tried again. Other
-// processes cost time and a first use costs memory; neither comes twice.
+// tries is how often a reader that exceeded its budget is retried, since other processes cost time and
+// first use costs memory.
 const tries = 3
 
-// Within fails t if read costs more than an input of n bytes may.
+// Within fails t if read costs more than allowed for an input of n bytes.
 func (b Budget) Within(t testing.TB, n int, read func()) {
 	t.Helper()
 	if b.Time == 0 {
-		b.Time = time.Second // a machine may be busy with other things
+		b.Time = time.Second // the machine may be busy
 	}
 	if b.TimePerByte == 0 {
 		b.TimePerByte = 10 * time.Microsecond
@@ -62,7 +60,7 @@ func (b Budget) Within(t testing.TB, n int, read func()) {
 	t.Errorf("%d bytes of input: allocated %d of %d bytes in %v of %v, also when tried again", n, allocated, memory, took, patience)
 }
 
-// cost measures one reading.
+// cost measures one call of read.
 func cost(allocated func() uint64, read func()) (memory uint64, took time.Duration) {
 	before, began := allocated(), time.Now()
 	read()
@@ -70,8 +68,8 @@ func cost(allocated func() uint64, read func()) (memory uint64, took time.Durati
 	return allocated() - before, took
 }
 
-// roughly returns how many bytes were allocated so far, but for what the processors
-// have not told yet: some kilobytes. Unlike exactly, it stops nobody.
+// roughly returns the number of bytes allocated so far, except some kilobytes not yet reported by the
+// processors. Unlike exactly, it does not stop the world.
 func roughly() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

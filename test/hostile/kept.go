@@ -7,26 +7,25 @@ import (
 )
 
 const (
-	// looks is how many inputs there are between two looks at the heap: a garbage
-	// collection takes as long as hundreds of small inputs.
+	// looks is the number of inputs between two checks of the heap: a garbage collection takes as long as
+	// hundreds of small inputs.
 	looks = 4096
 
-	// mayGrow is by how many bytes the live heap may differ between two looks. It is
-	// for caches that have an end, and for what the fuzzer itself keeps.
+	// mayGrow is how many bytes the live heap may grow between two checks. It allows for bounded caches,
+	// and for the fuzzer's own memory.
 	mayGrow = 32 << 20
 )
 
-// Kept finds what stays in memory after inputs were read and forgotten. The zero
-// Kept works. It belongs to one goroutine.
+// Kept detects memory retained after inputs were read. The zero Kept works. It belongs to one goroutine.
 type Kept struct {
 	inputs     int
 	began      bool
-	heap       uint64 // at the first look
+	heap       uint64 // at the first check
 	goroutines int
 }
 
-// Nothing is called after each input. Every 4096th time it fails t if the live heap
-// or the number of goroutines has grown since the first look.
+// Nothing is called after each input. Every 4096th call fails t if the live heap or the number of
+// goroutines has grown since the first check.
 func (k *Kept) Nothing(t testing.TB) {
 	t.Helper()
 	if k.inputs++; k.inputs%looks != 0 {
@@ -38,7 +37,7 @@ func (k *Kept) Nothing(t testing.TB) {
 func (k *Kept) look(t testing.TB) {
 	t.Helper()
 	runtime.GC()
-	runtime.GC() // what a sync.Pool holds outlives the first
+	runtime.GC() // the content of a sync.Pool survives the first
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	goroutines := settled(k.goroutines)
@@ -55,7 +54,7 @@ func (k *Kept) look(t testing.TB) {
 	}
 }
 
-// settled returns the number of goroutines, once those that are ending have.
+// settled returns the number of goroutines, after waiting for those that are ending.
 func settled(want int) int {
 	for range 100 {
 		if runtime.NumGoroutine() <= want {

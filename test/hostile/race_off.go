@@ -2,5 +2,5 @@
 
 package hostile
 
-// slowness is how many times longer the race detector makes everything: it is off.
+// slowness is how many times slower the race detector makes everything: it is off.
 const slowness = 1

@@ -2,5 +2,5 @@
 
 package hostile
 
-// slowness is how many times longer the race detector makes everything.
+// slowness is how many times slower the race detector makes everything.
 const slowness = 10

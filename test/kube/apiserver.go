@@ -18,20 +18,19 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
-// Free ports are chosen below the range from which systems take the source
-// ports of outgoing connections (from 32768 on Linux, from 49152 elsewhere), so
-// that nobody takes the port while a server is being restarted.
+// Free ports are chosen below the range that systems use for outgoing connections (from 32768 on Linux,
+// from 49152 elsewhere), so that no connection takes the port while a server is being restarted.
 const (
 	minPort = 20000
 	maxPort = 32000
 )
 
-// readyPoll is the pause between two looks whether the server is ready.
+// readyPoll is the pause between two checks of readiness.
 const readyPoll = 50 * time.Millisecond
 
-// choosePort returns the wanted port. For 0 it returns that of the directory's last
-// run, so that a kubeconfig that somebody has copied goes on to work, or a free one. It is
-// kept for the next run when it has turned out to be good; see keepPort.
+// choosePort returns the wanted port. For 0 it returns the port of the directory's last run, so that a
+// copied kubeconfig keeps working, or a free one. Once a port has proved good, keepPort saves it for the
+// next run.
 func (h *home) choosePort(want int) (int, error) {
 	if want < 0 || want > 1<<16-1 {
 		return 0, fmt.Errorf("port %d: want 1 to 65535, or 0 for a free one", want)
@@ -55,7 +54,7 @@ func (h *home) choosePort(want int) (int, error) {
 	return port, nil
 }
 
-// free returns why nobody can listen at a port, nil if one can.
+// free returns an error if a port cannot be used, and nil otherwise.
 func free(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -75,7 +74,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d: %w", minPort, maxPort, last)
 }
 
-// apiserverArgs is the command line of kube-apiserver on the etcd at a URL.
+// apiserverArgs returns the command line of a kube-apiserver that uses an etcd.
 func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 	return append([]string{
 		"--bind-address=127.0.0.1",
@@ -90,19 +89,19 @@ func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 		"--service-account-signing-key-file=" + h.path("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--authorization-mode=RBAC",
-		// Nobody makes the service accounts that it would ask for.
+		// Nothing creates the service accounts that it would require.
 		"--disable-admission-plugins=ServiceAccount",
-		// Without these two it looks for an address of the machine that others
-		// can reach, and fails on a machine without network.
+		// Without these two it looks for an externally reachable address of the machine, and fails on a
+		// machine without network.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
-		// Without it a shutdown waits a minute for open watches, and cuts them.
+		// Otherwise a shutdown waits a minute for open watches and then cuts them.
 		"--shutdown-watch-termination-grace-period=200ms",
 		"--feature-gates=" + features(),
 	}, extra...)
 }
 
-// features are the alpha features that are on, of those that this version has.
+// features returns the alpha features to enable that this version has.
 func features() string {
 	var on []string
 	for f := range utilfeature.DefaultMutableFeatureGate.GetAll() {
@@ -113,8 +112,8 @@ func features() string {
 	return strings.Join(on, ",")
 }
 
-// awaitReady returns when the server says that it is ready and has made the
-// namespaces that every cluster has, or with the reason why it will not be.
+// awaitReady returns nil when the server is ready and has created the namespaces of every cluster, or an
+// error if it will not be.
 func awaitReady(ctx context.Context, url string, h *home, served <-chan error) error {
 	pem, err := os.ReadFile(h.caFile())
 	if err != nil {
@@ -128,7 +127,7 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 	}
 	defer client.CloseIdleConnections()
 
-	// The namespaces are made in the background; readyz does not wait for them.
+	// The namespaces are created in the background; readyz does not wait for them.
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system"} {
 		told, refused := time.Now(), time.Time{}
 		for {
@@ -142,7 +141,7 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 			case refused.IsZero():
 				refused = time.Now()
 			case time.Since(refused) > refusedLimit:
-				return fmt.Errorf("kube-apiserver does not let its administrator in: %w: is a flag of yours about certificates, tokens or authorization?", err)
+				return fmt.Errorf("kube-apiserver rejects its administrator: %w: check your flags for certificates, tokens and authorization", err)
 			}
 			if time.Since(told) > notReadyTold {
 				told = time.Now()
@@ -162,25 +161,24 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 }
 
 const (
-	// refusedLimit is for how long a server that is starting may refuse its administrator.
+	// refusedLimit is how long a starting server may reject its administrator.
 	refusedLimit = 10 * time.Second
-	// notReadyTold is how often the log hears why the server is not ready.
+	// notReadyTold is the interval of log messages about a server that is not ready.
 	notReadyTold = 10 * time.Second
 )
 
-// refusal is an answer that is not 200.
+// refusal is an answer other than 200.
 type refusal struct {
 	url  string
 	code int
-	text string // what is missing, of a /readyz
+	text string // the failed checks of /readyz
 }
 
 func (a *refusal) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("GET %s: %d %s %s", a.url, a.code, http.StatusText(a.code), a.text))
 }
 
-// refuses reports whether the server is there and takes the administrator for somebody else,
-// or we it.
+// refuses reports whether the server runs but rejects the administrator, or we reject the server.
 func refuses(err error) bool {
 	if a, ok := errors.AsType[*refusal](err); ok {
 		return a.code == http.StatusUnauthorized || a.code == http.StatusForbidden
@@ -189,7 +187,7 @@ func refuses(err error) bool {
 	return ok
 }
 
-// answersOK returns why a GET is not answered with 200, nil if it is.
+// answersOK returns an error unless a GET returns 200.
 func answersOK(ctx context.Context, client *http.Client, url, token string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -210,7 +208,7 @@ func answersOK(ctx context.Context, client *http.Client, url, token string) erro
 	}
 	var missing []string
 	for line := range strings.Lines(string(body)) {
-		if strings.HasPrefix(line, "[-]") { // a check that has failed
+		if strings.HasPrefix(line, "[-]") { // a failed check
 			missing = append(missing, strings.TrimSpace(line))
 		}
 	}

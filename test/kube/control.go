@@ -15,14 +15,13 @@ import (
 // commandTimeout bounds one command.
 const commandTimeout = 30 * time.Second
 
-// Answer is what the program says on stdout to each command.
+// Answer is the program's answer to a command on stdout.
 type Answer struct {
 	Revision int64  `json:"revision,omitempty"` // up to which etcd was compacted
 	Error    string `json:"error,omitempty"`
 }
 
-// serveControl obeys commands until stdin ends, then asks for the shutdown. Without
-// a db there is nothing to command.
+// serveControl executes commands until stdin ends, and then requests the shutdown. Commands need a db.
 func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd, shutdown func()) {
 	out := json.NewEncoder(stdout)
 	lines := bufio.NewScanner(stdin)
@@ -37,7 +36,7 @@ func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd, shutdown fu
 
 func obey(command string, db *embed.Etcd) Answer {
 	if db == nil {
-		return Answer{Error: fmt.Sprintf("%s: etcd is another process: ask that", command)}
+		return Answer{Error: fmt.Sprintf("%s: etcd runs in another process: send the command there", command)}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()

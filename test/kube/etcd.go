@@ -14,20 +14,19 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdSocket is the unix socket of etcd, relative to the working directory.
-// Nothing but this process can reach the store, and no port is needed.
+// etcdSocket is the unix socket of etcd, relative to the working directory. Only this process can reach the
+// store, and no port is needed.
 const (
 	etcdSocket   = "unix://etcd.sock"
-	etcdPeerFile = "etcd-peer.sock" // every etcd listens there, and nobody calls
+	etcdPeerFile = "etcd-peer.sock" // every etcd listens there; nothing connects
 )
 
-// etcdStart is how long etcd may take to start; it is ready in a fraction of a
-// second unless the machine is very busy.
+// etcdStart is how long etcd may take to start. It is ready in a fraction of a second unless the machine is
+// very busy.
 const etcdStart = time.Minute
 
-// startEtcd starts a store of one member in the home directory, for clients at a URL.
-// A quota in bytes that is not 0 says when it is full. It does not
-// sync to disk: what it has acknowledged survives the death of the process,
+// startEtcd starts a store with one member in the home directory, listening at a URL. A quota other than 0
+// bounds its size in bytes. It does not sync to disk: acknowledged writes survive the death of the process,
 // but not of the machine.
 func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c := embed.NewConfig()
@@ -37,17 +36,17 @@ func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c.LogLevel = "error"
 	c.LogOutputs = []string{h.log}
 	c.Name = "millrace"
-	// There is nobody to elect but itself: do not wait a second for it.
+	// There are no other members, so do not wait a second for the election.
 	c.TickMs, c.ElectionMs = 10, 100
 	c.ListenClientUrls = []neturl.URL{mustURL(at)}
 	c.ListenPeerUrls = []neturl.URL{mustURL("unix://" + etcdPeerFile)}
-	// Advertised to nobody, but etcd insists on addresses that look like such.
+	// Nothing uses these, but etcd requires addresses of this form.
 	c.AdvertiseClientUrls = []neturl.URL{mustURL("http://127.0.0.1:2379")}
 	c.AdvertisePeerUrls = []neturl.URL{mustURL("http://127.0.0.1:2380")}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 
 	defer func() {
-		if p := recover(); p != nil { // it panics where it cannot write, for one
+		if p := recover(); p != nil { // it panics for example if it cannot write
 			e, err = nil, fmt.Errorf("start etcd in %s: %v; the log, %s, may say more", c.Dir, p, h.log)
 		}
 	}()
@@ -68,14 +67,14 @@ func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 }
 
 const (
-	// etcdAnswer is how long an etcd may take to answer that is there already.
+	// etcdAnswer is how long a running etcd may take to answer.
 	etcdAnswer = 5 * time.Second
-	// etcdPatience is for how long one is asked that may still be starting.
+	// etcdPatience is how long to ask an etcd that may still be starting.
 	etcdPatience = 15 * time.Second
 )
 
-// awaitEtcd returns nil when one of the stores at some URLs, with commas between, answers.
-// kube-apiserver would take longer to find that none does, and not name it.
+// awaitEtcd returns nil when one of the stores at comma-separated URLs answers. kube-apiserver would take
+// longer to notice that none does, and would not name them.
 func awaitEtcd(urls string) error {
 	for began := time.Now(); ; time.Sleep(readyPoll) {
 		err := askEtcds(urls)
@@ -83,12 +82,12 @@ func awaitEtcd(urls string) error {
 			return nil
 		}
 		if time.Since(began) > etcdPatience {
-			return fmt.Errorf("%w: start it first, or let it go on", err)
+			return fmt.Errorf("%w: start it first, or resume it", err)
 		}
 	}
 }
 
-// askEtcds asks each once, until one answers.
+// askEtcds asks each store once, until one answers.
 func askEtcds(urls string) error {
 	var errs []error
 	for url := range strings.SplitSeq(urls, ",") {
@@ -101,8 +100,8 @@ func askEtcds(urls string) error {
 	return fmt.Errorf("no etcd answers: %w", errors.Join(errs...))
 }
 
-// askEtcd wants any answer to HTTP. What has TLS asks for certificates that are not known
-// here, so that a connection has to do.
+// askEtcd accepts any HTTP answer. A store with TLS requires certificates that are unknown here, so a
+// connection suffices.
 func askEtcd(url string) error {
 	u, err := neturl.Parse(url)
 	if err != nil {
@@ -131,8 +130,7 @@ func mustURL(s string) neturl.URL {
 	return *u
 }
 
-// compact makes etcd forget every revision before the current one, and returns
-// the current one.
+// compact makes etcd drop every revision before the current one, and returns the current one.
 func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 	now, err := e.Server.Range(ctx, &pb.RangeRequest{Key: []byte("/"), CountOnly: true})
 	if err != nil {
@@ -145,8 +143,7 @@ func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 	return rev, nil
 }
 
-// defragment gives unused space back to the disk, and lets etcd write again if it had
-// refused to since it was full.
+// defragment returns unused space to the disk, and lets etcd write again after it was full.
 func defragment(ctx context.Context, e *embed.Etcd) error {
 	if err := e.Server.Backend().Defrag(); err != nil {
 		return fmt.Errorf("defragment etcd: %w", err)

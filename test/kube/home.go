@@ -18,9 +18,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// home is the directory of one API server: its data, keys, tokens, kubeconfig
-// and log. What exists is kept, so that a restart is the same server to its
-// clients.
+// home is the directory of one API server: its data, keys, tokens, kubeconfig and log. Existing files are
+// kept, so after a restart clients see the same server.
 type home struct {
 	dir         string // absolute; also the working directory of the process
 	kubeconfig  string
@@ -31,9 +30,8 @@ type home struct {
 	nobodyToken string
 }
 
-// openHome makes or reopens the directory and enters it. From here on
-// everything that kube-apiserver writes to stderr goes to the log. Where stderr is somebody's
-// terminal, and not the log already, ownStderr is true.
+// openHome creates or reopens the directory and enters it. Afterwards everything that kube-apiserver writes
+// to stderr goes to the log. ownStderr means that stderr is a terminal rather than the log.
 func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -48,8 +46,8 @@ func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	// etcd listens on unix sockets with relative names: an absolute one may be
-	// longer than the 108 bytes that the system allows.
+	// etcd listens on unix sockets with relative names, because an absolute name may exceed the system's
+	// limit of 108 bytes.
 	if err := os.Chdir(dir); err != nil {
 		return nil, err
 	}
@@ -71,9 +69,8 @@ func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) caFile() string          { return h.path("ca.crt") }
 
-// openLog sends the libraries' logs to a file. They all write to os.Stderr by
-// default, and not all of them can be told otherwise. A crash of the runtime
-// goes to both places.
+// openLog sends the libraries' logs to a file. They all write to os.Stderr by default, and some cannot be
+// configured. A crash of the runtime goes to both.
 func (h *home) openLog(ownStderr bool) error {
 	f, err := os.OpenFile(h.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -94,9 +91,9 @@ func (h *home) close() {
 	h.lockFile.Close()
 }
 
-// lock makes the directory this process's alone until it ends, in whatever way. The file has
-// the number of the process. Two that make keys at once would mix them up, and an etcd waits
-// for the files of another one for ever.
+// lock reserves the directory for this process until it ends in any way. The file contains the process's
+// number. Two processes that create keys at once would mix them up, and an etcd waits forever for files
+// that another one has locked.
 func (h *home) lock() error {
 	f, err := os.OpenFile(h.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -121,8 +118,7 @@ func (h *home) lock() error {
 	return err
 }
 
-// writeFile writes a file that is whole or is not there, whenever the process dies or the
-// disk is full.
+// writeFile writes a file atomically, so it is complete or missing if the process dies or the disk is full.
 func writeFile(name string, text []byte) error {
 	tmp := name + ".tmp"
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {
@@ -131,8 +127,8 @@ func writeFile(name string, text []byte) error {
 	return os.Rename(tmp, name)
 }
 
-// makeTokens reads the tokens of a former run or makes new ones, in the format
-// of --token-auth-file: token, user, uid, groups.
+// makeTokens reads the tokens of an earlier run or creates new ones, in the format of --token-auth-file:
+// token, user, uid, groups.
 func (h *home) makeTokens() error {
 	name := h.path("tokens.csv")
 	f, err := os.Open(name)
@@ -155,7 +151,7 @@ func (h *home) makeTokens() error {
 	return writeFile(name, fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,nobody,2,strangers\n", h.adminToken, h.nobodyToken))
 }
 
-// lastPort is the port of the last run in this directory, or 0.
+// lastPort returns the port of the last run in this directory, or 0.
 func (h *home) lastPort() (int, error) {
 	text, err := os.ReadFile(h.path("port"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,12 +167,12 @@ func (h *home) lastPort() (int, error) {
 	return port, nil
 }
 
-// keepPort has the next run take the port of this one.
+// keepPort saves the port for the next run.
 func (h *home) keepPort(port int) error {
 	return writeFile(h.path("port"), fmt.Appendln(nil, port))
 }
 
-// writeKubeconfig writes the kubeconfig with everything inline.
+// writeKubeconfig writes the kubeconfig with all data inline.
 func (h *home) writeKubeconfig(url string) error {
 	ca, err := os.ReadFile(h.caFile())
 	if err != nil {

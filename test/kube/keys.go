@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// validity of the certificates; a directory that is older must be removed.
+// validity is the lifetime of the certificates. Remove a directory that is older.
 const validity = 10 * 365 * 24 * time.Hour
 
-// makeKeys makes, unless a former run has: a CA, the server's certificate, a
-// client certificate with all rights, and the key that signs the tokens of
-// service accounts. sa.key is written last and so stands for all of them.
+// makeKeys creates, unless an earlier run has: a CA, the server's certificate, a client certificate with
+// all rights, and the signing key for service account tokens. It writes sa.key last, so that file's
+// existence implies the others.
 func (h *home) makeKeys() error {
 	if _, err := os.Stat(h.path("sa.key")); err == nil {
 		return nil
@@ -58,8 +58,8 @@ func (h *home) makeKeys() error {
 	return writeKey(h.path("sa.key"), sa)
 }
 
-// issue makes a key and a certificate for it and writes both as name.key and
-// name.crt. Without a caKey the certificate is signed by its own key.
+// issue creates a key with a certificate, and writes them to name.key and name.crt. Without a caKey the
+// certificate is self-signed.
 func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.P
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, err
 	}
-	// An hour back, for clocks that do not agree.
+	// An hour back, in case clocks differ.
 	template.NotBefore = time.Now().Add(-time.Hour)
 	template.NotAfter = time.Now().Add(validity)
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)

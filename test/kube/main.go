@@ -1,39 +1,34 @@
-// Command kube runs a real API server for tests and for trying things out:
-// etcd and kube-apiserver in one process, or each in its own, on the loopback
-// interface, with nothing to install.
+// Command kube runs a real API server for tests and experiments: etcd and kube-apiserver in one process, or
+// each in its own, on the loopback interface, with nothing to install.
 //
 //	go -C test/kube run .                    # until Ctrl-C; prints the kubeconfig to use
 //	go -C test/kube run . --dir /tmp/k       # keeps data, CA, tokens and port for the next run
 //	go -C test/kube run . -- --v=4           # what follows -- goes to kube-apiserver
 //
-// It is a module of its own, because kube-apiserver needs other versions of
-// the k8s.io libraries than the root module.
+// It is a separate module because kube-apiserver needs other versions of the k8s.io libraries than the root
+// module.
 //
 // # Versions
 //
-// go.mod is for one minor version of Kubernetes; folder minors has files for others, to be
-// used with -modfile:
+// go.mod is for one minor version of Kubernetes; the folder minors has files for others, for use with
+// -modfile:
 //
 //	go -C test/kube run -modfile=minors/v1.37.mod .
 //
-// Command ./minor makes such a file.
+// Command ./minor creates such a file.
 //
 // # What is there and what is not
 //
-// There is the API: every built-in group, custom resources, RBAC, priority and
-// fairness, the watch cache, the namespaces default, kube-system, kube-public
-// and kube-node-lease, and the Service "kubernetes". The alpha features
-// ShardedListAndWatch and CBORServingAndStorage are on.
+// The API is complete: every built-in group, custom resources, RBAC, priority and fairness, the watch
+// cache, the namespaces default, kube-system, kube-public and kube-node-lease, and the Service
+// "kubernetes". The alpha features ShardedListAndWatch and CBORServingAndStorage are enabled.
 //
-// There are no controllers, no scheduler and no kubelet. So Pods stay Pending
-// (create a Binding and patch the status to play the node); a Pod that is bound
-// to a node is only gone when it is deleted with gracePeriodSeconds=0; a
-// deleted Namespace stays Terminating; owner references collect nothing; no
-// Namespace gets a ServiceAccount "default", and Pods need none, because that
-// admission plugin is off.
+// There are no controllers, no scheduler and no kubelet. So Pods stay Pending (create a Binding and patch
+// the status to simulate a node); a Pod bound to a node disappears only if deleted with
+// gracePeriodSeconds=0; a deleted Namespace stays Terminating; owner references collect nothing; no
+// Namespace gets a ServiceAccount "default", and Pods need none, because that admission plugin is off.
 //
-// /version says v0.0.0-master, as it does for every kube-apiserver that was not
-// built by the release scripts.
+// /version returns v0.0.0-master, as for every kube-apiserver not built by the release scripts.
 //
 // # Users
 //
@@ -43,30 +38,26 @@
 //
 // # Control mode
 //
-// With --control the program serves another program, such as package
-// envtest. It writes one JSON line to stdout when it is ready ([Ready]), or why
-// it will not be ([Answer]): a full disk may have no room for the log. Then it
-// reads commands from stdin, one a line, and answers each with one JSON
-// line ([Answer]). Command "compact" makes etcd forget all history up to now, and
-// "defragment" has it give back unused space and write again after its disk was full.
-// When stdin closes it shuts down, so that it never
-// outlives the program that started it, however that one dies. Its stderr should be
-// the log in --dir.
+// With --control another program controls it, such as package envtest. It writes one JSON line to stdout
+// when it is ready ([Ready]), or if it cannot become ready ([Answer]), because a full disk may have no room
+// for the log. Then it reads commands from stdin, one per line, and answers each with one JSON line
+// ([Answer]). The command "compact" makes etcd drop its history, and "defragment" makes it return unused
+// space and accept writes again after it was full. When stdin closes it shuts down, so it never outlives
+// the program that started it, however that one dies. Its stderr should be the log in --dir.
 //
 // # Parts
 //
-// With --only-etcd it runs etcd alone, on a TCP port of the loopback interface. With
-// --etcd it runs kube-apiserver alone, on the etcd at that URL. So the two are
-// processes that can be killed and stopped one by one, with a proxy between them, and
-// one store may have several API servers: give them copies of one directory's keys.
+// With --only-etcd it runs only etcd, on a TCP port of the loopback interface. With --etcd it runs only
+// kube-apiserver, on the etcd at that URL. The two are then processes that can be killed and stopped
+// separately, with a proxy between them, and several API servers may share one store: give them copies of
+// one directory's keys.
 //
 // # How to get a real 410 Expired
 //
-// Compacting is not enough, as the watch cache remembers events on its own and
-// snapshots for continue tokens besides. Either compact and restart (with the
-// same --dir and --port): the new watch cache begins at the current resource
-// version. Or run with "-- --watch-cache=false" and compact: every read then
-// goes to etcd.
+// Compacting is not enough, because the watch cache remembers events itself, and also snapshots for
+// continue tokens. Either compact and restart (with the same --dir and --port): the new watch cache starts
+// at the current resource version. Or run with "-- --watch-cache=false" and compact: every read then goes
+// to etcd.
 package main
 
 import (
@@ -87,8 +78,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// shutdownGrace is how long a shutdown may take before the process just ends.
-// kube-apiserver itself waits up to a minute for requests in flight.
+// shutdownGrace is how long a shutdown may take before the process just exits. kube-apiserver itself waits
+// up to a minute for requests in progress.
 const shutdownGrace = 10 * time.Second
 
 func main() {
@@ -96,8 +87,8 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "keep data, keys, port, kubeconfig and log in this `directory` (default: a temporary one, removed at the end)")
 	flag.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: that of the last run in --dir, or a free one)")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "write the kubeconfig to this `file` (default: kubeconfig in --dir)")
-	flag.StringVar(&o.etcd, "etcd", "", "run kube-apiserver alone, on the etcd at this `URL`")
-	flag.BoolVar(&o.onlyEtcd, "only-etcd", false, "run etcd alone; --port is then its port")
+	flag.StringVar(&o.etcd, "etcd", "", "run only kube-apiserver, on the etcd at this `URL`")
+	flag.BoolVar(&o.onlyEtcd, "only-etcd", false, "run only etcd; --port is then its port")
 	flag.Int64Var(&o.quota, "quota", 0, "etcd is full at this size in `bytes` (default: 2 GiB)")
 	flag.BoolVar(&o.control, "control", false, "talk JSON on stdout, obey commands on stdin, end when stdin closes")
 	flag.Usage = func() {
@@ -111,11 +102,11 @@ func main() {
 		os.Exit(2)
 	}
 
-	stderr := os.Stderr // run gives os.Stderr to the log
+	stderr := os.Stderr // run redirects os.Stderr to the log
 	if err := run(o, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(stderr, "kube:", err)
 		if o.control {
-			_ = json.NewEncoder(os.Stdout).Encode(Answer{Error: err.Error()}) // nobody may listen any more
+			_ = json.NewEncoder(os.Stdout).Encode(Answer{Error: err.Error()}) // the reader may be gone
 		}
 		os.Exit(1)
 	}
@@ -126,15 +117,15 @@ type options struct {
 	dir        string
 	port       int
 	kubeconfig string
-	etcd       string // URL; empty for one of its own
+	etcd       string // URL; empty to start one
 	onlyEtcd   bool
 	quota      int64 // of etcd, in bytes; 0 for its default
 	control    bool
 	extra      []string // for kube-apiserver
 }
 
-// Ready is what the program says on stdout in control mode once the API server
-// answers. Of etcd alone it has the URL and the log.
+// Ready is the message on stdout in control mode once the API server answers. For etcd alone it has only
+// the URL and the log.
 type Ready struct {
 	URL         string `json:"url"`         // https://127.0.0.1:port, of etcd http://127.0.0.1:port
 	CA          string `json:"ca"`          // file of the CA that signed the server's certificate
@@ -146,8 +137,7 @@ type Ready struct {
 	Log         string `json:"log"`         // file
 }
 
-// run starts everything, says when it is ready, and returns when everything
-// has ended.
+// run starts everything, reports when it is ready, and returns when everything has ended.
 func run(o options, stdin io.Reader, stdout io.Writer) error {
 	keeps := o.dir != ""
 	if !keeps {
@@ -169,7 +159,7 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	if o.onlyEtcd {
 		return runEtcd(o, h, stdin, stdout)
 	}
-	var db *embed.Etcd // nil if it is another process's
+	var db *embed.Etcd // nil if it runs in another process
 	if o.etcd != "" {
 		err = awaitEtcd(o.etcd)
 	} else if db, err = startEtcd(h, etcdSocket, o.quota); err == nil {
@@ -181,7 +171,7 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	return runServer(o, h, db, keeps, stdin, stdout)
 }
 
-// runEtcd runs etcd alone until stdin or a signal ends it.
+// runEtcd runs only etcd, until stdin or a signal ends it.
 func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
 	url := fmt.Sprintf("http://127.0.0.1:%d", o.port)
 	db, err := startEtcd(h, url, o.quota)
@@ -195,7 +185,7 @@ func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if o.control {
-		go serveControl(stdin, stdout, db, stop) // its owner is the process, as below
+		go serveControl(stdin, stdout, db, stop) // ends with the process, see below
 		err = json.NewEncoder(stdout).Encode(Ready{URL: url, Log: h.log})
 	} else {
 		_, err = fmt.Fprintf(stdout, "etcd is ready at %s, its log is %s\nCtrl-C stops it.\n", url, h.log)
@@ -211,15 +201,15 @@ func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
 	}
 }
 
-// runServer runs kube-apiserver, on db if that is not nil.
+// runServer runs kube-apiserver, on db unless that is nil.
 func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, stdout io.Writer) error {
 	url := fmt.Sprintf("https://127.0.0.1:%d", o.port)
 	if err := h.writeKubeconfig(url); err != nil {
 		return err
 	}
 
-	// The command's context ends with SIGINT, SIGTERM or RequestShutdown; a
-	// second signal ends the process at once.
+	// The command's context ends with SIGINT, SIGTERM or RequestShutdown; a second signal ends the process
+	// at once.
 	cmd := app.NewAPIServerCommand()
 	cmd.SetArgs(apiserverArgs(h, o.port, cmp.Or(o.etcd, etcdSocket), o.extra))
 	stop := context.AfterFunc(cmd.Context(), func() {
@@ -237,8 +227,8 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	go func() { served <- cmd.Execute() }()
 
 	if o.control {
-		// Its owner is the process: a read from stdin cannot be interrupted.
-		// It asks for the shutdown even before the server is ready.
+		// The goroutine ends with the process, because a read from stdin cannot be interrupted. It requests
+		// the shutdown even before the server is ready.
 		go serveControl(stdin, stdout, db, func() { genericapiserver.RequestShutdown() })
 	}
 	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
@@ -262,7 +252,7 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	return nil
 }
 
-// announce tells a program where the API server is.
+// announce reports the API server's address to a program.
 func announce(stdout io.Writer, url string, h *home) error {
 	return json.NewEncoder(stdout).Encode(Ready{
 		URL: url, CA: h.caFile(), ClientCert: h.path("admin.crt"), ClientKey: h.path("admin.key"),
@@ -270,7 +260,7 @@ func announce(stdout io.Writer, url string, h *home) error {
 	})
 }
 
-// greet tells a person.
+// greet reports it to a person.
 func greet(stdout io.Writer, url string, h *home, keeps bool) error {
 	after := "Ctrl-C stops it, and everything in it is gone; to keep it, give it a --dir."
 	if keeps {

@@ -1,3 +1,3 @@
-// Package monitoring holds docs/metrics.md, and the dashboard and the alerts of
-// docs/monitoring, to the metrics of a program that runs.
+// Package monitoring checks docs/metrics.md, and the dashboard and alerts of docs/monitoring, against the
+// metrics of a running program.
 package monitoring

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// board is the code with many breakages in it, of which the environment variable MUTATE
-// chooses one, by its number. So one build does for all of them. A function that is broken
-// has a copy for each breakage and begins with
+// board is the code with many breakages. The environment variable MUTATE selects one by its number, so one
+// build serves all of them. A broken function has a copy for each breakage and begins with
 //
 //	if brokenBy == 7 {
 //		return f.push_7(item)
 //	}
 //
-// What a patch does outside of functions cannot be chosen; such a patch is built alone.
+// A patch that changes anything outside of functions cannot be selected this way, and is built separately.
 type board struct {
 	root    string
 	numbers map[*patch]int
@@ -32,15 +31,15 @@ type boardFile struct {
 	source   string
 	inserts  map[int]string // by offset in source
 	appended strings.Builder
-	imports  []string // that copies need and the file does not have
+	imports  []string // needed by copies and missing in the file
 }
 
 func newBoard(root string) *board {
 	return &board{root: root, numbers: map[*patch]int{}, files: map[string]*boardFile{}}
 }
 
-// add puts a breakage on the board. It reports false where the patch does more than change
-// functions; the board is then as it was.
+// add adds a breakage to the board. It returns false and leaves the board unchanged if the patch changes
+// more than functions.
 func (b *board) add(p *patch) (bool, error) {
 	number := len(b.numbers) + 1
 	var parts []func()
@@ -73,13 +72,13 @@ func (b *board) add(p *patch) (bool, error) {
 	return true, nil
 }
 
-// parsed is a file and what it declares.
+// parsed is a file with its declarations.
 type parsed struct {
 	text      string
 	file      *ast.File
 	set       *token.FileSet
 	functions map[string]*ast.FuncDecl
-	others    string // everything else but imports
+	others    string // everything but functions and imports
 	imports   []string
 }
 
@@ -107,7 +106,7 @@ func parseText(text string) (*parsed, error) {
 
 func (p *parsed) offset(at token.Pos) int { return p.set.Position(at).Offset }
 
-// of is the text of a node.
+// of returns the text of a node.
 func (p *parsed) of(n ast.Node) string { return p.text[p.offset(n.Pos()):p.offset(n.End())] }
 
 func (p *parsed) keyOf(d *ast.FuncDecl) string {
@@ -117,8 +116,8 @@ func (p *parsed) keyOf(d *ast.FuncDecl) string {
 	return p.of(d.Recv.List[0].Type) + "." + d.Name.Name
 }
 
-// variants compares the file with its patched text. It returns what puts the functions that
-// differ into the file.
+// variants compares the file with its patched text. It returns a function that adds the changed functions
+// to the file.
 func (f *boardFile) variants(patched string, number int) (put func(), ok bool) {
 	before, err := parseText(f.source)
 	if err != nil {
@@ -162,8 +161,8 @@ func (f *boardFile) variants(patched string, number int) (put func(), ok bool) {
 	}, true
 }
 
-// callOf is the beginning of a function that may be broken. It reports false where the
-// function has parameters without names, which cannot be passed on.
+// callOf returns the beginning of a function that may be broken. It returns false if the function has
+// unnamed parameters, which cannot be passed on.
 func (p *parsed) callOf(d *ast.FuncDecl, number int) (string, bool) {
 	name := fmt.Sprint(d.Name.Name, "_", number)
 	if d.Recv != nil {
@@ -188,7 +187,7 @@ func (p *parsed) callOf(d *ast.FuncDecl, number int) (string, bool) {
 	return fmt.Sprintf("\nif brokenBy == %d {\nreturn %s\n}\n", number, call), true
 }
 
-// namesOf are the names of parameters, as they are passed on.
+// namesOf returns the names of parameters as arguments.
 func namesOf(params *ast.FieldList) (names []string, ok bool) {
 	for _, field := range params.List {
 		if len(field.Names) == 0 {
@@ -208,7 +207,7 @@ func namesOf(params *ast.FieldList) (names []string, ok bool) {
 	return names, true
 }
 
-// choice declares the variable by which a package chooses.
+// choice declares the variable that selects a breakage.
 const choice = `package %s
 
 import (
@@ -219,7 +218,7 @@ import (
 var brokenBy, _ = strconv.Atoi(os.Getenv("MUTATE"))
 `
 
-// overlay is the text of each file that differs from the one in the tree, by path.
+// overlay returns the text of each changed file, by path.
 func (b *board) overlay() map[string]string {
 	all := map[string]string{}
 	for path, f := range b.files {
@@ -229,7 +228,7 @@ func (b *board) overlay() map[string]string {
 	return all
 }
 
-// text is the file with all that was put into it.
+// text returns the file with all insertions.
 func (f *boardFile) text() string {
 	text := f.source
 	offsets := []int{}

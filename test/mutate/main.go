@@ -1,30 +1,27 @@
-// Command mutate breaks the code on purpose and sees whether the schedules of package
-// simulation find it:
+// Command mutate breaks the code on purpose and checks that the schedules of package simulation find it:
 //
 //	go run ./test/mutate                               # all of them
 //	go run ./test/mutate -only 'coalescer|queue' -schedules 5000
 //	go run ./test/mutate -table results/breakages.md      # and write down what found them
 //
-// Each file in patches is one breakage, such as a tired colleague could write: a line
-// that says which law it breaks and how, and a unified diff. The diff is applied to
-// copies of the files, and the tests are built with go test -overlay, so that nothing in
-// the tree is touched; one build has as many breakages as can be chosen from (see board).
-// Hunks are found by their lines, not by their numbers; one that fits nowhere, or twice, is
-// an error, and so is a breakage that does not compile. A test of this package looks for
-// the former.
+// Each file in patches is one breakage, such as a tired colleague could write: a line with the law it
+// breaks and a description, and a unified diff. The diff is applied to copies of the files, and the tests
+// are built with go test -overlay, so the tree stays untouched; one build contains all breakages that can
+// be selected (see board). Hunks are located by their lines, not by line numbers; a hunk that fits nowhere
+// or twice is an error, and so is a breakage that does not compile. A test of this package checks the
+// former.
 //
-// What goes wrong only where work is shared is found by the schedules of other packages, which a
-// second line names: "schedules PACKAGE TEST". Where no schedule can find a breakage, such
-// as a race of a few instructions, it names the test that does, and says why: "test PACKAGE
-// NAME: why". That test is run instead, and must fail.
+// Breakages of shared work are found by schedules of other packages, which a second line names: "schedules
+// PACKAGE TEST". If no schedule can find a breakage, such as a race of a few instructions, the second line
+// names a test that does, with the reason: "test PACKAGE NAME: why". That test is run instead, and must
+// fail.
 //
-// What fails with nothing broken finds nothing. So the tests that are named, and a schedule
-// of each kind, are played unbroken first; and at the end as many schedules as found something.
+// A test that fails without a breakage proves nothing. So the named tests, and a schedule of each kind, are
+// first played unbroken, and at the end as many unbroken schedules as were needed to find breakages.
 //
-// The table says what found each breakage, after how many schedules, and which law the
-// complaint names. A breakage that survives is a hole in the schedules, or in what they
-// check; the exit code is 1 then. With -only, -table leaves the rows of the others as they
-// are.
+// The table lists what found each breakage, after how many schedules, and the law named in the failure. A
+// surviving breakage is a gap in the schedules or their checks, and makes the exit code 1. With -only,
+// -table keeps the rows of other breakages.
 package main
 
 import (
@@ -52,11 +49,11 @@ func main() {
 	defer stop()
 	var o options
 	only := flag.String("only", "", "play only the breakages whose name matches this `regexp`")
-	flag.IntVar(&o.schedules, "schedules", 1000, "how many schedules to play of each breakage")
+	flag.IntVar(&o.schedules, "schedules", 1000, "schedules to play per breakage")
 	flag.Uint64Var(&o.from, "from", 0, "the seed of the first schedule")
 	file := flag.String("table", "", "write the table into this Markdown `file`")
 	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the schedules of one breakage may take; one that takes longer is found")
-	jobs := flag.Int("jobs", runtime.NumCPU(), "how many breakages to play at once")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "breakages to play concurrently")
 	flag.Parse()
 	if err := run(ctx, o, *only, *jobs, *file); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -64,7 +61,7 @@ func main() {
 	}
 }
 
-// run plays all breakages and writes the table.
+// run plays the breakages and writes the table.
 func run(ctx context.Context, o options, only string, jobs int, file string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
@@ -110,8 +107,7 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 	return sum(os.Stdout, results)
 }
 
-// playAll plays the breakages, some at a time, until ctx is done. It returns the results
-// of those that were played.
+// playAll plays breakages concurrently until ctx is done. It returns the results of those played.
 func playAll(ctx context.Context, w *workbench, all []*patch, jobs int, done func(result)) []result {
 	results, turns := make([]result, len(all)), make(chan struct{}, max(1, jobs))
 	var wait sync.WaitGroup
@@ -129,7 +125,7 @@ func playAll(ctx context.Context, w *workbench, all []*patch, jobs int, done fun
 	return slices.DeleteFunc(results, func(r result) bool { return r.patch == nil })
 }
 
-// sum says what came out, and fails if a breakage survived or could not be played.
+// sum prints a summary. It returns an error if a breakage survived or could not be played.
 func sum(out io.Writer, results []result) error {
 	found, failed := 0, 0
 	for _, r := range results {
@@ -153,7 +149,7 @@ func sum(out io.Writer, results []result) error {
 	return nil
 }
 
-// readAll reads the patches, in the order of their names.
+// readAll reads the patches, sorted by name.
 func readAll(from fs.FS) ([]*patch, error) {
 	names, err := fs.Glob(from, "patches/*.patch")
 	if err != nil {

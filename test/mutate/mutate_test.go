@@ -51,8 +51,8 @@ func TestApply(t *testing.T) {
 		" a\n-b\n+x\n": "a\nx\nc\nb\nd\n",
 		" b\n+x\n d\n": "a\nb\nc\nb\nx\nd\n",
 		"-b\n+x\n":     "fits in 2 places",
-		" a\n-c\n":     "does not fit any more",
-		"-\n":          "does not fit any more",
+		" a\n-c\n":     "no longer fits",
+		"-\n":          "no longer fits",
 	} {
 		p, err := parse("it", "L01: it is broken\n--- a/f.go\n+++ b/f.go\n@@ -1 +1 @@\n"+diff)
 		require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pageHead is what stands above the table.
+// pageHead is the text above the table.
 const pageHead = `# Breakages
 
 Each of these breakages was put into Millrace on purpose, alone. The schedules of
@@ -21,7 +21,7 @@ Where no schedule can find a breakage, a test does, and the table says why. ` + 
 |---|---|---|---|
 `
 
-// row is what the page says of a result.
+// row returns the table row of a result.
 func (r *result) row() string {
 	by := r.verdict()
 	switch unit := r.patch.test; {
@@ -33,8 +33,7 @@ func (r *result) row() string {
 	return fmt.Sprintf("| %s | %s | %s | %s |", r.patch.name, r.patch.law, strings.ReplaceAll(by, "|", "\\|"), strings.ReplaceAll(r.patch.text, "|", "\\|"))
 }
 
-// writePage writes the table of all breakages. Those that were not played keep the row
-// that they have.
+// writePage writes the table of all breakages. Breakages that were not played keep their row.
 func writePage(file string, all []*patch, results []result) error {
 	before, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,30 +8,30 @@ import (
 // patch is one breakage.
 type patch struct {
 	name      string
-	law       string // that it breaks
+	law       string // the law it breaks
 	text      string // what is broken
-	schedules unit   // that play the schedules which find it
-	test      unit   // that finds it where schedules cannot; zero where they can
+	schedules unit   // the test that plays the schedules
+	test      unit   // finds it if schedules cannot; otherwise zero
 	files     []filePatch
 }
 
-// unit is a test, and why it is needed where no schedule finds a breakage.
+// unit is a test, with the reason for it if no schedule finds the breakage.
 type unit struct{ pack, name, why string }
 
 // simulation plays the schedules of most breakages.
 var simulation = unit{pack: "./test/simulation", name: "TestSchedules"}
 
-// filePatch is what a patch does to one file.
+// filePatch is the change of one file.
 type filePatch struct {
-	path  string // from the root of the module
+	path  string // relative to the root of the module
 	hunks []hunk
 }
 
-// hunk replaces the lines of before by those of after.
+// hunk replaces the lines before by the lines after.
 type hunk struct{ before, after string }
 
-// parse reads a patch: a line "LAW: what is broken", perhaps a line "schedules PACKAGE NAME"
-// or "test PACKAGE NAME: why no schedule finds it", and a unified diff.
+// parse parses a patch: a line "LAW: what is broken", optionally a line "schedules PACKAGE NAME" or "test
+// PACKAGE NAME: why no schedule finds it", and a unified diff.
 func parse(name, text string) (*patch, error) {
 	head, diff, _ := strings.Cut(text, "\n")
 	law, what, ok := strings.Cut(head, ": ")
@@ -108,7 +108,7 @@ func (f *filePatch) apply(text string) (string, error) {
 		case 1:
 			text = strings.Replace(lines, "\n"+h.before, "\n"+h.after, 1)[1:]
 		case 0:
-			return "", fmt.Errorf("%s: hunk %d does not fit any more: make the patch anew", f.path, n+1)
+			return "", fmt.Errorf("%s: hunk %d no longer fits: recreate the patch", f.path, n+1)
 		default:
 			return "", fmt.Errorf("%s: hunk %d fits in %d places: give it more lines around it", f.path, n+1, fits)
 		}

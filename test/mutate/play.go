@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// options are how breakages are played.
+// options configure how breakages are played.
 type options struct {
 	root      string // of the module
 	schedules int
@@ -24,13 +24,13 @@ type options struct {
 	timeout   time.Duration
 }
 
-// result is what came of a breakage.
+// result is the outcome of a breakage.
 type result struct {
 	patch     *patch
 	found     bool
-	after     int    // schedules; 0 where the tests did not say
-	complaint string // the laws that were named, or how else it showed
-	err       error  // it could not be played
+	after     int    // number of schedules; 0 if unknown
+	complaint string // the laws named in the failure, or another symptom
+	err       error  // why it could not be played
 }
 
 func (r *result) verdict() string {
@@ -49,7 +49,7 @@ func (r *result) verdict() string {
 	return strconv.Itoa(r.after) + " schedules" + r.patch.schedules.of()
 }
 
-// of says whose schedules they are; nothing of the simulation's.
+// of names the owner of the schedules, or returns "" for the simulation's.
 func (u unit) of() string {
 	if u == simulation {
 		return ""
@@ -57,7 +57,7 @@ func (u unit) of() string {
 	return fmt.Sprintf(" of `%s` of %s", u.name, strings.TrimPrefix(u.pack, "./"))
 }
 
-// moduleRoot is where go.mod is.
+// moduleRoot returns the directory of go.mod.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -66,20 +66,20 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// workbench has what is built.
+// workbench holds the built tests.
 type workbench struct {
 	options
 	dir    string
 	boards map[string]*built // by package
 }
 
-// built is a test binary with all that is on a board.
+// built is a test binary with all breakages of a board.
 type built struct {
 	*board
 	binary string
 }
 
-// newWorkbench builds the schedules with as many of the breakages as can be chosen from.
+// newWorkbench builds the schedules with all selectable breakages.
 func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*workbench, error) {
 	w := &workbench{options: o, dir: dir, boards: map[string]*built{}}
 	for _, p := range some {
@@ -103,8 +103,8 @@ func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*w
 	return w, nil
 }
 
-// sound plays, with nothing broken, the tests that some breakages name, and one schedule of
-// each kind that the others need. What fails then would find whatever is broken.
+// sound plays, without breakages, the named tests and one schedule of each other kind. A test that fails
+// here would "find" everything.
 func (w *workbench) sound(ctx context.Context, some []*patch) error {
 	tests, schedules := map[string][]string{}, map[unit]bool{}
 	for _, p := range some {
@@ -123,7 +123,7 @@ func (w *workbench) sound(ctx context.Context, some []*patch) error {
 		out, err := w.run(limited, binary, pack, nil, "-test.run=^("+strings.Join(names, "|")+")$")
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("with nothing broken, the tests of %s that breakages name fail too (%w): mend them first:\n%s", pack, err, out)
+			return fmt.Errorf("with nothing broken, the tests of %s that breakages name fail too (%w): fix them first:\n%s", pack, err, out)
 		}
 	}
 	for of := range schedules {
@@ -131,14 +131,14 @@ func (w *workbench) sound(ctx context.Context, some []*patch) error {
 		out, err := w.schedules(limited, w.boards[of.pack].binary, of, 0, 1)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("with nothing broken, %s of %s fails too (%w): mend it first:\n%s", of.name, of.pack, err, out)
+			return fmt.Errorf("with nothing broken, %s of %s fails too (%w): fix it first:\n%s", of.name, of.pack, err, out)
 		}
 	}
 	return nil
 }
 
-// unbroken plays as many schedules with nothing broken as found the breakages: what they
-// complain of then, they would in every one.
+// unbroken plays, without breakages, as many schedules as were needed to find one: their failures would
+// appear with every breakage.
 func (w *workbench) unbroken(ctx context.Context, results []result) error {
 	longest := map[unit]int{}
 	for _, r := range results {
@@ -176,7 +176,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	var out []byte
 	var err error
 	if p.test.name != "" {
-		// Again and again, since a race shows by chance.
+		// Repeat, since a race shows only by chance.
 		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$", "-test.count=20", "-test.failfast")
 	} else {
 		out, err = w.schedules(limited, binary, p.schedules, number, w.options.schedules)
@@ -189,16 +189,15 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	} else if bytes.Contains(out, []byte("no tests to run")) {
 		r.err = fmt.Errorf("%s has no test %s", p.test.pack, p.test.name)
 	}
-	return r // of no use where ctx is done
+	return r // meaningless if ctx is done
 }
 
-// schedules plays some schedules with one breakage chosen. With one processor each is the
-// same every time.
+// schedules plays schedules with one breakage selected. With one processor each is deterministic.
 func (w *workbench) schedules(ctx context.Context, binary string, of unit, number, some int) ([]byte, error) {
 	args := []string{"-test.run=^" + of.name + "$", fmt.Sprint("-schedules=", some)}
 	if of == simulation {
 		args = append(args, "-hang=30s", fmt.Sprint("-from=", w.from))
-	} else { // each is a test of its own
+	} else { // each is a separate test
 		args = append(args, "-test.v", "-test.failfast")
 	}
 	return w.run(ctx, binary, of.pack, []string{"GOMAXPROCS=1", fmt.Sprint("MUTATE=", number)}, args...)
@@ -212,7 +211,7 @@ func (w *workbench) run(ctx context.Context, binary, pack string, env []string, 
 	return cmd.CombinedOutput()
 }
 
-// alone builds the tests that find a breakage, with that breakage and no other.
+// alone builds the tests for a single breakage.
 func (w *workbench) alone(ctx context.Context, p *patch, binary string) error {
 	pack := p.schedules.pack
 	if p.test.name != "" {
@@ -231,8 +230,8 @@ func (w *workbench) alone(ctx context.Context, p *patch, binary string) error {
 	return w.build(ctx, texts, pack, binary)
 }
 
-// build makes the test binary of a package, with texts in the place of files of the tree.
-// It spares what costs time and finds nothing: vet, inlining, and symbols.
+// build builds the test binary of a package with some files replaced. To save time it omits vet, inlining
+// and symbols.
 func (w *workbench) build(ctx context.Context, texts map[string]string, pack, binary string) error {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for path, text := range texts {
@@ -251,7 +250,7 @@ func (w *workbench) build(ctx context.Context, texts map[string]string, pack, bi
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=github.com/millrace-dev/millrace/...=-l -dwarf=false", "-ldflags=-s -w", "-overlay", file, "-o", binary, ".")
-	cmd.Dir = filepath.Join(w.root, pack) // which may be a module of its own
+	cmd.Dir = filepath.Join(w.root, pack) // may be a separate module
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("build: %w", err), errors.New(string(bytes.TrimSpace(out))))
 	}
@@ -264,8 +263,7 @@ var (
 	lawName  = regexp.MustCompile(`\b[LWCS]\d\d: `)
 )
 
-// seedIn is how many schedules had been begun when the output ended, 0 if it does not
-// say.
+// seedIn returns how many schedules had started when the output ended, or 0 if unknown.
 func seedIn(out []byte, from uint64) int {
 	if tests := len(seedTest.FindAll(out, -1)); tests > 0 {
 		return tests
@@ -281,7 +279,7 @@ func seedIn(out []byte, from uint64) int {
 	return int(seed-from) + 1
 }
 
-// complaintIn is what the tests said: the laws that they named first, or a word.
+// complaintIn returns the laws that the tests named, or another symptom.
 func complaintIn(out []byte) string {
 	var laws []string
 	for _, law := range lawName.FindAll(out, -1) {

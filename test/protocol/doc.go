@@ -1,6 +1,5 @@
-// Package protocol says how an API server answers, by tests that run against
-// two of them: the simulated one of apiservertest and a real kube-apiserver.
-// Where they differ the simulation is wrong.
+// Package protocol specifies how an API server answers, by tests that run against two of them: the
+// simulated one of apiservertest and a real kube-apiserver. If they differ, the simulation is wrong.
 //
 // # Usage
 //
@@ -9,6 +8,6 @@
 //
 // # Debugging
 //
-// Each test has a subtest per server, "simulated" and "real", and makes a
-// namespace of its own, so that tests do not see each other's objects.
+// Each test has a subtest per server, "simulated" and "real", and creates its own namespace, so that tests
+// do not see each other's objects.
 package protocol

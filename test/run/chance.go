@@ -8,30 +8,29 @@ import (
 	"strings"
 )
 
-// secondChance is the environment variable that gives tests a second chance.
+// secondChance is the environment variable that enables second chances.
 const secondChance = "MILLRACE_SECOND_CHANCE"
 
-// most is how many tests of one job may have a second chance. More do not fail by
-// chance.
+// most is the largest number of tests of one job that get a second chance. More failures are no
+// coincidence.
 const most = 4
 
-// failure is something that failed.
+// failure is a failed test or package.
 type failure struct {
-	what string // in words
-	path string // the import path of its package; empty where it has no second chance
-	test string // with the tests around it: TestX/part
+	what string // as text
+	path string // the import path of its package; empty if there is no second chance
+	test string // with its parents: TestX/part
 }
 
-// whole is the test that go test can run alone.
+// whole returns the top-level test, which go test can run alone.
 func (f failure) whole() string {
 	name, _, _ := strings.Cut(f.test, "/")
 	return name
 }
 
-// again runs the tests of a job that failed, alone and three times. Those that pass
-// each time are no failures any more: they are unsteady. It does so only where each of
-// the failures is one of a test that ran to its end without a race; whatever else
-// happened, such as a panic, may have kept other tests from being run.
+// again reruns the failed tests of a job, alone and three times. Tests that then always pass are no longer
+// failures but unsteady. It does so only if each failure is a test that ran to its end without a race,
+// because anything else, such as a panic, may have prevented other tests from running.
 func (t *tally) again(ctx context.Context, j job) {
 	failed := t.failed
 	var paths []string
@@ -67,7 +66,7 @@ func (t *tally) again(ctx context.Context, j job) {
 	}
 }
 
-// raced and crashed are what a test says whose failure is no matter of chance.
+// raced and crashed match the output of failures that are no coincidence.
 var (
 	raced   = regexp.MustCompile(`DATA RACE|race detected during execution`)
 	crashed = regexp.MustCompile(`(?m)^(panic|fatal error|SIG[A-Z]+): `)

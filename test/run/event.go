@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// event is a line of go test -json: see go doc test2json, and of what go build
-// adds to it, go help buildjson.
+// event is a line of go test -json; see go doc test2json and, for events of go build, go help buildjson.
 type event struct {
 	Action      string
 	Package     string
 	ImportPath  string // of a build event
 	Test        string
-	Elapsed     float64 // seconds
+	Elapsed     float64 // in seconds
 	Output      string
-	FailedBuild string // the import path whose build failure ended the package
+	FailedBuild string // the import path of the failed build that ended the package
 }
 
-// goTest runs a job and counts what it does.
+// goTest runs a job and counts its results.
 func (t *tally) goTest(ctx context.Context, j job) {
 	before := t.failures()
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, j.flags...), j.packages...)...)
@@ -38,14 +37,14 @@ func (t *tally) goTest(ctx context.Context, j job) {
 	}
 	readErr := t.read(stdout)
 	if err := cmd.Wait(); err != nil && t.failures() == before && ctx.Err() == nil {
-		t.broken(fmt.Sprintf("%s: %v", j, err)) // no package was to blame
+		t.broken(fmt.Sprintf("%s: %v", j, err)) // no package is to blame
 	}
 	if readErr != nil {
 		t.broken(fmt.Sprintf("%s: read its output: %v", j, readErr))
 	}
 }
 
-// read takes all events of one go test. Lines that are none are printed.
+// read processes all events of one go test. It prints other lines.
 func (t *tally) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {

@@ -1,38 +1,34 @@
-// Command run runs the tests of every module of the repository, and says at the
-// end what ran, what was skipped and why, and what failed.
+// Command run runs the tests of every module of the repository. At the end it lists the tests that ran,
+// were skipped and why, and failed.
 //
 //	go run ./test/run [-later=MODULES] [flags of go test] [packages]
 //
-// With packages it stays in the module of the working directory. Without, it runs
-// all packages of all modules that have tests, which it finds by their go.mod and
-// _test.go files. It leaves out the modules that -later names, separated by commas,
-// and lists them at the end.
+// With packages it runs in the module of the working directory. Without, it runs all packages of all
+// modules that have tests, found by their go.mod and _test.go files. It skips the modules in -later,
+// separated by commas, and lists them at the end.
 //
-// A package whose test files ask by a build constraint whether the race detector
-// is on has something to do that would take too long with it. If -race is among
-// the flags, such packages run twice: with the race detector and without.
+// A build constraint on the race detector in a package's test files means that the package has tests that
+// would take too long with it. If -race is among the flags, such packages run twice: with the race detector
+// and without.
 //
 // # While it runs
 //
-// The module at the top runs alone, the others two at a time. A test that fails prints its
-// output at once, and a package that ends its line.
-// What passing tests print is dropped, unless their package fails and no test of
-// it did: then everything is printed. Build failures and whatever else go test
-// says go through as they come.
+// The root module runs alone, the others two at a time. A failing test prints its output at once, and a
+// package that ends prints its line. Output of passing tests is dropped, unless their package fails without
+// a failed test: then everything is printed. Build failures and other output of go test are printed as they
+// arrive.
 //
 // # Second chance
 //
-// Where the environment has MILLRACE_SECOND_CHANCE=true, as in continuous integration, up
-// to four tests of a module that failed run once more, by themselves and three times. A test
-// that then passes each time does not fail the run. The summary calls it unsteady, and what it
-// printed the first time stays to be read: either the test or the code has a mistake. There
-// is no second chance for a data race, a panic, a test that did not end or a package that
-// did not build.
+// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests of a module
+// are rerun, alone and three times. A test that then always passes does not fail the run. The summary lists
+// it as unsteady, and its first output is kept: either the test or the code has a bug. There is no second
+// chance after a data race, a panic, a test that did not end or a package that did not build.
 //
 // # Failure
 //
-// It exits with 1 if a test failed, a package did not build, or go test failed for
-// any other reason; the last line then counts at least one failure.
+// It exits with 1 if a test failed, a package did not build, or go test failed for any other reason; the
+// last line then counts at least one failure.
 package main
 
 import (
@@ -59,8 +55,7 @@ func main() {
 	}
 }
 
-// run runs everything in turn and prints the summary, also of what was
-// interrupted.
+// run runs everything and prints the summary, even if interrupted.
 func run(ctx context.Context, args []string) (failed bool, err error) {
 	flags, packages := split(args)
 	flags, later := cutLater(flags)
@@ -83,11 +78,11 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	return t.failures() > 0, nil
 }
 
-// abreast is how many modules are tested at a time, after the one at the top. Most have one
-// package with tests, which leaves cores idle.
+// abreast is the number of modules tested at a time, after the root module. Most have one package with
+// tests, which leaves cores idle.
 const abreast = 2
 
-// runAll runs jobs, so many of them at a time, and counts what they do.
+// runAll runs jobs, atATime of them concurrently, and counts their results.
 func (t *tally) runAll(ctx context.Context, jobs []job, atATime int) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, atATime)
@@ -116,7 +111,7 @@ func (t *tally) runOne(ctx context.Context, j job) {
 	}
 }
 
-// cutLater removes the flag -later and returns the modules that it names.
+// cutLater removes the flag -later and returns the modules in it.
 func cutLater(flags []string) (others, later []string) {
 	for _, f := range flags {
 		if names, ok := strings.CutPrefix(f, "-later="); ok {
@@ -128,8 +123,8 @@ func cutLater(flags []string) (others, later []string) {
 	return others, later
 }
 
-// split takes the flags of go test apart from the packages after them. A flag
-// with a value must be written with an equals sign.
+// split separates the flags of go test from the packages after them. A flag with a value must use an equals
+// sign.
 func split(args []string) (flags, packages []string) {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {

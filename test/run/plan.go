@@ -26,8 +26,8 @@ func (j job) String() string {
 	return strings.Join(slices.Concat(words, []string{"test"}, j.flags, j.packages), " ")
 }
 
-// plan returns what to run below a directory, except in the modules named later, and the
-// modules that have no tests. It fails if later names a module that does not exist.
+// plan returns the jobs for the modules below a directory, except those in later, and the modules without
+// tests. It returns an error if later names an unknown module.
 func plan(root string, flags, packages, later []string) (jobs []job, without []string, err error) {
 	if len(packages) > 0 {
 		return []job{{dir: root, flags: flags, packages: packages}}, nil, nil
@@ -49,7 +49,7 @@ func plan(root string, flags, packages, later []string) (jobs []job, without []s
 			without = append(without, m.dir)
 			continue
 		}
-		// Packages that take long under the race detector come first, or the last of them runs
+		// Packages that are slow under the race detector come first, so that the last of them does not run
 		// alone at the end.
 		jobs = append(jobs, job{dir: m.dir, flags: flags, packages: append(slices.Clone(m.slowed), "./...")})
 		if plain := withoutRace(flags); len(plain) < len(flags) && len(m.slowed) > 0 {
@@ -70,7 +70,7 @@ type module struct {
 	slowed []string // packages that do less under the race detector
 }
 
-// find returns all modules below a directory, the one at the top first.
+// find returns all modules below a directory, the root module first.
 func find(root string) ([]module, error) {
 	var modules []module
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -109,7 +109,7 @@ func find(root string) ([]module, error) {
 	return modules, err
 }
 
-// modulePath is that of the module in a directory; empty if there is none.
+// modulePath returns the path of the module in a directory, or "".
 func modulePath(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -123,11 +123,11 @@ func modulePath(dir string) string {
 	return ""
 }
 
-// innermost is the module that a file belongs to.
+// innermost returns the module that contains a file.
 func innermost(modules []module, path string) *module {
 	var m *module
 	for i := range modules {
-		// A directory is walked before what is in it: the last match is the innermost.
+		// A directory is visited before its content, so the last match is the innermost.
 		if dir := modules[i].dir; dir == "." || strings.HasPrefix(path, dir+string(filepath.Separator)) {
 			m = &modules[i]
 		}
@@ -135,7 +135,7 @@ func innermost(modules []module, path string) *module {
 	return m
 }
 
-// asksForRace tells whether a file is built depending on the race detector.
+// asksForRace reports whether building a file depends on the race detector.
 func asksForRace(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// told is how many packages, and how many tests, are named with their time.
+// told is the number of packages and tests listed with their time.
 const told = 10
 
-// summary prints what ran, what was skipped and why, and what failed. The last
-// line is the count.
+// summary prints the tests that ran, were skipped and why, and failed. The last line has the counts.
 func (t *tally) summary(took time.Duration, without, later []string) {
 	var tested, untried []*pkg
 	for _, p := range t.ended {
@@ -46,8 +45,8 @@ func (t *tally) summary(took time.Duration, without, later []string) {
 	t.print(fmt.Sprintf("\n%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(skipped)))
 }
 
-// onlySkipped returns the skipped tests with their reasons. A test that is skipped under
-// the race detector and passed without it did run.
+// onlySkipped returns the skipped tests with their reasons, except tests that are skipped only under the
+// race detector.
 func (t *tally) onlySkipped() []string {
 	passed := map[string]bool{}
 	for _, one := range t.tests {
@@ -62,7 +61,7 @@ func (t *tally) onlySkipped() []string {
 	return all
 }
 
-// slowest names what took longest.
+// slowest prints the slowest packages or tests.
 func (t *tally) slowest(what string, all []timing) {
 	slices.SortStableFunc(all, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
 	var times []string

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// tally counts tests and prints what is to be seen while they run.
+// tally counts tests and prints their progress.
 type tally struct {
 	out     io.Writer
-	prefix  string          // of import paths, which need not be read again and again
+	prefix  string          // of import paths, omitted in output
 	running map[string]*pkg // by import path
 	ended   []*pkg
 	passed  int
 	failed  []failure
-	tests   []timing // that passed, without their parts
+	tests   []timing // that passed, without subtests
 	skipped []skip
-	// unsteady are tests that failed and then passed alone: see again.
+	// unsteady are tests that failed and then passed alone; see again.
 	unsteady []string
 }
 
@@ -29,21 +29,21 @@ type pkg struct {
 	seconds float64
 	output  []string // of the package itself
 	tests   map[string]*test
-	order   []string // of the tests, by their begin
-	failed  bool     // one of its tests has
+	order   []string // of the tests, by start
+	failed  bool     // one of its tests failed
 	untried bool     // it has no test files
 }
 
-// timing is how long something took.
+// timing is the duration of a test or package.
 type timing struct {
 	what    string
 	seconds float64
 }
 
-// skip is a test that was skipped, with the reason it gave.
+// skip is a skipped test with its reason.
 type skip struct{ what, reason string }
 
-// test is a test that has begun.
+// test is a test that has started.
 type test struct {
 	output []string
 	ended  bool
@@ -54,7 +54,7 @@ func newTally(out io.Writer, prefix string) *tally {
 	return &tally{out: out, prefix: prefix, running: map[string]*pkg{}}
 }
 
-// add takes over what another tally has counted.
+// add adds the counts of another tally.
 func (t *tally) add(o *tally) {
 	t.ended = append(t.ended, o.ended...)
 	t.passed += o.passed
@@ -64,15 +64,15 @@ func (t *tally) add(o *tally) {
 	t.unsteady = append(t.unsteady, o.unsteady...)
 }
 
-// failures is how many tests failed, and packages of which no test did.
+// failures returns the number of failed tests, and of packages that failed without one.
 func (t *tally) failures() int { return len(t.failed) }
 
-// broken counts a failure that is none of a test.
+// broken counts a failure other than a test's.
 func (t *tally) broken(what string) { t.failed = append(t.failed, failure{what: what}) }
 
 func (t *tally) print(text string) { _, _ = io.WriteString(t.out, text) }
 
-// take takes one event.
+// take processes one event.
 func (t *tally) take(e event) {
 	switch {
 	case e.Action == "build-output":
@@ -125,7 +125,7 @@ func (t *tally) takeTest(e event) {
 	}
 }
 
-// noise are lines of the verbose output that say only that something goes on.
+// noise matches lines of the verbose output that only show progress.
 var noise = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME)\b`)
 
 // show prints the output of a test, once.
@@ -149,10 +149,10 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.to.Write(p)
 }
 
-// logged is a line that a test has logged.
+// logged matches a line logged by a test.
 var logged = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)$`)
 
-// reason is the last that a test logged, with the lines that belong to it.
+// reason returns the last message that a test logged, including continuation lines.
 func reason(output []string) string {
 	var said []string
 	for line := range strings.Lines(strings.Join(output, "")) {
@@ -180,7 +180,7 @@ func (t *tally) takePackage(e event) {
 	}
 }
 
-// close prints what is left to be said of a package that has ended.
+// close prints the remaining output of a package that has ended.
 func (t *tally) close(p *pkg, e event) {
 	delete(t.running, p.path)
 	t.ended = append(t.ended, p)
@@ -200,7 +200,7 @@ func (t *tally) close(p *pkg, e event) {
 		}
 	}
 	for _, name := range p.order {
-		// A race is told of in whatever test is running then.
+		// A race is reported in whichever test is running then.
 		one := p.tests[name]
 		if !p.failed || slices.ContainsFunc(one.output, func(line string) bool { return strings.Contains(line, "DATA RACE") }) {
 			t.show(one)
@@ -218,7 +218,7 @@ func (t *tally) close(p *pkg, e event) {
 	}
 }
 
-// end closes what go test left open, as it does when it is killed.
+// end closes packages that go test left open, for example because it was killed.
 func (t *tally) end() {
 	for path, p := range t.running {
 		t.close(p, event{Action: "fail", Package: path})

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// backlog is a bare work queue, its workers, and what it owes by the adds so far.
+// backlog is a bare work queue with its workers, and the expected state of its keys.
 type backlog struct {
 	play  *play
 	rand  *rand.Rand // of the goroutine that plays
@@ -18,32 +18,32 @@ type backlog struct {
 	queue *workqueue.Queue[int]
 	hands sync.WaitGroup // the workers
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	owed    [backlogKeys]debt
 	workers []*worker
 	gets    int
 	running int
-	last    time.Time // when something was done last
+	last    time.Time // time of the last operation
 	closing bool
 }
 
-// backlogKeys is how many keys a backlog has.
+// backlogKeys is the number of keys of a backlog.
 const backlogKeys = 9
 
-// debt is what a queue owes to one key.
+// debt is the expected state of a key.
 type debt struct {
 	asked    bool
-	from, by time.Time // when the key is to be handed out: not sooner, nor later if somebody is free
-	since    int       // how many had been handed out when it began to wait; -1 before that
+	from, by time.Time // the key is due between from and by, if a worker is free
+	since    int       // value of gets when it started to wait; -1 before that
 	added    time.Time // the last add
-	perhaps  bool      // it may be owed one more: an add came when it was handed out
-	failures int       // as the rate limiter counts them
+	perhaps  bool      // one more hand-out is allowed: an add came during the hand-out
+	failures int       // as counted by the rate limiter
 	running  bool
 }
 
-// worker takes keys until it gives up.
+// worker takes keys until it is dismissed.
 type worker struct {
-	free  time.Time // since when it waits for a key; zero while it has one
+	free  time.Time // when it started to wait for a key; zero while it has one
 	leave context.CancelFunc
 }
 
@@ -53,7 +53,7 @@ func newBacklog(p *play) *backlog {
 	return b
 }
 
-// open begins with a new queue.
+// open creates a new queue.
 func (b *backlog) open() {
 	b.queue = workqueue.New(workqueue.Options[int]{Name: "backlog", FairEvery: b.fair})
 	b.mu.Lock()
@@ -62,7 +62,7 @@ func (b *backlog) open() {
 	b.hire(1 + b.rand.IntN(3))
 }
 
-// hire sees to it that there are at least n workers.
+// hire makes sure that there are at least n workers.
 func (b *backlog) hire(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +75,7 @@ func (b *backlog) hire(n int) {
 	}
 }
 
-// dismiss has one worker give up.
+// dismiss removes one worker.
 func (b *backlog) dismiss(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *backlog) work(ctx context.Context, w *worker, random *rand.Rand) {
 	}
 }
 
-// add adds a key, and notes what is owed for it.
+// add adds a key and updates its expected state.
 func (b *backlog) add(key int, opts workqueue.AddOptions) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +136,7 @@ func (b *backlog) add(key int, opts workqueue.AddOptions) {
 	b.queue.AddWith(opts, key)
 }
 
-// wait notes which keys wait at now, with none of them running.
+// wait records which keys are waiting at now, if they are not running.
 func (b *backlog) wait(now time.Time) {
 	for key := range b.owed {
 		if d := &b.owed[key]; d.asked && !d.running && d.since < 0 && !d.by.After(now) {
@@ -152,7 +152,7 @@ func (b *backlog) forget(key int) {
 	b.queue.Forget(key)
 }
 
-// handed notes that a worker was given a key.
+// handed records that a worker received a key.
 func (b *backlog) handed(w *worker, key int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,7 +167,7 @@ func (b *backlog) handed(w *worker, key int) {
 		b.play.breaks("L26: key %d is handed to two workers", key)
 	case !d.asked && !d.perhaps && !b.closing:
 		b.play.breaks("L27: key %d is handed out, which nobody asked for", key)
-	case d.asked && !d.perhaps && now.Before(d.from): // else it may be for the one before
+	case d.asked && !d.perhaps && now.Before(d.from): // otherwise it may be for the earlier add
 		b.play.breaks("L29: key %d is handed out %s too early", key, d.from.Sub(now))
 	}
 	d.running, d.asked, d.perhaps = true, false, d.asked && d.added.Equal(now)
@@ -188,8 +188,8 @@ func (b *backlog) done(w *worker, key int) {
 	b.wait(now)
 }
 
-// check finds keys that wait although somebody is free. What happened at this very
-// instant may still go on.
+// check finds keys that wait although a worker is free. It ignores the present instant, whose events may
+// still be in progress.
 func (b *backlog) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,13 +205,13 @@ func (b *backlog) check() {
 	}
 }
 
-// close ends the queue, after all work if drain is set, and waits until it has ended.
+// close shuts the queue down, after all work if drain is set, and waits for the end.
 func (b *backlog) close(drain bool) {
 	b.hire(1)
 	b.mu.Lock()
 	b.closing = true
 	began := time.Now()
-	var due []int // which a drain has to hand out
+	var due []int // keys that a drain must hand out
 	for key, d := range b.owed {
 		if d.asked && !d.running && d.by.Before(began) {
 			due = append(due, key)
@@ -236,7 +236,7 @@ func (b *backlog) close(drain bool) {
 	b.mu.Unlock()
 }
 
-// drained looks at what is left when Drain has returned.
+// drained checks the state after Drain has returned.
 func (b *backlog) drained(err error, began time.Time, due []int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,7 +258,7 @@ func (b *backlog) drained(err error, began time.Time, due []int) {
 	}
 }
 
-// ask adds some keys: at once or later, urgent or not, or as failures.
+// ask adds some keys: now or later, urgent or not, or as failures.
 func (b *backlog) ask(s Step) {
 	for range 1 + s.N%6 {
 		opts := workqueue.AddOptions{Priority: b.rand.IntN(4)}
@@ -272,7 +272,7 @@ func (b *backlog) ask(s Step) {
 	}
 }
 
-// hurry asks for urgent keys all the time, so that others could wait for ever.
+// hurry keeps adding urgent keys, so that others could starve.
 func (b *backlog) hurry(s Step) {
 	b.add(s.Who%backlogKeys, workqueue.AddOptions{Priority: -1})
 	for range 100 + s.N%100 {
@@ -285,7 +285,7 @@ func (b *backlog) hurry(s Step) {
 	}
 }
 
-// giveUp has a worker give up just when a key has come that it may have been woken for.
+// giveUp dismisses a worker just after a key was added that may have woken it.
 func (b *backlog) giveUp(s Step) {
 	b.hire(2)
 	time.Sleep(time.Duration(1 + s.N))
@@ -293,7 +293,7 @@ func (b *backlog) giveUp(s Step) {
 	b.dismiss(s.N)
 }
 
-// drain ends the queue, in one way or the other, and begins anew.
+// drain shuts the queue down in one of two ways and creates a new one.
 func (b *backlog) drain(s Step) {
 	b.close(s.N%2 == 0)
 	b.open()

@@ -9,35 +9,34 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// backup is what the cluster can go back to.
+// backup is a state to which the cluster can be restored.
 type backup struct {
 	snapshot    *apiservertest.Snapshot
 	at          time.Time
-	pods, other int // the moments of it
+	pods, other int // its moments in the histories
 	served      bool
 }
 
-// frontOf is the server that a step is about.
+// frontOf returns the server of a step.
 func (p *play) frontOf(s Step) *apiservertest.Server { return p.fronts[s.Who%len(p.fronts)] }
 
-// lag has a server see changes later than they are made, or not at all.
+// lag makes a server see changes late, or not at all.
 func (p *play) lag(s Step) {
 	p.frontOf(s).SetLag(s.For)
 	p.frontOf(s).SetStuck(s.N%4 == 0)
 }
 
-// backup keeps the present state of the cluster.
+// backup saves the current state of the cluster.
 func (p *play) keep(Step) {
 	p.backup = &backup{p.srv.Snapshot(), time.Now(), p.pods.now, p.widgets.now, p.served}
 }
 
-// bump is by how much versions are raised at a restore, above the newest.
+// bump is how far a restore raises the versions above the newest.
 const bump = 1_000_000
 
-// restore brings the cluster back to where it was. With an odd N, and where somebody else
-// writes too, versions are raised then, as they should be. Otherwise they are used again,
-// which an informer can only notice while the cluster is not yet where it was: nothing
-// else happens in such a play.
+// restore restores the backup. With an odd N, or if others write too, it raises the versions, as one
+// should. Otherwise versions are reused, which an informer can only notice before the cluster reaches its
+// version again: such a play ends there.
 func (p *play) restore(s Step) {
 	if p.backup == nil {
 		return
@@ -49,7 +48,7 @@ func (p *play) restore(s Step) {
 	p.goBack(by)
 }
 
-// goBack restores the backup, with the versions raised.
+// goBack restores the backup with raised versions.
 func (p *play) goBack(by uint64) {
 	p.restored.Add(1)
 	p.ofCopier(func(c *copier) { c.lose(p.backup.at) })
@@ -60,7 +59,7 @@ func (p *play) goBack(by uint64) {
 	p.served = p.backup.served
 }
 
-// upgrade makes a server one that reads another default, or takes that back.
+// upgrade upgrades a server to one with other defaults, or back.
 func (p *play) upgrade(s Step) {
 	var defaults func(object.Object)
 	if s.N%2 == 0 {
@@ -71,7 +70,7 @@ func (p *play) upgrade(s Step) {
 	}
 }
 
-// access takes rights away, and gives them back.
+// access revokes rights, and grants them again.
 func (p *play) access(s Step) {
 	switch s.N % 4 {
 	case 0:

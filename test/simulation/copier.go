@@ -20,22 +20,22 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// copier is a controller that keeps a ConfigMap for each pod, with the content of it.
+// copier is a controller that keeps a ConfigMap with the content of each pod.
 type copier struct {
 	play    *play
 	pods    *controller.Client[*corev1.Pod]
 	copies  *controller.Client[*corev1.ConfigMap]
 	manners *manners
 	end     func() error // nil while it does not run
-	next    atomic.Int64 // how the next reconcile goes wrong; see mood
+	next    atomic.Int64 // how the next reconcile fails; see mood
 	mu      sync.Mutex
 	running map[object.Key]bool
-	wrote   map[object.Key]written // what was written last
-	lost    map[object.Key]bool    // writes that a restore has undone, which nothing tells
+	wrote   map[object.Key]written // the last write per key
+	lost    map[object.Key]bool    // writes undone by a restore, of which there is no event
 	caught  map[object.Key]bool    // reconciles whose answers a restore may have overtaken
-	again   map[object.Key]promise // when what failed, or asked for another time, comes back
+	again   map[object.Key]promise // when failed or requeued reconciles return
 	workers int
-	full    time.Time // when all workers were last seen busy
+	full    time.Time // when all workers were last busy
 }
 
 func newCopier(p *play) *copier {
@@ -44,7 +44,7 @@ func newCopier(p *play) *copier {
 	return c
 }
 
-// start makes a new process of it.
+// start starts it as a new process.
 func (c *copier) start() {
 	if c.end != nil {
 		return
@@ -105,7 +105,7 @@ func (c *copier) heal() {
 	c.start()
 }
 
-// reconcile brings one copy up to date.
+// reconcile updates one copy.
 func (c *copier) reconcile(ctx context.Context, req controller.Request) (result controller.Result, err error) {
 	c.begin(ctx, req.Key)
 	broken := true
@@ -156,13 +156,13 @@ func (c *copier) copy(ctx context.Context, req controller.Request) (controller.R
 	return controller.Result{}, err
 }
 
-// written is a write of the controller's.
+// written is a write of the controller.
 type written struct {
 	rv string
 	at time.Time
 }
 
-// note notes a write. That of a deletion has no version.
+// note records a write. A deletion has no version.
 func (c *copier) note(key object.Key, rv string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,8 +172,8 @@ func (c *copier) note(key object.Key, rv string) {
 	}
 }
 
-// lose notes which writes are undone, since a time. One whose answer is on its way is not known
-// yet.
+// lose records which writes since a time a restore has undone. A write whose answer is still in flight is
+// not known yet.
 func (c *copier) lose(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +187,8 @@ func (c *copier) lose(since time.Time) {
 	}
 }
 
-// ownWrites breaks where the cache has a copy older than what the last reconcile wrote,
-// unless that is longer ago than the controller's patience.
+// ownWrites breaks the play if the cache has an older copy than the last reconcile wrote, unless the
+// controller's patience has passed since.
 func (c *copier) ownWrites(key object.Key) {
 	c.mu.Lock()
 	last := c.wrote[key]
@@ -209,22 +209,21 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	c.note(key, "") // also of somebody else's deletion: a restore undoes it, and the cache may have missed both
+	c.note(key, "") // even if another client deleted it: a restore undoes that, and the cache may have missed both
 	return nil
 }
 
-// promise is when a request has to be handed out again.
+// promise is when a request must be handed out again.
 type promise struct {
 	failures  int
 	since, by time.Time // by is zero if there is none
 }
 
-// slack is how much later a request may come.
+// slack is how late a request may be.
 const slack = 100 * time.Millisecond
 
-// news lets the reconcile of a change write at once, whatever a server said to the one
-// before it. One that only tries again has to wait. Where causes come up at the instant at
-// which a reconcile begins, nothing is known.
+// news lets a reconcile caused by a change write at once, whatever a server answered the previous one. A
+// mere retry has to wait. If causes arrive at the same instant, nothing is known.
 func (c *copier) news(ctx context.Context, key object.Key) {
 	causes := controller.Causes(ctx)
 	if len(causes) == 0 || slices.ContainsFunc(causes, func(why controller.Cause) bool { return why.Type != controller.Failed }) {
@@ -249,7 +248,7 @@ func (c *copier) begin(ctx context.Context, key object.Key) {
 	c.busy()
 }
 
-// done notes how a reconcile has ended, and when there has to be another one.
+// done records how a reconcile ended, and when there must be another.
 func (c *copier) done(key object.Key, result controller.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +260,7 @@ func (c *copier) done(key object.Key, result controller.Result, err error) {
 		again.failures = c.again[key].failures + 1
 		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
 		if apierrors.IsConflict(err) {
-			wait = max(wait, controller.DefaultPatience) // unless the cache has another version before
+			wait = max(wait, controller.DefaultPatience) // unless the cache sees another version first
 		}
 		asked, _ := source.RetryAfter(err)
 		again.by = again.since.Add(max(wait, asked+asked/4) + slack)
@@ -271,15 +270,15 @@ func (c *copier) done(key object.Key, result controller.Result, err error) {
 	c.again[key] = again
 }
 
-// busy notes that all workers may have been at work until now.
+// busy records that all workers may have been busy until now.
 func (c *copier) busy() {
 	if len(c.running) >= c.workers {
 		c.full = time.Now()
 	}
 }
 
-// kept breaks where a request is late, although a worker was free all the time, and it need
-// not wait until the cache has what it wrote.
+// kept breaks the play if a request is late although a worker was free all the time and the cache has
+// caught up with its writes.
 func (c *copier) kept(key object.Key) {
 	p := c.again[key]
 	if !p.by.IsZero() && time.Now().After(p.by) && !c.full.After(p.since) && c.wrote[key].at.Add(controller.DefaultPatience).Before(p.by) {
@@ -287,7 +286,7 @@ func (c *copier) kept(key object.Key) {
 	}
 }
 
-// check finds requests that are late.
+// check finds late requests.
 func (c *copier) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

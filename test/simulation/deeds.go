@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// deeds are all that can happen.
+// deeds maps the names of deeds to functions.
 var deeds map[Deed]func(*play, Step)
 
 func init() {
@@ -62,7 +62,7 @@ func init() {
 	}
 }
 
-// eachOf does something to the informer that s is about.
+// eachOf calls do with the informer of s.
 func (p *play) eachOf(s Step, do func(informer)) {
 	if len(p.members) > 0 {
 		do(p.members[s.Who%len(p.members)])
@@ -91,7 +91,7 @@ func (p *play) ofCopier(do func(*copier)) {
 	}
 }
 
-// pass lets time pass, and looks at everything now and then.
+// pass lets time pass and checks everything at intervals.
 func (p *play) pass(d time.Duration) {
 	for range 3 {
 		time.Sleep(d / 3)
@@ -104,14 +104,14 @@ func (p *play) deleteBoth(s Step) {
 	p.remove(p.shape.GVR, p.widgets, p.widgetKey(s.Who))
 }
 
-// replace puts another object under the same name.
+// replace replaces an object by another one of the same name.
 func (p *play) replace(s Step) {
 	p.deleteBoth(s)
 	p.put(s.Who, s.N)
 	p.putWidget(s.Who, s.N)
 }
 
-// burst makes s.N%30 changes from object Who on, some of them close together.
+// burst makes s.N%30 changes to objects around Who, some of them close together.
 func (p *play) burst(s Step) {
 	random := rand.New(rand.NewPCG(uint64(s.N), uint64(s.Who)))
 	for range s.N % 30 {
@@ -131,8 +131,8 @@ func (p *play) burst(s Step) {
 	}
 }
 
-// restart cuts all connections of a server. With an odd N the watch cache begins anew, and
-// with some of those it is of another size then.
+// restart cuts all connections of a server. With an odd N the watch cache is rebuilt, sometimes with
+// another size.
 func (p *play) restart(s Step) {
 	switch s.N % 6 {
 	case 1, 3:
@@ -144,7 +144,7 @@ func (p *play) restart(s Step) {
 	}
 }
 
-// fault plans something bad for some of the next requests.
+// fault plans faults for some of the next requests.
 func (p *play) fault(s Step) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 3))
 	frame := random.IntN(8)
@@ -181,7 +181,7 @@ func (p *play) fault(s Step) {
 	p.say("play", "fault %T %+v", action, action)
 	verbs := []string{"list", "watch", ""}
 	if f, ok := action.(apiservertest.Fail); ok && f.Code < 410 {
-		verbs = verbs[:2] // who is told that what it writes to is not there believes it
+		verbs = verbs[:2] // writers believe an answer that says not found
 	}
 	p.fronts[random.IntN(len(p.fronts))].Faults().Add(apiservertest.Fault{
 		Verb:  verbs[random.IntN(len(verbs))],
@@ -191,7 +191,7 @@ func (p *play) fault(s Step) {
 	})
 }
 
-// toggle stops an informer or starts it, or interrupts it.
+// toggle stops, starts or interrupts an informer.
 func (p *play) toggle(s Step) {
 	p.eachOf(s, func(m informer) {
 		switch {
@@ -209,18 +209,18 @@ func (p *play) toggle(s Step) {
 	})
 }
 
-// kill stops an informer that writes nothing any more.
+// kill stops an informer without letting it write anything.
 func (p *play) kill(m informer) {
 	dir := p.directory(m.name()).Path()
 	there := os.Rename(dir, dir+".before") == nil
 	m.stop()
-	_ = os.RemoveAll(dir) // what it wrote at its end, if anything
+	_ = os.RemoveAll(dir) // discard anything it wrote at its end
 	if there {
 		_ = os.Rename(dir+".before", dir)
 	}
 }
 
-// succeed has another process take the place of one that has ended.
+// succeed replaces an ended process by another one.
 func (p *play) succeed(s Step, m informer) {
 	next := p.member(m.name(), m.made())
 	p.members[slices.Index(p.members, m)] = next
@@ -230,7 +230,7 @@ func (p *play) succeed(s Step, m informer) {
 
 func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }
 
-// leave has a handler leave: the N-th, or in another goroutine the one that waits.
+// leave removes a handler: the N-th, or in another goroutine with a wait.
 func (p *play) leave(s Step) {
 	p.eachOf(s, func(m informer) {
 		all := m.handlers()
@@ -243,7 +243,7 @@ func (p *play) leave(s Step) {
 	})
 }
 
-// spoil has the next call of a handler go wrong.
+// spoil makes the next call of a handler fail.
 func (p *play) spoil(s Step) {
 	p.eachOf(s, func(m informer) {
 		for n, h := range m.handlers() {
@@ -278,8 +278,8 @@ func (p *play) toggleCandidate(s Step) {
 	}
 }
 
-// stealCopies deletes some of what the controller has made and seen. What goes before its
-// cache has seen it, during an outage, nobody ever hears of; a resync is for that.
+// stealCopies deletes some of the copies that the controller has created and seen. If one is deleted during
+// an outage before the cache has seen it, only a resync can find that.
 func (p *play) stealCopies(s Step) {
 	p.ofCopier(func(c *copier) {
 		for n := range s.N % 5 {

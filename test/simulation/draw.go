@@ -9,18 +9,18 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// lot is how often a deed is drawn, and for how long it lasts at most.
+// lot is the weight of a deed and its longest duration.
 type lot struct {
 	do     Deed
 	weight int
 	last   time.Duration
-	in     func(World) bool // where it makes sense; nil is anywhere
+	in     func(World) bool // worlds in which it makes sense; nil for all
 }
 
-// writesAlone: nobody but the play does.
+// writesAlone reports whether the play is the only writer.
 func writesAlone(w World) bool { return !w.Reconciles && w.Candidates == 0 }
 
-// polls: every informer has its initial state also without a watch.
+// polls reports whether every informer gets its initial state even without a watch.
 func polls(w World) bool {
 	return !slices.ContainsFunc(w.Informers, func(f Form) bool { return f.Initial == reflector.WatchList })
 }
@@ -80,11 +80,11 @@ var lots = []lot{
 	{"drain", 3, 0, backlogs},
 }
 
-// Draw makes the schedule of a seed.
+// Draw returns the schedule of a seed.
 func Draw(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, World: drawWorld(random)}
-	packed := rand.New(rand.NewPCG(seed, 2)) // of its own, so that a schedule is the same otherwise
+	packed := rand.New(rand.NewPCG(seed, 2)) // a separate source, so that the rest of the schedule stays the same
 	for i := range s.World.Informers {
 		s.World.Informers[i].Packed = packed.IntN(3) == 0
 	}
@@ -122,7 +122,7 @@ func drawWorld(random *rand.Rand) World {
 	w.Loans = random.IntN(6) == 0
 	w.Backlog = random.IntN(5) == 0
 	if random.IntN(3) == 0 {
-		w.FirstRV = 950 + random.Uint64N(50) // so that one more digit comes
+		w.FirstRV = 950 + random.Uint64N(50) // so that versions gain a digit
 	}
 	if random.IntN(12) == 0 {
 		w.Weight, w.Objects = 4000, names
@@ -146,7 +146,7 @@ func drawForm(random *rand.Rand, w World) Form {
 		f.PageSize = int64(1 + random.IntN(9))
 	}
 	if f.Initial == reflector.WatchList && w.Streams == apiservertest.StreamingListsRefused {
-		f.Initial = reflector.Auto // it would be refused for ever, as it should
+		f.Initial = reflector.Auto // otherwise it would rightly be refused forever
 	}
 	if random.IntN(2) == 0 {
 		f.StreamTimeout = time.Duration(15+random.IntN(60)) * time.Second
@@ -171,7 +171,7 @@ func drawStep(random *rand.Rand, lots []lot) Step {
 			continue
 		}
 		s := Step{Do: l.do, Who: random.IntN(100), N: random.IntN(1000)}
-		// Some steps follow at once, others after a while; never two at one instant.
+		// Some steps follow at once, others later, but never two at one instant.
 		s.Wait = time.Duration(1 + random.IntN(3_000_000))
 		if random.IntN(2) == 0 {
 			s.Wait += time.Duration(random.ExpFloat64() * float64(2*time.Second))

@@ -21,14 +21,14 @@ type elections struct {
 	candidates []*candidate
 
 	mu      sync.Mutex
-	leading map[string]int64 // who leads, with its token, until its work should have ended
-	holder  string           // who leads and has not been told to stop
-	last    int64            // the greatest token that led by the Lease that there is
-	since   time.Time        // when the holder began
-	deleted time.Time        // when somebody deleted the Lease
+	leading map[string]int64 // leaders with their tokens, until their work should have ended
+	holder  string           // the leader, until it is told to stop
+	last    int64            // the greatest token under the existing Lease
+	since   time.Time        // when the holder started to lead
+	deleted time.Time        // when the Lease was deleted
 }
 
-// candidate is one of them, in a process of its own.
+// candidate is a candidate in a process of its own.
 type candidate struct {
 	*elections
 	called  string
@@ -44,10 +44,10 @@ func newElections(p *play, n int) *elections {
 	e := &elections{play: p, leading: map[string]int64{}}
 	for i := range n {
 		c := &candidate{elections: e, called: name("candidate", i), process: p.process(false)}
-		c.process.manners.hasty = true // it asks again while it waits
+		c.process.manners.hasty = true // it sends another request while one is waiting
 		opts := leaderelection.Options{Namespace: leaseKey.Namespace, Name: leaseKey.Name, Identity: c.called}
 		patience := 10 * time.Second
-		if p.World.Drift { // by a clock that goes slower, all it does takes longer
+		if p.World.Drift { // a slower clock stretches everything
 			patience = time.Duration(8+2*i) * time.Second
 			opts.RenewDeadline, opts.RetryPeriod = patience, patience/5
 		}
@@ -105,17 +105,17 @@ func (c *candidate) lead(ctx context.Context) error {
 	token, _ := leaderelection.Token(ctx)
 	c.mu.Lock()
 	for other := range c.leading {
-		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a lease of the past is anybody's
+		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a restored old Lease belongs to anyone
 			c.play.breaks("%s leads while %s does", c.called, other)
 		}
 	}
-	if token <= c.own { // whatever became of the Lease, an elector remembers
+	if token <= c.own { // an elector remembers, whatever happens to the Lease
 		c.play.breaks("%s leads with token %d after %d of its own", c.called, token, c.own)
 	}
 	c.own = token
 	switch {
 	case time.Since(c.deleted) < lookout && !c.shows(c.called, token):
-		// It took the Lease that was deleted while the answer was on its way.
+		// It took the Lease that was deleted while the answer was in flight.
 	case token <= c.last && c.play.restored.Load() == 0:
 		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
 	default:
@@ -136,18 +136,18 @@ func (c *candidate) lead(ctx context.Context) error {
 	c.mu.Lock()
 	delete(c.leading, c.called)
 	c.mu.Unlock()
-	if token%3 == 0 { // the work does not heed its context, so another one may lead
+	if token%3 == 0 { // the work ignores its context, so another candidate may lead
 		time.Sleep(20 * time.Second)
 	}
 	return nil
 }
 
-// lookout is how long it may take until a leader finds out that another one has a Lease
-// which was made anew, and has ended its work.
+// lookout is how long a leader may take to notice that another one has a recreated Lease, and to end its
+// work.
 const lookout = 20 * time.Second
 
-// unmake deletes the Lease, and has a candidate start that has never seen it. It takes the
-// lease at once, while another one may lead.
+// unmake deletes the Lease and restarts a candidate that has never seen it. The candidate takes the lease
+// at once, while another one may be leading.
 func (e *elections) unmake(c *candidate) {
 	c.stop()
 	e.mu.Lock()
@@ -157,7 +157,7 @@ func (e *elections) unmake(c *candidate) {
 	c.start()
 }
 
-// check finds two that lead, and one that leads while another one has the Lease.
+// check finds two leaders, and a leader without the Lease.
 func (e *elections) check() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +176,7 @@ func (e *elections) check() {
 	}
 }
 
-// shows reports whether the Lease that there is is of this term.
+// shows reports whether the existing Lease belongs to this term.
 func (e *elections) shows(holder string, token int64) bool {
 	o, err := e.play.srv.Get(leaseGVR, leaseKey)
 	if err != nil {
@@ -193,7 +193,7 @@ func nameOf(holder *string) string {
 	return *holder
 }
 
-// leader is the candidate that leads, nil if none does.
+// leader returns the leading candidate, or nil.
 func (e *elections) leader() *candidate {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -217,7 +217,7 @@ func (e *elections) stop() {
 	}
 }
 
-// settled says if not exactly one leads.
+// settled returns a violation unless exactly one candidate leads.
 func (e *elections) settled() (wrong []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,10 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest/network"
 )
 
-// Episodes are deeds that take several things in one order to harm, which would hardly be
-// drawn one after the other.
+// Episodes are deeds that combine several faults in an order that would rarely be drawn.
 
-// trickle has a client list anew by a slow link, while objects change.
+// trickle makes a client relist over a slow link while objects change.
 func (p *play) trickle(s Step) {
 	c := p.processes[s.Who%len(p.processes)]
 	c.link.Set(network.Conditions{Latency: c.latency, Bandwidth: 3000 + 30*s.N})
@@ -35,8 +34,7 @@ func (p *play) trickle(s Step) {
 	c.heal()
 }
 
-// interrupt stops an informer while a handler that takes its time hears of a list, and starts
-// it again.
+// interrupt stops an informer while a slow handler receives a list, and restarts it.
 func (p *play) interrupt(s Step, m informer) {
 	m.start()
 	m.join(Step{N: 5})
@@ -52,7 +50,7 @@ func (p *play) interrupt(s Step, m informer) {
 	m.start()
 }
 
-// storm changes a few objects again and again while a client is cut off.
+// storm changes a few objects repeatedly while a client is disconnected.
 func (p *play) storm(s Step) {
 	p.processes[s.Who%len(p.processes)].link.Cut()
 	for n := range 150 + s.N%100 {
@@ -60,7 +58,7 @@ func (p *play) storm(s Step) {
 	}
 }
 
-// isolate has the answers to a leader come late, and then none at all.
+// isolate delays the answers to a leader, and then drops them.
 func (p *play) isolate(s Step) {
 	c := p.elections.leader()
 	if c == nil {
@@ -75,10 +73,9 @@ func (p *play) isolate(s Step) {
 	c.process.heal()
 }
 
-// rewind restores a backup without raising the versions, so that they are used again. When
-// all is quiet it is known what an informer can notice: a server whose version is below
-// that of a cache, or, once it is beyond and has forgotten how it got there, that objects
-// have other UIDs. Nothing else happens in such a play.
+// rewind restores a backup without raising the versions, so they are reused. If all is quiet, it is known
+// what an informer can notice: a server whose version is below the cache's, or, once it is above and has
+// forgotten the history, that objects have other UIDs. Such a play ends there.
 func (p *play) rewind(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -94,7 +91,7 @@ func (p *play) rewind(s Step) {
 		p.toggle(s)
 	}
 	p.ended = true
-	for _, f := range p.fronts { // one that lags would pass the version of a cache unseen
+	for _, f := range p.fronts { // a lagging server would pass a cache's version unseen
 		f.SetLag(0)
 	}
 	p.goBack(0)
@@ -109,8 +106,8 @@ func (p *play) rewind(s Step) {
 	time.Sleep(20 * time.Second)
 }
 
-// refuse has the servers refuse all watches for good, and then changes objects. Lists must bring the
-// caches to the server's state. Nothing else happens in such a play.
+// refuse makes the servers refuse all watches permanently, and then changes objects. Lists must bring the
+// caches to the server's state. Such a play ends there.
 func (p *play) refuse(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -134,8 +131,8 @@ func (p *play) refuse(s Step) {
 // longStale is the age at which a cache is stale, as for readiness.
 const longStale = 15 * time.Minute
 
-// freeze has the servers refuse each list and watch of one resource, or of all, for good. An informer that was
-// synced has to say so (L31), and no other one. Then they answer again.
+// freeze makes the servers refuse each list and watch of one resource, or of all. Synced informers of these
+// must report that they are stale (L31), and no others. Then the servers answer again.
 func (p *play) freeze(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -157,9 +154,8 @@ func (p *play) freeze(s Step) {
 	p.heal()
 }
 
-// rewrite changes objects in an order that follows from s, each time to something else: with
-// an even N it replaces them, to the end, and otherwise it changes them, until the server
-// is almost at the version of below.
+// rewrite makes changes determined by s, each to new content. With an even N it replaces objects; otherwise
+// it changes them until the server is almost at version below.
 func (p *play) rewrite(s Step, below uint64) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 7))
 	content := 2 * random.IntN(400)
@@ -181,7 +177,7 @@ func (p *play) rewrite(s Step, below uint64) {
 	}
 }
 
-// quiet waits until all is as it should be.
+// quiet waits until everything has settled.
 func (p *play) quiet() bool {
 	p.goal = number(p.srv.RV())
 	for range 20 {

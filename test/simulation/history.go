@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// history is what the server held of one kind at each moment. A moment is a number: that
-// of the last change that was made. It belongs to the goroutine that plays, which makes
-// all changes; others may read what lies before a moment that they were told.
+// history is the server's content of one kind at each moment, where a moment is the number of the last
+// change. It belongs to the goroutine that plays, which makes all changes; other goroutines may read up to
+// a moment that they were told.
 type history struct {
 	now    int // the present moment
 	states map[object.Key][]state
 	epochs []epoch
 }
 
-// state is an object from one moment on, until its next state.
+// state is an object's state from one moment until its next state.
 type state struct {
 	from    int
 	rv      uint64
@@ -26,13 +26,13 @@ type state struct {
 	gone    bool
 }
 
-// epoch is the time between two restorations: within one, resource versions grow.
+// epoch is the time between two restores, during which resource versions increase.
 type epoch struct {
 	from  int
 	marks []mark
 }
 
-// mark says that after the change that made moment, the server was at rv.
+// mark records that the server was at rv after the change of moment.
 type mark struct {
 	rv     uint64
 	moment int
@@ -42,7 +42,7 @@ func newHistory() *history {
 	return &history{states: map[object.Key][]state{}, epochs: []epoch{{}}}
 }
 
-// made writes down that the server has o from now on.
+// made records that the server has o from now on.
 func (h *history) made(key object.Key, o object.Object, content int) {
 	rv := number(o.GetResourceVersion())
 	before := h.states[key]
@@ -52,7 +52,7 @@ func (h *history) made(key object.Key, o object.Object, content int) {
 	h.add(key, state{rv: rv, uid: string(o.GetUID()), content: content})
 }
 
-// removed writes down that key is gone from now on, since the server was at rv.
+// removed records that key is gone from now on, since the server was at rv.
 func (h *history) removed(key object.Key, rv uint64) { h.add(key, state{rv: rv, gone: true}) }
 
 func (h *history) add(key object.Key, s state) {
@@ -63,7 +63,7 @@ func (h *history) add(key object.Key, s state) {
 	last.marks = append(last.marks, mark{s.rv, h.now})
 }
 
-// restore goes back to the state of a moment of the past, when the server was at rv.
+// restore returns to the state of an earlier moment, when the server was at rv.
 func (h *history) restore(moment int, rv uint64) {
 	h.now++
 	for key, states := range h.states {
@@ -79,8 +79,7 @@ func (h *history) restore(moment int, rv uint64) {
 	h.epochs = append(h.epochs, epoch{from: h.now, marks: []mark{{rv, h.now}}})
 }
 
-// promised are the moments that a cache may show which says that it is complete up to rv:
-// of each epoch those from then on.
+// promised returns the moments that a cache complete up to rv may show: in each epoch, those from then on.
 func (h *history) promised(rv uint64) (when []span) {
 	for n, e := range h.epochs {
 		moment := e.from
@@ -99,18 +98,17 @@ func (h *history) promised(rv uint64) (when []span) {
 	return when
 }
 
-// span are the moments from first up to, but not including, end.
+// span is the moments from first up to, but not including, end.
 type span struct{ first, end int }
 
-// moments returns when the server held exactly what holds says, of the objects for which
-// seen is true. Where there is no such moment, it says which object does not fit to the
-// others.
+// moments returns when the server held exactly what holds returns, for the objects for which seen is true.
+// If there is no such moment, the error names an object that does not match the others.
 func (h *history) moments(keys []object.Key, holds func(object.Key) (uid string, rv uint64, ok bool), seen func(object.Key, state) bool) ([]span, error) {
 	when := []span{{0, math.MaxInt}}
 	for _, key := range keys {
 		uid, rv, ok := holds(key)
 		var fits []span
-		from, fitting := 0, !ok // nothing was there at first
+		from, fitting := 0, !ok // initially nothing exists
 		for _, s := range h.states[key] {
 			there := !s.gone && seen(key, s)
 			now := there == ok && (!ok || s.uid == uid && s.rv == rv)

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// loans are the users of a factory, who borrow informers and give them back.
+// loans are users of a factory that borrow informers and return them.
 type loans struct {
 	play    *play
 	factory *factory.Factory
 	cancel  context.CancelFunc
 	open    []loan
-	given   []func() <-chan struct{} // to be given back once more
+	given   []func() <-chan struct{} // to be returned again
 }
 
-// loan is one informer in the hands of one user.
+// loan is one informer in use by one user.
 type loan struct {
-	what     int // which of wanted
+	what     int // index in wanted
 	informer *sharedinformer.Informer[*corev1.Pod]
 	giveBack func() <-chan struct{}
 }
@@ -31,13 +31,12 @@ type loan struct {
 // wanted are the informers that may be borrowed.
 var wanted = []factory.For[*corev1.Pod]{{}, {Scope: factory.Scope{Labels: even}}}
 
-// soon is how long a factory may take to stop an informer or to start it, whose handlers
-// take their time.
+// soon is how long a factory may take to stop or start an informer with slow handlers.
 const soon = time.Minute
 
 func newLoans(p *play) *loans {
 	of := p.process(false)
-	of.manners.hasty = true // two informers ask for the same
+	of.manners.hasty = true // two informers send the same requests
 	l := &loans{play: p, factory: factory.New(of.client, factory.Options{})}
 	l.start()
 	return l
@@ -49,13 +48,13 @@ func (l *loans) start() {
 	l.factory.Start(ctx)
 }
 
-// restart stops all and starts it again at once, while calls of handlers go on.
+// restart stops and restarts everything during calls of handlers.
 func (l *loans) restart(Step) {
 	l.cancel()
 	l.start()
 }
 
-// borrow has one more user borrow an informer, and listen to it at leisure.
+// borrow adds a user with a slow handler.
 func (l *loans) borrow(s Step) {
 	what := s.Who % len(wanted)
 	i, giveBack := factory.Borrow(l.factory, wanted[what])
@@ -72,7 +71,7 @@ func (l *loans) borrow(s Step) {
 	l.open = append(l.open, loan{what, i, giveBack})
 }
 
-// giveBack has a user give back what it borrowed, and sometimes once more, later on.
+// giveBack returns a borrowed informer, and sometimes returns one again later.
 func (l *loans) giveBack(s Step) {
 	if len(l.given) > 0 && s.N%3 == 0 {
 		l.given[s.Who%len(l.given)]()
@@ -105,7 +104,7 @@ func (l *loans) used(i *sharedinformer.Informer[*corev1.Pod]) bool {
 	return slices.ContainsFunc(l.open, func(o loan) bool { return o.informer == i })
 }
 
-// check finds informers that have users and do not run.
+// check finds informers with users that do not run.
 func (l *loans) check() {
 	for _, o := range l.open {
 		s := o.informer.Status().Reflector

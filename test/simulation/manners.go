@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// manners is the transport of a client that must not come back before a server wants it
-// to (L19).
+// manners is the transport of a client that must not return before a server allows it (L19).
 type manners struct {
 	play   *play
 	called string
-	hasty  bool // several may ask for the same at a time, so that nothing can be said
+	hasty  bool // the client may send equal requests concurrently, so there is nothing to check
 	next   http.RoundTripper
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	until map[request]time.Time
 }
 
-// request is what is asked for again.
+// request identifies repeated requests.
 type request struct{ method, path string }
 
 // RoundTrip implements http.RoundTripper.
@@ -29,7 +28,7 @@ func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.mu.Lock()
 	early := time.Until(m.until[of])
 	m.mu.Unlock()
-	if early > 0 && !m.hasty && r.Method != http.MethodPost { // several may create at a time
+	if early > 0 && !m.hasty && r.Method != http.MethodPost { // several creates may be concurrent
 		m.play.breaks("L19: %s asks for %s %s again, %s before the server wants it to", m.called, r.Method, r.URL.Path, early)
 	}
 	answer, err := m.next.RoundTrip(r)
@@ -44,14 +43,14 @@ func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// allow lets a new request of path be sent at once.
+// allow allows the next request of path at once.
 func (m *manners) allow(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.until, func(of request, _ time.Time) bool { return of.path == path })
 }
 
-// forget lets a new run ask at once.
+// forget allows a new run to send requests at once.
 func (m *manners) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

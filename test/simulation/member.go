@@ -27,13 +27,13 @@ type informer interface {
 	start()               // does nothing if it runs
 	join(Step)            // adds a handler
 	handlers() []*handler // those that have not left
-	setNamespaces(n int)  // where it has some
-	block(time.Duration)  // nothing comes into its cache for so long
-	awaitRV(rv string)    // that the cache reaches it is checked when it is said
+	setNamespaces(n int)  // if it has any
+	block(time.Duration)  // blocks its cache for a time
+	awaitRV(rv string)    // checks that the cache has reached rv when a wait says so
 	check()               // at any time
-	settled() []string    // what is not as it should be when all is well and quiet
-	unserved() []string   // what it does not say of that its kind is not served
-	stale(frozen bool)    // it has to say so if it does not follow its server
+	settled() []string    // violations once everything should have settled
+	unserved() []string   // missing reports that its kind is not served
+	stale(frozen bool)    // it must report whether it follows its server
 }
 
 // member is one informer with its handlers.
@@ -45,14 +45,14 @@ type member[T object.Object] struct {
 	called    string
 	history   *history
 	transform *transform[T]               // nil for none
-	halves    []*indexer.Index[T, string] // some of them added late
+	halves    []*indexer.Index[T, string] // some were added late
 	end       func() error                // nil while it does not run
 	heard     []*recorder[T]
 	pace      *pace
 	lowest    map[string]int // namespace, or "", to the earliest moment that its cache may show
 	ran       bool
-	begun     uint64 // where the server was when the first run began; 0 once it has synced
-	spaces    int    // those that it watches, as in Form.Namespaces; 0 is none
+	begun     uint64 // the server's version when the first run started; 0 once it has synced
+	spaces    int    // watched namespaces, as in Form.Namespaces; 0 is none
 
 	blockedUntil atomic.Int64 // an index function fails until then, in nanoseconds since 1970
 }
@@ -60,7 +60,7 @@ type member[T object.Object] struct {
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher, h *history) *member[T] {
 	m := &member[T]{play: p, process: of, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
 	m.pace = &pace{play: p, called: called, single: form.Namespaces == 0, blockedUntil: func() time.Time { return m.transform.blockedUntil() }}
-	if form.Of != Widgets { // of which a watch ends well where they are not served any more
+	if form.Of != Widgets { // a watch of widgets ends normally if they are no longer served
 		m.pace.atLeast = form.WatchTimeout - time.Second
 	}
 	opts := sharedinformer.Options{
@@ -74,7 +74,7 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			p.say(called, "failure %v", f)
 			m.pace.failed(f)
-			if f.Phase == failure.PhaseIndex { // what processes the queue waits for it, under no lock
+			if f.Phase == failure.PhaseIndex { // the goroutine that processes the queue waits here, holding no lock
 				for m.blocked() > 0 {
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -109,14 +109,14 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	return m
 }
 
-// slow is how long the owner takes to hear of a state of a feed. The feeds of several
-// namespaces begin at one instant, and each goes on at another, so that they have an order.
+// slow returns how long the owner takes to receive a state of a feed. The feeds of several namespaces start
+// at one instant and continue at different ones, so they have an order.
 func (m *member[T]) slow(feed string) time.Duration {
 	nth := slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) })
 	return m.form.Slow + time.Duration(max(0, nth))
 }
 
-// addIndex adds an index over what is cached by then.
+// addIndex adds an index to a cache that may have objects.
 func (m *member[T]) addIndex() {
 	m.halves = append(m.halves, sharedinformer.AddIndex(m.Informer, name("half", len(m.halves)), func(o T) []string {
 		return []string{o.GetLabels()["half"]}
@@ -125,7 +125,7 @@ func (m *member[T]) addIndex() {
 
 func (m *member[T]) block(d time.Duration) { m.blockedUntil.Store(time.Now().Add(d).UnixNano()) }
 
-// blocked is how long the cache is still blocked.
+// blocked returns how long the cache stays blocked.
 func (m *member[T]) blocked() time.Duration { return time.Until(time.Unix(0, m.blockedUntil.Load())) }
 
 func (m *member[T]) name() string { return m.called }
@@ -140,7 +140,7 @@ func (m *member[T]) start() {
 	m.play.say(m.called, "starts")
 	m.pace.began(m.form.Slow > 0)
 	m.process.manners.forget()
-	if m.begun = 0; !m.ran { // another run goes on from where the last one was
+	if m.begun = 0; !m.ran { // a later run resumes where the previous one ended
 		m.begun, m.ran = number(m.play.srv.RV()), true
 	}
 	ctx, cancel := context.WithCancel(m.play.ctx)
@@ -155,7 +155,7 @@ func (m *member[T]) stop() {
 	}
 	m.play.say(m.called, "stops")
 	m.blockedUntil.Store(0)
-	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // nothing of ours holds it up
+	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // nothing of ours delays it
 	for _, r := range m.heard {
 		free = free && r.in.Load() == 0 && !r.patient && r.next.Load() == int64(well)
 	}
@@ -165,7 +165,7 @@ func (m *member[T]) stop() {
 	m.end = nil
 	atMost := time.Second
 	if m.form.Snapshot {
-		atMost = 12 * time.Second // it asks which cluster it is, and writes
+		atMost = 12 * time.Second // it asks for the cluster's identity, and writes the snapshot
 	}
 	if took := time.Since(began); free && took > atMost {
 		m.play.breaks("L23: %s took %s to stop", m.called, took)
@@ -183,7 +183,7 @@ func (m *member[T]) setNamespaces(n int) {
 	}
 	m.spaces = n % (allOfThem + 1)
 	m.play.say(m.called, "namespaces %q", namespacesOf(m.spaces))
-	m.process.manners.forget() // of a namespace that comes back
+	m.process.manners.forget() // for namespaces that return
 	for part := range m.lowest {
 		if !slices.Contains(namespacesOf(m.spaces), part) {
 			delete(m.lowest, part)
@@ -207,14 +207,14 @@ func (m *member[T]) awaitRV(rv string) {
 	})
 }
 
-// sees reports whether an informer of this form has the object that is in s.
+// sees reports whether an informer of this form has the object in state s.
 func (m *member[T]) sees(key object.Key, s state) bool {
 	return !m.form.Selected || s.content%2 == 0
 }
 
-// covers reports whether the informer watches a namespace. One that watches some has all
-// that is in none. One that watches none any more has that, too, if it found out in time
-// that there are no namespaces.
+// covers reports whether the informer watches a namespace. An informer of some namespaces has all
+// cluster-scoped objects. One that no longer watches any has them too, if it discovered in time that the
+// kind has no namespaces.
 func (m *member[T]) covers(namespace string) bool {
 	some := namespacesOf(m.spaces)
 	if namespace == "" && len(some) == 0 {
@@ -223,8 +223,7 @@ func (m *member[T]) covers(namespace string) bool {
 	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace) || namespace == ""
 }
 
-// parts are the namespaces that are kept in step each on its own; the rest of the
-// informer's life they are as old as each of them is.
+// parts returns the namespaces that are kept up to date separately.
 func (m *member[T]) parts() []string {
 	if m.form.Namespaces == 0 {
 		return []string{""}
@@ -232,10 +231,10 @@ func (m *member[T]) parts() []string {
 	return m.Namespaces()
 }
 
-// check holds the cache to what the server held: it shows one moment, as a whole, that is
-// not before what its resource version promises nor before what it showed last.
+// check compares the cache with the server's history: it must show one whole moment, not before its
+// resource version's nor before the last one it showed.
 func (m *member[T]) check() {
-	promises := map[string]string{} // asked for first, since the cache may go on meanwhile
+	promises := map[string]string{} // read first, since the cache may advance
 	least := m.Cache().RV()
 	for _, part := range m.parts() {
 		promises[part] = m.Cache().NamespaceRV(part)
@@ -267,7 +266,7 @@ func (m *member[T]) check() {
 	m.checkStatus()
 }
 
-// checkStatus looks at what the informer says of itself.
+// checkStatus checks the informer's status.
 func (m *member[T]) checkStatus() {
 	st := m.Status()
 	m.pace.check(st.Reflector)
@@ -294,19 +293,19 @@ func (m *member[T]) checkStatus() {
 	}
 }
 
-// longest is for how long an informer may be in some states, by the defaults of
-// reflector.Timing: whatever the server does, it is given up then.
+// longest returns how long an informer may be in some states, by the defaults of reflector.Timing: whatever
+// the server does, it gives up then.
 func (m *member[T]) longest() map[reflector.State]time.Duration {
 	stream := m.form.StreamTimeout
 	if stream == 0 {
 		stream = 5 * time.Minute
 	}
-	// The answer may take a minute, and longer where the source rests as it was asked to.
+	// The answer may take a minute, and longer if the source waits as the server asked.
 	slack := 71*time.Second + 2*m.form.Slow
 	return map[reflector.State]time.Duration{
 		reflector.Connecting:   slack,
 		reflector.InitialWatch: stream + slack,
-		// After a mute watch the server is asked whether its history went back.
+		// After a silent watch it asks the server whether its history went back.
 		reflector.Watching: 2*m.form.WatchTimeout + 30*time.Second + slack,
 	}
 }
@@ -366,7 +365,7 @@ func (m *member[T]) checkIndex() {
 	}
 }
 
-// settled says where cache and handlers differ from what the server has.
+// settled says where cache and handlers differ from the server.
 func (m *member[T]) settled() (wrong []string) {
 	if !m.HasSynced() {
 		return []string{fmt.Sprintf("L17: %s has not synced: %v", m.called, m.Unsynced())}
@@ -414,8 +413,8 @@ func (m *member[T]) settled() (wrong []string) {
 	return wrong
 }
 
-// stale breaks the play if the informer does not say that it has ceased to follow its server, or says so
-// while it follows it.
+// stale breaks the play unless the informer reports that it has stopped following its server exactly when
+// that is so.
 func (m *member[T]) stale(frozen bool) {
 	want := frozen && len(m.parts()) > 0
 	if old := m.Status().Stale(time.Now(), longStale); m.runs() && len(old) > 0 != want {
@@ -434,8 +433,7 @@ func (m *member[T]) handlers() (all []*handler) {
 
 var errPlanned = errors.New("planned")
 
-// version says which state of which object o is. After a restore one version may be that
-// of several contents.
+// version identifies a state of an object. After a restore, one version may have several contents.
 func version(o object.Object) string {
 	return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion(), " ", o.GetLabels()["content"])
 }

@@ -22,7 +22,7 @@ var (
 	even       = labels.SelectorFromSet(labels.Set{"half": "even"})
 )
 
-// names is how many names there are for objects.
+// names is the number of object names.
 const names = 30
 
 func keyOf(who int) object.Key {
@@ -30,10 +30,10 @@ func keyOf(who int) object.Key {
 	return object.Key{Namespace: namespaces[who%len(namespaces)], Name: fmt.Sprint("o", who)}
 }
 
-// allOfThem stands for all namespaces, by one feed.
+// allOfThem means all namespaces, in one feed.
 const allOfThem = 8
 
-// namespacesOf are those whose bit is set.
+// namespacesOf returns the namespaces whose bits are set.
 func namespacesOf(bits int) []string {
 	if bits == allOfThem {
 		return []string{metav1.NamespaceAll}
@@ -47,7 +47,7 @@ func namespacesOf(bits int) []string {
 	return some
 }
 
-// contentLabels say which content an object has.
+// contentLabels returns labels that identify an object's content.
 func contentLabels(content int) map[string]string {
 	half := "even"
 	if content%2 != 0 {
@@ -56,7 +56,7 @@ func contentLabels(content int) map[string]string {
 	return map[string]string{"half": half, "content": fmt.Sprint(content)}
 }
 
-// Everything in an object follows from its content, so that a part of another one is seen.
+// Everything in an object derives from its content, so parts of another object are detected.
 func node(content string) string  { return "node-" + content }
 func image(content string) string { return "registry.example/app:" + content }
 
@@ -83,7 +83,7 @@ func widget(kind object.GVK, key object.Key, content int) *unstructured.Unstruct
 	return w
 }
 
-// whole reports what of o is not as its content says.
+// whole returns an error if parts of o do not match its content.
 func whole(form Form, o object.Object) error {
 	content, ok := o.GetLabels()["content"]
 	if !ok {
@@ -120,7 +120,7 @@ func whole(form Form, o object.Object) error {
 	return nil
 }
 
-// weigh makes an object as heavy as those of this world are.
+// weigh adds the weight of this world's objects.
 func (p *play) weigh(o object.Object) object.Object {
 	if p.World.Weight > 0 {
 		o.SetAnnotations(map[string]string{"weight": strings.Repeat("x", p.World.Weight)})
@@ -128,7 +128,7 @@ func (p *play) weigh(o object.Object) object.Object {
 	return o
 }
 
-// put has the server store a pod.
+// put stores a pod in the server.
 func (p *play) put(who, content int) string {
 	key := keyOf(who)
 	o, err := p.srv.Put(p.weigh(pod(key, content)))
@@ -149,7 +149,7 @@ func (p *play) putWidget(who, content int) {
 	p.widgets.made(key, o, content)
 }
 
-// remove has the server delete an object.
+// remove deletes an object from the server.
 func (p *play) remove(gvr object.GVR, h *history, key object.Key) {
 	if p.srv.Delete(gvr, key) == nil {
 		h.removed(key, number(p.srv.RVOf(gvr)))

@@ -13,47 +13,46 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// pace holds an informer with one feed to how it may go on after failures (L19, L20), and
-// to tell of each (L22). It hears all that the informer tells of itself.
+// pace checks how an informer with one feed continues after failures (L19, L20), and that it reports each
+// (L22). It receives all failures and states of the informer.
 type pace struct {
 	play   *play
 	called string
-	single bool // one feed at all times, so that all it says is of that one
+	single bool // it always has one feed, so all reports concern that one
 
-	atLeast time.Duration // that a watch lasts which ends well; 0 if that is not known
+	atLeast time.Duration // shortest duration of a watch that ends normally; 0 if unknown
 
-	blockedUntil func() time.Time // when its transform last returned that had blocked
+	blockedUntil func() time.Time // when its transform last returned from blocking
 
-	mu       sync.Mutex // guards what follows
-	asked    time.Time  // when the last request was made
+	mu       sync.Mutex // guards the fields below
+	asked    time.Time  // time of the last request
 	watching bool       // it was answered, and has not failed since
-	listing  bool       // a list is under way, and has not failed
-	asking   bool       // it has asked for a watch, and has not told what came of it
-	earliest time.Time  // before this no request may follow
+	listing  bool       // a list is in progress, and has not failed
+	asking   bool       // a watch was requested, and its outcome is unknown
+	earliest time.Time  // no request may follow before
 	recent   []time.Time
-	reason   bool      // there is one to list
-	failing  time.Time // the first failure of watches that have brought nothing, or the last list since
+	reason   bool      // there is a reason to list
+	failing  time.Time // the first failure of watches without events, or the last list since
 	brought  uint64    // changes and bookmarks
-	polled   bool      // that was a reason to list already
+	polled   bool      // that was already a reason to list
 	synced   bool      // there was a list
 	noStream bool      // a streaming list did not end
 	heard    uint64
 	last     *failure.Failure
-	handlers int // failures of handlers that were heard of
+	handlers int // reported failures of handlers
 }
 
 const (
-	// firstWait is the least time between a failure and the next attempt, as the default
-	// of reflector.Backoff says.
+	// firstWait is the shortest time between a failure and the next attempt, by the default of
+	// reflector.Backoff.
 	firstWait = 800 * time.Millisecond
 
-	// most failures in a minute: the waits of a series come to 50 s with the sixth failure,
-	// three times in a series they may begin anew, and so they do where a watch had been
-	// served for ten seconds.
+	// The most failures in a minute: the waits of a series reach 50 s with the sixth failure; they may
+	// restart three times in a series, and after a watch that was served for ten seconds.
 	mostInAMinute = 30
 )
 
-// failed is told of each failure.
+// failed is called for each failure.
 func (c *pace) failed(f *failure.Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,11 +81,11 @@ func (c *pace) failed(f *failure.Failure) {
 		}
 	}
 	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
-	mayPoll := c.mayPoll(f, now) // which also notes since when watches fail
+	mayPoll := c.mayPoll(f, now) // also records since when watches fail
 	c.reason = c.reason || mayList(f) || mayPoll
 }
 
-// mayPoll reports whether a list may take the place of watches that have failed for too long.
+// mayPoll reports whether a list may replace watches that have failed for too long.
 func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 	if f.Phase == failure.PhaseList {
 		return false
@@ -101,17 +100,17 @@ func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 			patience = 30 * time.Second
 		}
 	}
-	return now.Sub(c.failing) >= patience-time.Second // the owner may be slow to hear of it
+	return now.Sub(c.failing) >= patience-time.Second // the owner may receive it late
 }
 
-// mayList reports whether a cache that has been listed may be listed again after f.
+// mayList reports whether an informer that has a list may list again after f.
 func mayList(f *failure.Failure) bool {
 	return apierrors.IsResourceExpired(f.Err) || apierrors.IsGone(f.Err) || errors.Is(f.Err, reflector.ErrWentBack) ||
 		strings.Contains(f.Err.Error(), "Too large resource version") ||
 		f.Phase == failure.PhaseDecode || f.Phase == failure.PhaseTransform
 }
 
-// state is told of each change of state.
+// state is called for each change of state.
 func (c *pace) state(s reflector.Status) {
 	if !c.single {
 		return
@@ -151,9 +150,9 @@ func (c *pace) state(s reflector.Status) {
 	}
 }
 
-// began says that a run begins: it need not wait for what was before. The run before may have
-// ended with a failure that nobody heard, where the owner is slow to hear of a state, and where
-// it was stopped while it looked into an answer.
+// began records the start of a run, which need not wait for earlier failures. The previous run may have
+// ended with an unreported failure if the owner is slow to receive states, or if it was stopped while
+// examining an answer.
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +160,7 @@ func (c *pace) began(slow bool) {
 	c.reason = c.reason || slow || c.asking
 }
 
-// check holds the status of the informer to what was told.
+// check compares the informer's status with its reports.
 func (c *pace) check(s reflector.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +169,7 @@ func (c *pace) check(s reflector.Status) {
 	}
 	now := time.Now()
 	switch {
-	case s.Failure != nil && !s.Failure.Last.Before(now), c.last != nil && !c.last.Last.Before(now): // it may be on its way
+	case s.Failure != nil && !s.Failure.Last.Before(now), c.last != nil && !c.last.Last.Before(now): // its report may be in flight
 	case c.last == nil || s.Failure == nil || s.Failure != c.last:
 		c.play.breaks("L22: %s shows the failure %v, and told last of %v", c.called, s.Failure, c.last)
 	case s.Failures != c.heard:
@@ -178,7 +177,7 @@ func (c *pace) check(s reflector.Status) {
 	}
 }
 
-// toldOf is how many failures of handlers were told.
+// toldOf returns the number of reported failures of handlers.
 func (c *pace) toldOf() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

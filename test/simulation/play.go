@@ -27,14 +27,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Result is what came of a play.
+// Result is the outcome of a play.
 type Result struct {
-	Broken   []string // what was seen to be wrong; empty if all is well
+	Broken   []string // the violations; empty if there are none
 	Steps    int
-	Requests int           // that the server was asked
-	Events   int           // that handlers heard of
-	Took     time.Duration // in the play's own time
-	Trace    []string      // if it was asked for
+	Requests int           // received by the servers
+	Events   int           // received by handlers
+	Took     time.Duration // in virtual time
+	Trace    []string      // if requested
 }
 
 // play is one schedule being played.
@@ -45,9 +45,9 @@ type play struct {
 	srv    *apiservertest.Server   // the first of fronts
 	fronts []*apiservertest.Server // of one cluster
 	ctx    context.Context
-	runs   sync.WaitGroup // what the play started
+	runs   sync.WaitGroup // goroutines started by the play
 
-	dir       string // of snapshots, "" where there are none
+	dir       string // of snapshots, "" if there are none
 	processes []*process
 	pool      *wire.Pool
 	pods      *history
@@ -59,19 +59,19 @@ type play struct {
 	backlog   *backlog // nil if there is none
 
 	backup *backup
-	served bool                   // widgets are
+	served bool                   // widgets are served
 	shape  apiservertest.Resource // of widgets
 	ended  bool                   // no more steps
 
-	unwatched *apiservertest.Fault // that is planned also when all else heals; nil for none
-	goal      uint64               // what caches have to reach in the end
+	unwatched *apiservertest.Fault // stays when everything else heals; nil for none
+	goal      uint64               // the version that caches must reach in the end
 
-	restored atomic.Int32 // how often the server's data went back
-	healed   atomic.Bool  // nothing goes wrong any more
+	restored atomic.Int32 // number of restores
+	healed   atomic.Bool  // all faults have ended
 	events   atomic.Int64
 	began    time.Time
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	broken   []string
 	suspects map[string]time.Time // since when
 	tracing  bool
@@ -83,11 +83,11 @@ type line struct {
 	text string
 }
 
-// most is how many violations are written down of one play.
+// most is the largest number of violations recorded per play.
 const most = 5
 
-// flood is after how many requests a play is over, since time does not go on while
-// somebody asks without a pause.
+// flood is the number of requests that ends a play, because virtual time stands still while a client sends
+// requests without a pause.
 const flood = 20_000
 
 // Play plays s in a bubble of its own.
@@ -116,7 +116,7 @@ func run(t *testing.T, s Schedule, tracing bool) (result Result) {
 	return result
 }
 
-// open makes the world.
+// open creates the world.
 func (p *play) open() {
 	w := p.World
 	p.net = network.New(p.Seed)
@@ -153,7 +153,7 @@ func (p *play) open() {
 	}
 }
 
-// directory is where an informer has its snapshots.
+// directory returns the snapshot directory of an informer.
 func (p *play) directory(called string) *snapshot.Directory {
 	if p.dir == "" {
 		dir, err := os.MkdirTemp("", "simulation-")
@@ -167,13 +167,13 @@ func (p *play) directory(called string) *snapshot.Directory {
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
-// member makes an informer. One of widgets is of the version that they have now.
+// member creates an informer. An informer of widgets uses their current version.
 func (p *play) member(called string, f Form) informer {
 	of := p.process(f.CBOR)
 	c := of.client
 	pool := p.pool
 	if f.Transformed {
-		pool = nil // what it changes must be its own
+		pool = nil // it must own the objects that it changes
 	}
 	switch f.Of {
 	case Metadata:
@@ -186,7 +186,7 @@ func (p *play) member(called string, f Form) informer {
 	return newMember[*corev1.Pod](p, f, called, of, rest.ResourceFor[*corev1.Pod](c).Sharing(pool).Source(), p.pods)
 }
 
-// step plays one step and looks at everything.
+// step plays one step and checks everything.
 func (p *play) step(n int, s Step) {
 	time.Sleep(s.Wait)
 	p.say("play", "step %d: %s who %d n %d for %s", n, s.Do, s.Who, s.N, s.For)
@@ -199,7 +199,7 @@ func (p *play) step(n int, s Step) {
 	p.check()
 }
 
-// check looks at every informer as it is at this moment.
+// check checks the current state of everything.
 func (p *play) check() {
 	for _, m := range p.members {
 		m.check()
@@ -220,18 +220,18 @@ func (p *play) check() {
 	}
 }
 
-// over reports whether there is no need to go on.
+// over reports whether the play can end.
 func (p *play) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.broken) > 0
 }
 
-// calm is how long everything has at the end to come to what the server has. A watch of
-// two minutes may have gone silent just before, and a stream just begun.
+// calm is how long everything may take at the end to reach the server's state. A watch of two minutes may
+// have just gone silent, and a stream just started.
 const calm = 30 * time.Minute
 
-// close heals everything, waits until all is as it should be, and stops everything.
+// close heals everything, waits until it has settled, and stops it.
 func (p *play) close() {
 	if !p.over() {
 		p.say("play", "the end")
@@ -265,7 +265,7 @@ func (p *play) close() {
 	}
 }
 
-// settle waits until all is as it should be.
+// settle waits until everything has settled.
 func (p *play) settle() {
 	var wrong []string
 	for since := time.Now(); time.Since(since) < calm; {
@@ -279,14 +279,14 @@ func (p *play) settle() {
 	p.unsettled(wrong)
 }
 
-// unsettled writes down what is wrong after all the calm. The law stays first, for breaks.
+// unsettled records what is still wrong after the calm. The law stays first, for breaks.
 func (p *play) unsettled(wrong []string) {
 	for _, w := range wrong {
 		p.breaks("%s, after %s of calm", w, calm)
 	}
 }
 
-// wrong says what is not as it should be when all is well and quiet.
+// wrong returns the remaining differences once everything should have settled.
 func (p *play) wrong() (all []string) {
 	for _, m := range p.members {
 		all = append(all, m.settled()...)
@@ -300,7 +300,7 @@ func (p *play) wrong() (all []string) {
 	return append(all, p.elections.settled()...)
 }
 
-// requests is how often the servers were asked.
+// requests returns the number of requests to all servers.
 func (p *play) requests() (n int) {
 	for _, f := range p.fronts {
 		n += f.Stats().Requests("", "")
@@ -308,7 +308,7 @@ func (p *play) requests() (n int) {
 	return n
 }
 
-// heal ends all that goes wrong.
+// heal ends all faults.
 func (p *play) heal() {
 	p.healed.Store(true)
 	for _, f := range p.fronts {
@@ -364,10 +364,10 @@ func (p *play) result() Result {
 	return r
 }
 
-// evenGarbled are the laws that hold whatever the bytes of an answer are.
+// evenGarbled are the laws that hold even if answers are corrupted.
 var evenGarbled = []string{"L07", "L18", "L19", "L22", "L23", "L26"}
 
-// breaks writes down what is wrong.
+// breaks records a violation.
 func (p *play) breaks(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if p.World.Garbled && !slices.ContainsFunc(evenGarbled, func(law string) bool { return strings.HasPrefix(text, law) }) {
@@ -381,8 +381,7 @@ func (p *play) breaks(format string, args ...any) {
 	}
 }
 
-// suspect writes down what is wrong if it is still so later: two looks at a cache may see
-// two moments.
+// suspect records a violation if it persists, since two reads of a cache may see two moments.
 func (p *play) suspect(format string, args ...any) {
 	text, now := fmt.Sprintf(format, args...), time.Now()
 	p.mu.Lock()
@@ -396,7 +395,7 @@ func (p *play) suspect(format string, args ...any) {
 	}
 }
 
-// say writes a line into the trace, which has one column for each who.
+// say adds a line to the trace, which has a column per who.
 func (p *play) say(who, format string, args ...any) {
 	if !p.tracing {
 		return

@@ -14,18 +14,18 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// process is a client program: a link to the cluster, by which it comes to one of the
-// servers, as through a load balancer.
+// process is a client program with a link to the cluster. The link leads to one of the servers, as through
+// a load balancer.
 type process struct {
 	client  *rest.Client
 	link    *network.Link
 	manners *manners
 	latency time.Duration
 	garbled bool         // bytes may be altered
-	front   atomic.Int64 // index of the server that new connections come to
+	front   atomic.Int64 // index of the server for new connections
 }
 
-// process starts another one.
+// process starts another process.
 func (p *play) process(cbor bool) *process {
 	n := len(p.processes)
 	c := &process{
@@ -61,11 +61,10 @@ func (p *play) process(cbor bool) *process {
 	return c
 }
 
-// heal makes the link as good as it was. It is never perfect: every arrival has an instant
-// of its own.
+// heal restores the link. It always has some latency, so every arrival has its own instant.
 func (c *process) heal() { c.link.Set(network.Conditions{Latency: c.latency}) }
 
-// harm is what a connection suffers after some bytes.
+// harm returns the fault of a connection after some bytes.
 func (c *process) harm(s Step) network.Harm {
 	if c.garbled && s.Who%3 == 0 {
 		return network.Flip
@@ -73,7 +72,7 @@ func (c *process) harm(s Step) network.Harm {
 	return []network.Harm{network.Reset, network.Vanish}[s.Who%2]
 }
 
-// trouble is what may be wrong with a link, by number.
+// trouble lists the faults of a link.
 var trouble = []func(c *process, s Step){
 	func(c *process, _ Step) { c.heal() },
 	func(c *process, _ Step) { c.link.Cut() },
@@ -97,7 +96,7 @@ var trouble = []func(c *process, s Step){
 	},
 }
 
-// spoilLink does something to the link of a process.
+// spoilLink changes the link of a process.
 func (p *play) spoilLink(s Step) {
 	c := p.processes[s.Who%len(p.processes)]
 	kind := s.N % len(trouble)
@@ -105,7 +104,7 @@ func (p *play) spoilLink(s Step) {
 	trouble[kind](c, s)
 }
 
-// change has the next connections of a process come to another server.
+// change sends a process's next connections to another server.
 func (p *play) change(s Step) {
 	c := p.processes[s.Who%len(p.processes)]
 	c.front.Store(int64(s.N % len(p.fronts)))

@@ -12,23 +12,23 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// handler is what may be done to one in a play.
+// handler is the part of a recorder that deeds use.
 type handler struct {
 	called string
 	leave  func(wait bool)
-	next   atomic.Int64 // how its next calls go wrong; see mood
+	next   atomic.Int64 // how its next calls fail; see mood
 	slow   atomic.Int64 // how long each call takes
-	closed atomic.Int64 // after when, in Unix nanoseconds, it must not be called any more; 0 while it may
-	failed atomic.Int64 // how many of its calls went wrong
+	closed atomic.Int64 // when it was closed, in Unix nanoseconds; 0 if it is open
+	failed atomic.Int64 // number of failed calls
 }
 
-// heal lets all go well from now on.
+// heal makes all further calls succeed.
 func (h *handler) heal() {
 	h.next.Store(int64(well))
 	h.slow.Store(0)
 }
 
-// mood is how the calls of a handler go.
+// mood is the outcome of a handler's calls.
 type mood int64
 
 const (
@@ -41,23 +41,23 @@ const (
 	moods
 )
 
-// recorder is a handler that checks at every call what any handler may rely on.
+// recorder is a handler that checks everything a handler may rely on at every call.
 type recorder[T object.Object] struct {
 	handler
 	member       *member[T]
 	registration *sharedinformer.Registration
-	patient      bool // its calls take time, or some changes are kept from it
+	patient      bool // its calls take time, or it does not receive all changes
 	coalesces    bool
-	resyncs      bool // it asked for them
+	resyncs      bool // it requested them
 	synced       atomic.Bool
 
 	in    atomic.Int32
 	mu    sync.Mutex
 	known map[object.Key]T
-	came  time.Time // when the last change that was no deletion came
+	came  time.Time // when the last change other than a deletion arrived
 }
 
-// join adds a handler, and sometimes an index. The bits of N say how it is made.
+// join adds a handler, and sometimes an index. The bits of N determine the options.
 func (m *member[T]) join(s Step) {
 	if s.N%8 == 3 && len(m.halves) < 3 {
 		m.addIndex()
@@ -71,7 +71,7 @@ func (m *member[T]) join(s Step) {
 		r.slow.Store(int64(1+s.N%8) * int64(2*time.Second))
 	}
 	r.patient = r.slow.Load() > 0
-	if s.N%11 == 5 { // at its first call, which as a rule is about what is cached
+	if s.N%11 == 5 { // at its first call, usually about a cached object
 		r.next.Store(int64(panics))
 	}
 	opts := sharedinformer.HandlerOptions{Name: r.called, OnSync: r.sync}
@@ -87,7 +87,7 @@ func (m *member[T]) join(s Step) {
 	r.leave = r.close
 }
 
-// close takes the handler off its informer.
+// close removes the handler from its informer.
 func (r *recorder[T]) close(wait bool) {
 	m := r.member
 	if !wait {
@@ -106,14 +106,14 @@ func (r *recorder[T]) close(wait bool) {
 	}
 }
 
-// sync hears that the initial list is over.
+// sync is called when the initial list is complete.
 func (r *recorder[T]) sync() {
 	if r.synced.Swap(true) {
 		r.member.play.breaks("L18: %s of %s is told twice that it is synced", r.called, r.member.called)
 	}
 }
 
-// Handle hears of one change.
+// Handle handles one change.
 func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) error {
 	p, key := r.member.play, object.KeyOf(e.Object)
 	if r.in.Add(1) > 1 {
@@ -130,7 +130,7 @@ func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) err
 	return r.feel(ctx)
 }
 
-// feel has a call end as the mood is.
+// feel ends a call according to the mood.
 func (r *recorder[T]) feel(ctx context.Context) error {
 	now := mood(r.next.Swap(int64(well)))
 	if now == panics || now == exits || now == fails {
@@ -155,7 +155,7 @@ func (r *recorder[T]) feel(ctx context.Context) error {
 	return nil
 }
 
-// hear checks one event and writes it down.
+// hear checks one event and records it.
 func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +184,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && number(known.GetResourceVersion()) > number(e.Object.GetResourceVersion()):
 			complain("L01", "and knows %s", version(known))
 		case !restored && e.Type == sharedinformer.Update && known.GetResourceVersion() == e.Object.GetResourceVersion() &&
-			reflect.DeepEqual(known, e.Object): // by other defaults a version has other content
+			reflect.DeepEqual(known, e.Object): // with other defaults a version has other content
 			complain("L17", "which it knows")
 		case e.Type == sharedinformer.Resync && !r.resyncs:
 			complain("L11", "and did not ask for resyncs")
@@ -202,8 +202,8 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
 		}
-		// A list takes time. The changes of a watch may arrive at the same instant, and one of them finds another
-		// object under its key if the list between was superseded in the queue by a newer one.
+		// A list takes time. Changes of a watch may arrive at the same instant, and one of them finds
+		// another object under its key if a newer list replaced the one in between in the queue.
 		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
 		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")
@@ -226,7 +226,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 	}
 }
 
-// holds is what the handler knows.
+// holds returns the objects that the handler knows.
 func (r *recorder[T]) holds() map[object.Key]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

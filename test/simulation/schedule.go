@@ -10,38 +10,38 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Schedule is one play: a world, and what happens in it. It is plain data, so that it can
-// be shrunk, written down as JSON, and put into a test as it is printed.
+// Schedule is one play: a world and its events. It is plain data, so it can be shrunk, stored as JSON, and
+// pasted into a test as printed.
 type Schedule struct {
-	Seed  uint64 // of everything that is drawn while it is played
+	Seed  uint64 // of all random draws during the play
 	World World
 	Steps []Step
 }
 
-// World is what there is at the beginning.
+// World is the initial state.
 type World struct {
-	Objects   int           // pods, and a third as many widgets
-	Weight    int           // bytes that each object has beside what it says
+	Objects   int           // pods; there are a third as many widgets
+	Weight    int           // extra bytes per object
 	FirstRV   uint64        // resource version of the empty server; 0 is 100
 	History   int           // changes that the server keeps for watches
-	Bookmarks time.Duration // between two bookmarks
+	Bookmarks time.Duration // time between bookmarks
 	Streams   apiservertest.StreamingLists
-	Fronts    int           // servers beside the first
-	Lag       time.Duration // by which they see changes later
+	Fronts    int           // additional servers
+	Lag       time.Duration // how late they see changes
 
-	// Garbled: bytes of answers are altered, as TLS would not let them be. What the cache has
-	// may then be anything that can be decoded, so only that everything goes on is looked at.
+	// Garbled corrupts bytes of answers, which TLS would prevent. The cache may then hold anything that can
+	// be decoded, so only progress is checked.
 	Garbled bool
 
 	Informers  []Form
 	Reconciles bool // a controller keeps a ConfigMap for each pod
 	Candidates int  // for one Lease
-	Drift      bool // whose clocks go at different rates
-	Loans      bool // a factory, of which informers are borrowed
+	Drift      bool // their clocks run at different rates
+	Loans      bool // a factory whose informers are borrowed
 	Backlog    bool // a bare work queue
 }
 
-// Form is how one informer is made.
+// Form is the configuration of one informer.
 type Form struct {
 	Of            Kind
 	Initial       reflector.Initial
@@ -50,44 +50,44 @@ type Form struct {
 	CBOR          bool
 	WatchTimeout  time.Duration
 	StreamTimeout time.Duration
-	Slow          time.Duration // how long its owner takes to hear of a state
+	Slow          time.Duration // how long its owner takes to receive a state
 	Selected      bool          // only objects whose label "half" is "even"
-	Packed        bool          // the cache has bytes
-	Snapshot      bool          // it is another process whenever it starts again, which begins with the file of the one before
-	Transformed   bool          // objects go through a function that changes them, and fails now and then
-	Namespaces    int           // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
+	Packed        bool          // the cache is packed
+	Snapshot      bool          // each restart is a new process that starts with the previous one's file
+	Transformed   bool          // a function changes objects, and sometimes fails
+	Namespaces    int           // a bit per namespace, each with its own feed; 0 is one permanent feed for all, allOfThem one until they are set
 }
 
-// lags reports whether a server may be behind, which a first list need not notice.
+// lags reports whether a server may be behind, which a first list may not notice.
 func (s Schedule) lags() bool {
 	return s.World.Fronts > 0 || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "lag" })
 }
 
-// Kind is what an informer is of.
+// Kind is the kind of an informer's objects.
 type Kind uint8
 
 const (
 	Pods     Kind = iota // typed, protobuf
 	Metadata             // of pods
-	Kept                 // pods, of which only labels and node are kept
+	Kept                 // pods with only labels and node
 	Widgets              // custom, unstructured
 	kinds
 )
 
-// Step is one thing that happens, Wait after the one before. Who and N are taken modulo
-// what there is, so that a schedule makes sense whatever is taken out of it.
+// Step is one event, Wait after the previous one. Who and N are taken modulo the number of candidates, so a
+// schedule stays valid whatever is removed from it.
 type Step struct {
 	Wait time.Duration `json:",omitzero"`
 	Do   Deed
 	Who  int           `json:",omitzero"` // object, informer, handler, process or candidate
-	N    int           `json:",omitzero"` // how many, or which way
+	N    int           `json:",omitzero"` // number or variant
 	For  time.Duration `json:",omitzero"`
 }
 
-// Deed is the name of what happens; see deeds.
+// Deed is the name of an event; see deeds.
 type Deed string
 
-// String writes the schedule as Go source.
+// String returns the schedule as Go source.
 func (s Schedule) String() string {
 	var b strings.Builder
 	text := fmt.Sprintf("%#v", s)
@@ -97,13 +97,13 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// Played is how much was played.
+// Played counts what was played.
 type Played struct {
 	Schedules, Steps, Requests, Events int
 	Virtual                            time.Duration
 }
 
-// Add adds what else was played.
+// Add adds another count.
 func (p *Played) Add(more Played) {
 	p.Schedules += more.Schedules
 	p.Steps += more.Steps

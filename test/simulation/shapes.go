@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The shapes that the kind of widgets may have. Between two steps it has the usual one.
+// The shapes of the kind of widgets. Between two steps it has the usual one.
 var (
 	usual     = shape("v1", true)
 	unspaced  = shape("v1", false)
@@ -24,7 +24,7 @@ func shape(version string, namespaced bool) apiservertest.Resource {
 	}
 }
 
-// widgetKey is the key of a widget in the shape that they have.
+// widgetKey returns the key of a widget in the current shape.
 func (p *play) widgetKey(who int) object.Key {
 	key := keyOf(who)
 	if !p.shape.Namespaced {
@@ -33,7 +33,7 @@ func (p *play) widgetKey(who int) object.Key {
 	return key
 }
 
-// definition takes away the kind of widgets, or brings it back.
+// definition removes the kind of widgets or restores it.
 func (p *play) definition(Step) {
 	if p.served {
 		p.unserve()
@@ -42,14 +42,14 @@ func (p *play) definition(Step) {
 	}
 }
 
-// unserve takes away the kind of widgets, with all there are.
+// unserve removes the kind of widgets with all objects.
 func (p *play) unserve() {
 	if !p.served {
 		return
 	}
 	p.say("play", "widgets go")
 	p.served = false
-	var there []object.Key // in the order in which they go
+	var there []object.Key // in the order of deletion
 	for _, o := range p.srv.Objects(p.shape.GVR) {
 		there = append(there, object.KeyOf(o))
 	}
@@ -62,7 +62,7 @@ func (p *play) unserve() {
 	}
 }
 
-// serve brings the kind of widgets back.
+// serve restores the kind of widgets.
 func (p *play) serve(as apiservertest.Resource) {
 	if p.served {
 		return
@@ -74,9 +74,9 @@ func (p *play) serve(as apiservertest.Resource) {
 	}
 }
 
-// reshape gives the kind of widgets another shape for a while: that of the whole cluster, or
-// with an odd N another version. Half the times all is well meanwhile, so that it is known
-// what everybody has to have and to say.
+// reshape gives the kind of widgets another shape for a while: cluster-scoped, or with an odd N another
+// version. Half of the time there are no faults meanwhile, so the expected state and status of every
+// informer are known.
 func (p *play) reshape(s Step) {
 	p.serve(usual)
 	well := s.N%4 >= 2 && !p.World.Garbled
@@ -110,7 +110,7 @@ func (p *play) reshape(s Step) {
 	p.replaceShape(usual)
 }
 
-// replaceShape gives the widgets that there are another version.
+// replaceShape gives existing widgets another version.
 func (p *play) replaceShape(by apiservertest.Resource) {
 	p.say("play", "widgets become %v", by.GVR)
 	if err := p.srv.ReplaceResource(p.shape.GVR, by); err != nil {
@@ -119,8 +119,8 @@ func (p *play) replaceShape(by apiservertest.Resource) {
 	p.shape = by
 }
 
-// last lets a shape last for a while, in which objects change. If all is well it is until
-// nothing is wrong any more.
+// last keeps a shape for a while, in which objects change. Without faults it lasts until everything has
+// settled.
 func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []string) {
 	for range 1 + random.IntN(4) {
 		p.burst(Step{Who: random.IntN(names), N: random.IntN(1000)})
@@ -140,7 +140,7 @@ func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []stri
 	}
 }
 
-// unserved says which informers of widgets do not say that nobody serves them.
+// unserved says which informers of widgets do not report that the kind is not served.
 func (p *play) unserved() (all []string) {
 	for _, m := range p.members {
 		all = append(all, m.unserved()...)
@@ -148,8 +148,8 @@ func (p *play) unserved() (all []string) {
 	return all
 }
 
-// unserved says what is missing in the status of an informer whose kind is not served, or
-// in another version.
+// unserved says what is missing in the status of an informer whose kind is not served, or only in another
+// version.
 func (m *member[T]) unserved() (wrong []string) {
 	if m.form.Of != Widgets || len(m.parts()) == 0 {
 		return nil

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Shrink returns a schedule that is as small as can be found and for which fails still
-// holds, as it does for s. It takes away steps, in large parts first, then what there is
-// of the world, then numbers.
+// Shrink returns the smallest schedule it can find for which fails still returns true, as it does for s. It
+// removes steps, in large parts first, then parts of the world, and then reduces numbers.
 func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
 	for {
 		before := s.size()
@@ -20,7 +19,7 @@ func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
 	}
 }
 
-// size is what Shrink makes less of.
+// size is the measure that Shrink reduces.
 func (s Schedule) size() int {
 	n := len(s.Steps)*1000 + len(s.World.Informers)*5000 + s.World.Candidates*1000 + s.World.Objects
 	for _, there := range []bool{s.World.Reconciles, s.World.Backlog, s.World.Loans} {

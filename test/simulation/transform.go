@@ -12,22 +12,22 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// transform is a function through which all objects of an informer go before they are cached. It
-// changes them in place, and now and then fails, or takes longer than a server may.
+// transform is the transform of an informer. It changes objects in place, and sometimes fails, or takes
+// longer than a server may.
 type transform[T object.Object] struct {
 	member *member[T]
 
-	mu     sync.Mutex // guards random: each feed calls
+	mu     sync.Mutex // guards random: several feeds may call
 	random *rand.Rand
 
-	blocks  atomic.Int64 // calls that block
-	blocked atomic.Int64 // when the last one had, in nanoseconds since 1970; 0 for never
+	blocks  atomic.Int64 // blocking calls
+	blocked atomic.Int64 // end of the last one, in nanoseconds since 1970; 0 for never
 }
 
-// marking is the annotation that the transform leaves in every object.
+// marking is the annotation that the transform adds to every object.
 const marking = "transformed"
 
-// errTransform is told of a failure that was planned.
+// errTransform is a planned failure.
 var errTransform = fmt.Errorf("transform: %w", errPlanned)
 
 func newTransform[T object.Object](m *member[T]) *transform[T] {
@@ -72,8 +72,8 @@ func (t *transform[T]) draw(n int) int {
 	return t.random.IntN(n)
 }
 
-// block takes longer than a server may be silent, and looks whether somebody says so. The feed that
-// calls may have left where there are several.
+// block takes longer than a server may be silent, and checks that the status reports it. With several feeds
+// the calling one may have left.
 func (t *transform[T]) block() {
 	t.blocks.Add(1)
 	defer t.blocks.Add(-1)
@@ -84,10 +84,10 @@ func (t *transform[T]) block() {
 	t.blocked.Store(time.Now().UnixNano())
 }
 
-// blocking reports whether a call blocks. A nil transform never does.
+// blocking reports whether a call is blocking. A nil transform never blocks.
 func (t *transform[T]) blocking() bool { return t != nil && t.blocks.Load() > 0 }
 
-// blockedUntil returns until when one did last; zero for never.
+// blockedUntil returns the end of the last blocking call, or zero.
 func (t *transform[T]) blockedUntil() (until time.Time) {
 	if t != nil && t.blocked.Load() != 0 {
 		until = time.Unix(0, t.blocked.Load())

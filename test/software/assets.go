@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// servers are the packages of the programs that suites start.
+// servers maps the programs that suites start to their packages.
 var servers = map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
 
-// assets builds servers, if they are not built yet, and returns their directory. They are
-// those of test/kube, as programs of their own, which is what other people's suites start.
+// assets builds servers, unless they exist, and returns their directory. They are test/kube's servers as
+// separate programs, which foreign suites expect.
 func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 	dir := filepath.Join(b.cache, "assets")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -30,7 +30,7 @@ func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 			return "", err
 		}
 	}
-	// Who asks a server for its version, as suites of cluster-api do, is told the release's.
+	// Some suites, such as cluster-api's, ask the server for its version. Report the release's.
 	version, err := output(ctx, kube, "go", "list", "-mod=mod", "-modfile="+mod, "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
 		return "", err

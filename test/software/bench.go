@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// bench is where suites are run.
+// bench is the environment in which suites run.
 type bench struct {
 	root  string // of this repository
 	cache string // for the copies
@@ -25,12 +25,12 @@ var ours = []string{"", "/adapters/clientgo", "/adapters/controllerruntime", "/e
 
 const millrace = "github.com/millrace-dev/millrace"
 
-// patience is how long one run of a suite may take.
+// patience is the time limit for one run of a suite.
 const patience = "60m"
 
 // compare runs a suite both ways.
 func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
-	env := append(os.Environ(), "GOWORK=off") // the copy of a module is no part of its workspace
+	env := append(os.Environ(), "GOWORK=off") // the copy of a module is not part of its workspace
 	env = append(env, s.env...)
 	if len(s.programs) > 0 {
 		assets, err := b.assets(ctx, s.programs)
@@ -55,7 +55,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 		if s.once {
 			dir = filepath.Join(home, "both")
 		}
-		if !s.once || !way.millrace { // otherwise it is there
+		if !s.once || !way.millrace { // otherwise it exists already
 			if err := b.copy(ctx, s, dir, way.millrace || s.once); err != nil {
 				return nil, err
 			}
@@ -88,8 +88,8 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 	return r, nil
 }
 
-// copy makes a copy of a suite's module and of the dependencies that are edited. All copies
-// are built with the same versions, so that only the choice differs.
+// copy copies a suite's module and its edited dependencies. All copies are built with the same versions, so
+// that only the choice differs.
 func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) error {
 	source, err := download(ctx, s.module+"@"+s.version)
 	if err != nil {
@@ -117,10 +117,10 @@ func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) er
 	return s.apply(dir)
 }
 
-// fileName is a name without what a file's name cannot have.
+// fileName returns name without characters that are invalid in file names.
 func fileName(name string) string { return strings.NewReplacer("/", "_", " ", "-").Replace(name) }
 
-// size is how many bytes a file has.
+// size returns the size of a file in bytes.
 func size(file string) (int, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -129,8 +129,7 @@ func size(file string) (int, error) {
 	return int(info.Size()), nil
 }
 
-// revision is the commit of this repository, with a plus sign if files have been changed
-// since.
+// revision returns the commit of this repository, with a plus sign if files have changed since.
 func (b *bench) revision(ctx context.Context) (string, error) {
 	commit, err := output(ctx, b.root, "git", "rev-parse", "--short=12", "HEAD")
 	if err != nil {
@@ -143,9 +142,8 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// require has the module in a directory require this repository's, and everything in the
-// versions that these need. What the module replaces by folders that only its repository
-// has is replaced by releases.
+// require makes the module in a directory require this repository's modules, and all modules in the
+// versions that these need. It replaces replacements by local folders with releases.
 func (b *bench) require(ctx context.Context, dir, version string) error {
 	args, err := releases(ctx, dir, version)
 	if err != nil {
@@ -172,9 +170,9 @@ func (b *bench) require(ctx context.Context, dir, version string) error {
 	return err
 }
 
-// releases are the arguments of go mod edit that replace folders which the module in a
-// directory has in its repository alone by the modules' releases. Kubernetes v1.2.3 publishes
-// those in its folder staging as v0.2.3; others have the module's own version.
+// releases returns the arguments of go mod edit that replace local folders by the modules' releases.
+// Kubernetes v1.2.3 publishes the modules in its folder staging as v0.2.3; other modules have the version
+// of their repository.
 func releases(ctx context.Context, dir, version string) (args []string, err error) {
 	out, err := output(ctx, dir, "go", "mod", "edit", "-json")
 	if err != nil {
@@ -239,7 +237,7 @@ func replaceTree(to, from string) error {
 	})
 }
 
-// output runs a command in a directory.
+// output runs a command in a directory and returns its output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

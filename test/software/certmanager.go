@@ -1,8 +1,8 @@
 package main
 
-// certManager are the suites of cert-manager's controllers. They make informers with fake
-// clients, and compare what the controllers then do with a script. The two for Venafi are not
-// among them: the proxy of modules did not have its library when this was chosen.
+// certManager returns the suites of cert-manager's controllers. They create informers with fake clients,
+// and compare the controllers' actions with a script. The two for Venafi are excluded: the module proxy did
+// not have their library when this was chosen.
 func certManager() *suite {
 	return &suite{
 		name:    "cert-manager controllers",

@@ -2,10 +2,10 @@ package main
 
 import "strings"
 
-// clientGoVersion is the release whose own suites are run.
+// clientGoVersion is the release whose suites are run.
 const clientGoVersion = "v0.37.2"
 
-// clientGo is a suite of client-go's informers.
+// clientGo returns a suite of client-go's informers.
 func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
 	choose.imports = append(choose.imports, `"github.com/millrace-dev/millrace/adapters/clientgo"`)
 	return &suite{
@@ -19,27 +19,27 @@ func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
 	}
 }
 
-// at inserts the choice at the head of a function: where Chosen is set, what it returns is
-// what the function returns.
+// at returns an edit that inserts the choice at the beginning of a function: if Chosen is set, the function
+// returns its result.
 func at(file, signature, declaration, call string) []edit {
 	return []edit{{file, signature, "// Chosen takes the place of the function below.\nvar Chosen " + declaration + "\n\n" + signature + "\tif Chosen != nil {\n\t\treturn Chosen(" + call + ")\n\t}\n"}}
 }
 
-// informerTests are the tests of one informer, and lookInside those of them that read or
-// set fields of client-go's own.
+// informerTests are the tests of one informer, and lookInside those that access fields of client-go's
+// informer.
 const (
 	informerTests = "^(TestIndexer|TestListenerResyncPeriods.*|TestResyncCheckPeriod|Test.*SharedInformer.*|TestRemoveOnStopped.*|TestRemoveWhileActive|TestAddWhileActive|TestShutdown|TestEventPanics|TestRemoveEventHandler_.*|TestShutDownEventHandler_.*)$"
 	lookInside    = "^(TestResyncCheckPeriod|TestSharedInformerWatchDisruption|TestSharedInformerRemoveHandler|TestSharedInformerRemoveForeignHandler|TestSharedInformerMultipleRegistration|TestRemovingRemovedSharedInformer|TestStateSharedInformer|TestRemoveWhileActive|TestAddWhileActive)$"
 )
 
-// sharedInformerChoice is the choice of the informer that all of client-go's are made of.
+// sharedInformerChoice returns the choice for the informer that underlies all of client-go's.
 func sharedInformerChoice() []edit {
 	return at("tools/cache/shared_informer.go",
 		"func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {\n",
 		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
 }
 
-// chosenSharedInformers is the choice of the adapter's informers, counted.
+// chosenSharedInformers returns the choice of the adapter's informers, with a count.
 func chosenSharedInformers() choice {
 	return choice{
 		imports: []string{

@@ -4,7 +4,7 @@ import "strings"
 
 const clusterAPIModule = "sigs.k8s.io/cluster-api"
 
-// clusterAPIs are the suites of cluster-api that start an API server.
+// clusterAPIs returns the suites of cluster-api that start an API server.
 func clusterAPIs() (all []*suite) {
 	for _, pkg := range []string{
 		"bootstrap/kubeadm/reconcilers/kubeadmconfig",
@@ -36,9 +36,9 @@ func clusterAPIs() (all []*suite) {
 	return all
 }
 
-// clusterAPI is a suite of cluster-api, whose managers have Millrace's cache and queues. Their
-// own cache.Options.NewInformer names informers for logs and metrics, and makes client-go's.
-// It is left out, as Millrace's cache, which refuses it, asks for.
+// clusterAPI returns a suite of cluster-api, whose managers use Millrace's cache and queues. cluster-api's
+// own cache.Options.NewInformer names informers for logs and metrics, and creates client-go's. It is
+// removed, because Millrace's cache rejects it.
 func clusterAPI(pkg string) *suite {
 	return &suite{
 		name:         "cluster-api " + pkg,

@@ -12,17 +12,17 @@ import (
 	"github.com/millrace-dev/millrace/test/software/cluster"
 )
 
-// comparison is what came of all rounds of Kubernetes' controllers.
+// comparison is the result of all rounds of Kubernetes' controllers.
 type comparison struct {
 	Date        string
 	Revision    string // as in result
 	Rounds      []*round
-	Differences []string // between the state at the end of a round and that of the first
+	Differences []string // between the final states of a round and of the first
 }
 
 const controllersName = "kubernetes"
 
-// shown is how many differences of a round are shown.
+// shown is the number of differences shown per round.
 const shown = 10
 
 // add adds a round.
@@ -37,7 +37,7 @@ func (c *comparison) add(r *round) {
 	}
 }
 
-// different is an error if the rounds did not all come to the same.
+// different returns an error if the rounds ended in different states.
 func (c *comparison) different() error {
 	if len(c.Differences) == 0 {
 		return nil
@@ -65,14 +65,14 @@ func readComparison(file string) (*comparison, error) {
 	return &c, nil
 }
 
-// spread is the median of one way's rounds, and the least and the most.
+// spread is the median, minimum and maximum over the rounds of one way.
 type spread struct{ median, least, most float64 }
 
 func (s spread) String() string {
 	return fmt.Sprintf("%s (%s-%s)", short(s.median), short(s.least), short(s.most))
 }
 
-// short writes a number in three digits at least.
+// short formats a number with at least three digits.
 func short(v float64) string {
 	if v < 100 && v != float64(int(v)) {
 		return fmt.Sprintf("%.1f", v)
@@ -80,7 +80,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// of returns a figure of one way's rounds.
+// of returns a figure over the rounds of one way.
 func (c *comparison) of(informers string, figure func(*round) float64) spread {
 	var all []float64
 	for _, r := range c.Rounds {
@@ -94,7 +94,7 @@ func (c *comparison) of(informers string, figure func(*round) float64) spread {
 
 func megabytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// table is the figures of both ways.
+// table returns the figures of both ways.
 func (c *comparison) table() string {
 	var b strings.Builder
 	b.WriteString("| of the process | client-go's informers | Millrace's |\n|---|---|---|\n")
@@ -121,7 +121,7 @@ func (c *comparison) table() string {
 	return b.String()
 }
 
-// asked is how many requests with a verb there were; empty for every one.
+// asked returns the number of requests with a verb, or of all requests if verb is empty.
 func (r *round) asked(verb string) (n int) {
 	for request, count := range r.Requests {
 		if verb == "" || strings.HasPrefix(request, verb+" ") {
@@ -131,8 +131,8 @@ func (r *round) asked(verb string) (n int) {
 	return n
 }
 
-// uneven are the requests, by verb and resource, of which one way's rounds all made more
-// than all of the other's, by more than ten and a tenth.
+// uneven returns the requests, by verb and resource, of which all rounds of one way made more than all of
+// the other's, by more than ten and a tenth.
 func (c *comparison) uneven() (all []string) {
 	names := map[string]bool{}
 	for _, r := range c.Rounds {
@@ -152,7 +152,7 @@ func (c *comparison) uneven() (all []string) {
 	return all
 }
 
-// figureCauses say why the figures of the process differ, as far as they do.
+// figureCauses explains the differences between the processes' figures.
 const figureCauses = `
 - The live heap: what makes and keeps equal parts costs Millrace some memory before there are
   objects. The objects then take less, since equal parts are there once. That needs
@@ -164,7 +164,7 @@ const figureCauses = `
   machine meanwhile.
 `
 
-// section is the comparison's part of results/software.md.
+// section returns the comparison's part of results/software.md.
 func (c *comparison) section() string {
 	return fmt.Sprintf(`
 ## Kubernetes' own controllers and scheduler
@@ -187,7 +187,7 @@ this: it checks that what is imported is there.
 %[6]s`, minor, len(c.Rounds)/2, c.agreement(), c.Date, c.Revision, c.table()+figureCauses+c.explain())
 }
 
-// agreement says whether all rounds came to the same.
+// agreement says whether all rounds ended in the same state.
 func (c *comparison) agreement() string {
 	if len(c.Differences) == 0 {
 		return "the same after every round"
@@ -195,7 +195,7 @@ func (c *comparison) agreement() string {
 	return "not the same: see below"
 }
 
-// explain lists the requests of which one way makes more, and what differs at the end.
+// explain lists the requests of which one way makes more, and the differences at the end.
 func (c *comparison) explain() string {
 	var b strings.Builder
 	for _, name := range c.uneven() {

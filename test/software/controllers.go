@@ -19,14 +19,14 @@ import (
 	"github.com/millrace-dev/millrace/test/software/cluster"
 )
 
-// rounds is how often Kubernetes' controllers play either way.
+// rounds is the number of rounds per way.
 const rounds = 3
 
-// minor is the version of Kubernetes whose controllers and server are run: that of
-// the module in folder kubernetes.
+// minor is the version of Kubernetes whose controllers and server run: that of the module in folder
+// kubernetes.
 const minor = "1.37"
 
-// figures are what the process of the controllers says of itself; see kubernetes/figures.go.
+// figures are the measurements reported by the controllers' process; see kubernetes/figures.go.
 type figures struct {
 	CPU      float64 // seconds
 	Heap     int64   // bytes in use
@@ -34,7 +34,7 @@ type figures struct {
 	Requests map[string]int
 }
 
-// round is one life of a cluster.
+// round is the life of one cluster.
 type round struct {
 	Informers string // stock or millrace
 	Seconds   float64
@@ -45,8 +45,8 @@ type round struct {
 	state cluster.State
 }
 
-// playControllers plays the same in clusters whose controllers have client-go's informers
-// and Millrace's, in turn.
+// playControllers plays the same in clusters whose controllers use client-go's informers or Millrace's, in
+// turn.
 func (b *bench) playControllers(ctx context.Context) (*comparison, error) {
 	if err := os.Setenv("MILLRACE_KUBERNETES", minor); err != nil { // for envtest
 		return nil, err
@@ -77,7 +77,7 @@ func (b *bench) playControllers(ctx context.Context) (*comparison, error) {
 	return c, nil
 }
 
-// playRound plays once, in a cluster and with a process of its own.
+// playRound plays one round, with its own cluster and process.
 func playRound(ctx context.Context, program, informers, log string) (_ *round, err error) {
 	server, err := envtest.Launch(ctx, envtest.Options{})
 	if err != nil {
@@ -155,7 +155,7 @@ func startControllers(ctx context.Context, program, informers, kubeconfig, log s
 	return p, nil
 }
 
-// measure asks for the figures.
+// measure requests the figures.
 func (p *process) measure() (f figures, err error) {
 	if _, err := fmt.Fprintln(p.in, "measure"); err != nil {
 		return f, err
@@ -166,7 +166,7 @@ func (p *process) measure() (f figures, err error) {
 	return f, json.Unmarshal(p.out.Bytes(), &f)
 }
 
-// stop ends the process; that it does not end by itself within a minute is an error.
+// stop stops the process. If it does not end within a minute, stop kills it and returns an error.
 func (p *process) stop() error {
 	late := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// outcomes are the results of tests by their names: "passed", "failed" or "skipped".
+// outcomes maps names of tests to results: "passed", "failed" or "skipped".
 type outcomes map[string]string
 
-// goTest runs a suite in a copy of its module. A package that uses Ginkgo is counted by
-// its specs, in its report.
+// goTest runs a suite in a copy of its module. Packages that use Ginkgo are counted by the specs in their
+// report.
 func goTest(ctx context.Context, dir string, s *suite, skip string, env []string, log string) (outcomes, error) {
 	all := outcomes{}
 	out, err := os.Create(log)
@@ -68,7 +68,7 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 		}
 		if len(specs) > 0 {
 			for _, name := range specs {
-				delete(all, p+" "+name) // is counted by what is in it
+				delete(all, p+" "+name) // its specs are counted instead
 			}
 			if err := all.readSpecs(report, p); err != nil {
 				return nil, fmt.Errorf("%s: no report of its specs, so they did not run to their end; see %s: %w", p, log, err)
@@ -84,8 +84,7 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 	return all, nil
 }
 
-// running are the arguments of go that run the tests of a package, up to those for the
-// program of the tests.
+// running returns the arguments of go that run the tests of a package, up to those for the test program.
 func (s *suite) running(dir, pkg string) []string {
 	if s.once {
 		return []string{"tool", "test2json", "-t", s.program(dir, pkg), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + patience}
@@ -93,13 +92,13 @@ func (s *suite) running(dir, pkg string) []string {
 	return []string{"test", "-mod=mod", "-trimpath=false", "-json", "-count=1", "-vet=off", "-timeout=" + patience, pkg, "-args"}
 }
 
-// program is where compile puts the tests of a package.
+// program returns the path of the compiled tests of a package.
 func (s *suite) program(dir, pkg string) string {
 	return filepath.Join(dir, pkg, "millrace_choice.test")
 }
 
-// compile makes the programs of the tests of a suite that is compiled once. Some find their files
-// by the path of their source, which must be in them.
+// compile builds the test programs of a suite that is compiled once. Some find their files by the path of
+// their source, which must stay in the binary.
 func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	for _, p := range s.packages {
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-mod=mod", "-trimpath=false", "-vet=off", "-ldflags=-s -w", "-o", s.program(dir, p), p)
@@ -111,12 +110,11 @@ func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	return nil
 }
 
-// read takes what go test -json says of a package. A test that did not end has failed. So has
-// the package where its process fails and none of its tests, such as for what they leave
-// running.
+// read reads the output of go test -json for a package. A test without an end has failed. A package also
+// fails if its process does without a failed test, for example because tests left something running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
-	names := map[string]string{} // by those that the tests have
+	names := map[string]string{} // by original name
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -142,11 +140,10 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 	}
 }
 
-// fromTheClock is a number in the name of a test that counts seconds since 1970, or less: a
-// seed, mostly.
+// fromTheClock matches a number in the name of a test that looks like a time since 1970, usually a seed.
 var fromTheClock = regexp.MustCompile(`\d{10,}`)
 
-// free is a name if nothing has it, or else with the first number that makes it another one.
+// free returns base if the name is unused, or base with the first number that makes it unique.
 func (o outcomes) free(base string) string {
 	name := base
 	for n := 2; o[name] != ""; n++ {
@@ -165,7 +162,7 @@ func (o outcomes) failed(pkg string) bool {
 	return false
 }
 
-// readSpecs takes Ginkgo's report.
+// readSpecs reads Ginkgo's report.
 func (o outcomes) readSpecs(file, pkg string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -201,10 +198,10 @@ func (o outcomes) readSpecs(file, pkg string) error {
 	return nil
 }
 
-// runSpecs is a test that runs all specs of its package.
+// runSpecs matches a test that runs all specs of its package.
 var runSpecs = regexp.MustCompile(`func (Test\w+)\([^)]*\) \{[^}]*\bRunSpecs\(`)
 
-// ginkgoTests are the tests of a package that run its specs, none if it has no specs.
+// ginkgoTests returns the tests of a package that run its specs, or none.
 func ginkgoTests(dir string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// integrations are the suites of Kubernetes' integration tests.
+// integrations returns the suites of Kubernetes' integration tests.
 func integrations() (all []*suite) {
 	for _, name := range []string{
 		"replicaset", "deployment", "garbagecollector", "quota", "endpointslice", "disruption",
@@ -15,14 +15,13 @@ func integrations() (all []*suite) {
 	return all
 }
 
-// differing is why tests of a suite end otherwise.
+// differing explains why tests of a suite have other results.
 var differing = map[string][]cause{
 	"volume": {{"TestPodAddedByDswp|TestPodDeletionWithDswp", "They change the store of a running informer behind its back, as a fault. Millrace's is read-only once it has synced, and says so."}},
 }
 
-// integration is a suite of Kubernetes' integration tests. They start API servers in the
-// process of the test, so that every informer is chosen: those of the servers, of the
-// controllers and of the tests.
+// integration returns a suite of Kubernetes' integration tests. They start API servers in the process of
+// the test, so every informer is chosen: those of the servers, of the controllers and of the tests.
 func integration(name string) *suite {
 	return &suite{
 		name:         "integration " + name,
@@ -35,10 +34,10 @@ func integration(name string) *suite {
 		dependencies: []dependency{{"k8s.io/client-go", "v0.37.0", sharedInformerChoice()}},
 		choose:       chosenSharedInformers(),
 		env: []string{
-			// As Kubernetes' own script has them.
+			// As in Kubernetes' own script.
 			"KUBE_CACHE_MUTATION_DETECTOR=true",
 			"KUBE_PANIC_WATCH_DECODE_ERROR=false",
-			// Nothing is there, so that a new etcd is started even where another one runs.
+			// An unused port, so that a new etcd starts even if another one is running.
 			"KUBE_INTEGRATION_ETCD_URL=http://127.0.0.1:1",
 		},
 	}

@@ -1,37 +1,35 @@
-// Command software runs programs that others wrote, once as they are and once with Millrace
-// in place of their informers, caches or queues: their test suites, and the controllers and
-// the scheduler of Kubernetes at work in a cluster. It says in results/software.md where the
-// two differ and why.
+// Command software runs other people's programs, once unchanged and once with Millrace instead of their
+// informers, caches or queues: their test suites, and the controllers and scheduler of Kubernetes in a
+// cluster. results/software.md reports the differences and their causes.
 //
 //	make software                            # everything; the first time takes long
 //	make software ONLY=controller-runtime    # the suites whose name matches
 //	make software ONLY=replicaset            # one of Kubernetes' integration tests
 //	make software ONLY=kubernetes            # the controllers of Kubernetes
 //
-// A suite is a few packages of one release of a module, as the module proxy has it. They
-// are copied into the user's cache directory, and run there:
+// A suite is a few packages of one release of a module from the module proxy. They are copied to the user's
+// cache directory and run there:
 //
 //   - as they are;
 //   - with the edits of the suite, which are the one line by which an informer, a cache or a
 //     queue is chosen, and with a test file in each package that chooses Millrace's.
 //
-// What takes long to compile is compiled once, with the edits and the test file, and run
-// twice. An environment variable chooses, and what was chosen is counted: a run without
-// anything of Millrace is an error. Kubernetes' integration tests and cluster-api's suites are
-// of this kind. Their edits are in client-go and in controller-runtime, of which there are
-// copies too.
+// Suites that take long to compile are compiled once, with the edits and the test file, and run twice. An
+// environment variable makes the choice, and chosen parts are counted: a run without any part of Millrace
+// is an error. Kubernetes' integration tests and cluster-api's suites are of this kind. Their edits are in
+// client-go and controller-runtime, which are copied too.
 //
-// Kubernetes' controllers are the module in folder kubernetes, which chooses the informers
-// itself; package cluster is what they work on. Every round has a new API server and a new
-// process.
+// Kubernetes' controllers are the module in folder kubernetes, which selects the informers itself; they
+// work on a cluster of package cluster. Every round has a new API server and a new process.
 //
-// What differs must have its cause in the suite's list. A suite is done with the real API
-// server where it asks for one: etcd and kube-apiserver are built from source.
+// Every difference needs a cause in the suite's list. Suites that need an API server get a real one: etcd
+// and kube-apiserver are built from source.
 //
 // # Failure
 //
-// It exits with 1 if a suite could not be run, if a result differs for a cause that
-// nobody has found yet, or if two rounds of Kubernetes' controllers came to another state. The output of both runs is beside the copy, and its path is printed.
+// It exits with 1 if a suite could not be run, if a result differs without a known cause, or if two rounds
+// of Kubernetes' controllers ended in different states. The output of both runs is beside the copy, and its
+// path is printed.
 package main
 
 import (

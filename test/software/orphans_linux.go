@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of what its children leave behind: suites leave
-// servers running.
+// adopt makes this process the parent of orphaned descendants, because suites leave servers running.
 func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
@@ -20,8 +19,8 @@ func adopt() error {
 	return nil
 }
 
-// endOrphans kills what a suite has left, and waits until it is gone. No other child of
-// this process may be running.
+// endOrphans kills leftover processes of a suite and waits for them. No other child of this process may be
+// running.
 func endOrphans() error {
 	for {
 		children, err := children()
@@ -39,7 +38,7 @@ func endOrphans() error {
 	}
 }
 
-// children are the processes whose parent is this one.
+// children returns the child processes of this process.
 func children() (pids []int, err error) {
 	files, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package main
 
-// adopt does nothing: what suites leave behind goes on running.
+// adopt does nothing: leftover processes of suites keep running.
 func adopt() error { return nil }
 
 // endOrphans does nothing.

@@ -58,7 +58,7 @@ func report(root string) error {
 	return os.WriteFile(filepath.Join(root, "results", "software.md"), []byte(text), 0o644)
 }
 
-// place is what of Millrace took the place of what.
+// place says which parts were replaced by Millrace's.
 func (r *result) place(s *suite) string {
 	if r.Chosen > 0 {
 		times := fmt.Sprintf("%d times", r.Chosen)
@@ -70,7 +70,7 @@ func (r *result) place(s *suite) string {
 	return s.chosen
 }
 
-// explain lists differences under their reasons, in the order of the causes.
+// explain lists differences by reason, in the order of the causes.
 func (s *suite) explain(out *strings.Builder, differences []difference) {
 	var reasons []string
 	under := map[string][]difference{}

@@ -12,25 +12,25 @@ import (
 	"strings"
 )
 
-// result is what came of a suite.
+// result is the result of a suite.
 type result struct {
 	Suite       string
 	Date        string
-	Revision    string // of Millrace; with a plus sign: and changes that were not committed yet
+	Revision    string // of Millrace, with a plus sign if there were uncommitted changes
 	Stock       counts
 	Millrace    counts
-	Chosen      int `json:",omitempty"` // informers or caches of Millrace, where they are counted
+	Chosen      int `json:",omitempty"` // informers or caches of Millrace, if counted
 	Differences []difference
 
 	stock, millrace outcomes
 }
 
-// counts are how many tests ended how.
+// counts holds the number of tests per outcome.
 type counts struct{ Passed, Failed, Skipped int }
 
 func (c counts) String() string { return fmt.Sprintf("%d / %d / %d", c.Passed, c.Failed, c.Skipped) }
 
-// difference is a test that ended otherwise, or was not run at all.
+// difference is a test with another result, or not run at all.
 type difference struct{ Test, Stock, Millrace string }
 
 // count sums up both runs.
@@ -68,7 +68,7 @@ func (r *result) String() string {
 	return b.String()
 }
 
-// reason is why a test differs, empty if nobody knows.
+// reason returns the known cause of a difference, or "".
 func (s *suite) reason(test string) string {
 	for _, c := range s.causes {
 		if regexp.MustCompile(c.tests).MatchString(test) {
@@ -78,7 +78,7 @@ func (s *suite) reason(test string) string {
 	return ""
 }
 
-// unexplained is an error if a test differs and nobody knows why.
+// unexplained returns an error for differences without a known cause.
 func (r *result) unexplained(s *suite) error {
 	var errs []error
 	for _, d := range r.Differences {

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// suite is what is run of a module: once as it is and once with Millrace.
+// suite is a part of a module to run, once unchanged and once with Millrace.
 type suite struct {
 	name     string
 	module   string // its path
 	version  string
 	packages []string // relative, such as ./pkg/cache
-	run      string   // of go test, where not everything is wanted
-	without  string   // what cannot be run with Millrace: -skip of go test
-	chosen   string   // what of Millrace takes the place of what, for the table
+	run      string   // -run of go test, to select tests
+	without  string   // -skip of go test with Millrace, for tests that cannot run
+	chosen   string   // what Millrace replaces, for the table
 
 	edits        []edit
 	dependencies []dependency
 	choose       choice
-	once         bool // it takes long to compile: one program is run both ways
+	once         bool // it takes long to compile: one program runs both ways
 
 	programs []string // that it starts: see assets
 	env      []string // NAME=value
@@ -29,7 +29,7 @@ type suite struct {
 	causes []cause
 }
 
-// dependency is a module that a suite requires and that is edited too.
+// dependency is an edited module that a suite requires.
 type dependency struct {
 	module  string // its path
 	version string
@@ -39,21 +39,20 @@ type dependency struct {
 // edit is a change of a file of the module.
 type edit struct {
 	file     string
-	old, new string // at every place; there must be one
+	old, new string // replaced everywhere; there must be at least one place
 }
 
-// choice is the test file that chooses Millrace's parts in a package.
+// choice is the test file that selects Millrace's parts in a package.
 type choice struct {
-	imports []string // each as in an import declaration
-	code    string   // of its func init; of a suite that is compiled once it calls countChosen()
+	imports []string // as in an import declaration
+	code    string   // body of its func init; in a suite that is compiled once it calls countChosen()
 }
 
-// chosenVariable names the environment variable that makes the tests of a suite that is
-// compiled once choose Millrace. Its value is a file, to which a byte is added for each
-// informer or cache that was chosen.
+// chosenVariable is the environment variable that makes a suite that is compiled once select Millrace. Its
+// value is a file that grows by a byte for each selected informer or cache.
 const chosenVariable = "MILLRACE_CHOSEN"
 
-// counting is what the choice of a suite that is compiled once has besides.
+// counting is additional code for suites that are compiled once.
 const counting = `
 func countChosen() {
 	file, err := os.OpenFile(os.Getenv("` + chosenVariable + `"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -67,14 +66,13 @@ func countChosen() {
 }
 `
 
-// cause is why tests have another result with Millrace.
+// cause explains why tests have other results with Millrace.
 type cause struct {
 	tests  string // a regular expression
 	reason string // a sentence
 }
 
-// apply changes the files of a copy of the module, and adds to each package the test file
-// that chooses.
+// apply changes the files of a copy of the module, and adds the selecting test file to each package.
 func (s *suite) apply(dir string) error {
 	if err := change(dir, s.edits); err != nil {
 		return err
@@ -91,7 +89,7 @@ func (s *suite) apply(dir string) error {
 	return nil
 }
 
-// choosing is the text of the test file that chooses, in a package with a name.
+// choosing returns the selecting test file for a package.
 func (s *suite) choosing(name string) string {
 	imports, code, more := s.choose.imports, s.choose.code, ""
 	if s.once {
@@ -102,7 +100,7 @@ func (s *suite) choosing(name string) string {
 	return fmt.Sprintf("package %s_test\n\nimport (\n\t%s\n)\n\nfunc init() {\n\t%s\n}\n%s", name, strings.Join(imports, "\n\t"), code, more)
 }
 
-// change makes edits in the files below a directory.
+// change applies edits to the files below a directory.
 func change(dir string, edits []edit) error {
 	for _, e := range edits {
 		path := filepath.Join(dir, e.file)
@@ -123,7 +121,7 @@ func change(dir string, edits []edit) error {
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)`)
 
-// packageName reads the name of the package in a directory.
+// packageName returns the name of the package in a directory.
 func packageName(dir string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

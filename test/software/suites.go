@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// suites are what is run, in the order of the table.
+// suites lists what is run, in the order of the table.
 var suites = slices.Concat([]*suite{
 	controllerRuntime("cache", "./pkg/cache"),
 	controllerRuntime("source", "./pkg/source"),
@@ -14,8 +14,8 @@ var suites = slices.Concat([]*suite{
 	metadataInformers(),
 }, integrations(), clusterAPIs(), []*suite{certManager()})
 
-// controllerRuntime is a suite of controller-runtime with Millrace's cache where no other
-// one is chosen, and its queue.
+// controllerRuntime returns a suite of controller-runtime with Millrace's cache, unless a test chooses
+// another one, and its queue.
 func controllerRuntime(name string, packages ...string) *suite {
 	return &suite{
 		name:     "controller-runtime " + name,
@@ -42,7 +42,7 @@ func controllerRuntime(name string, packages ...string) *suite {
 	}
 }
 
-// cacheAndQueueChoice are the choices of controller-runtime's cache and queue.
+// cacheAndQueueChoice returns the choices of controller-runtime's cache and queue.
 func cacheAndQueueChoice() []edit {
 	return []edit{
 		{

@@ -1,5 +1,5 @@
-// Command table plays the cases of package conformance against every stack that the
-// repository knows and prints results/conformance.md. It runs in the folder of its module.
+// Command table plays the cases of package conformance against every stack in the repository and prints
+// results/conformance.md. Run it in the folder of its module.
 package main
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/millrace-dev/millrace/test/conformance"
 )
 
-// column is a stack, and the test that plays the cases against it.
+// column is a stack with the test that plays the cases against it.
 type column struct {
 	title  string
 	dir    string // of the module
 	pkg    string
 	test   string
-	module string // whose version is that of the stack; empty for Millrace itself
+	module string // the module whose version identifies the stack; empty for Millrace itself
 
 	results map[string]conformance.Result // by law and case
 }
@@ -61,7 +61,7 @@ func main() {
 	write(os.Stdout, all, commit)
 }
 
-// revision is the commit, with a plus sign if files have been changed since.
+// revision returns the commit, with a plus sign if files have changed since.
 func revision() (string, error) {
 	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -248,7 +248,7 @@ func (c *column) tally(law string) (t tally) {
 	return t
 }
 
-// stories tells what is known of the cases on which c has a verdict.
+// stories prints the known breaks of c's cases with a verdict.
 func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	first := true
 	for _, k := range conformance.Cases() {
@@ -271,7 +271,7 @@ func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	}
 }
 
-// said tells where documentation says what to expect.
+// said links to the documentation of a known break.
 func said(c conformance.Case, known *conformance.Known) string {
 	where := cmp.Or(known.Says, c.Source)
 	if where == "" {

@@ -1,12 +1,12 @@
-// Command minor makes the go.mod file with which test/kube is built for another minor
-// version of Kubernetes, next to its go.sum:
+// Command minor creates the go.mod and go.sum files to build test/kube for another minor version of
+// Kubernetes:
 //
 //	go -C test/kube run ./minor v1.37.0     # minors/v1.37.mod, minors/v1.37.sum
 //	go -C test/kube build -modfile=minors/v1.37.mod .
 //
-// k8s.io/kubernetes names its staging modules as v0.0.0 and replaces them by folders of its
-// own tree, which no other module can see. Each is replaced by the release that goes with
-// the version; the version of etcd is that of Kubernetes.
+// k8s.io/kubernetes requires its staging modules as v0.0.0 and replaces them by folders of its own tree,
+// which other modules cannot see. minor replaces each by its release for the version; etcd has the version
+// that Kubernetes requires.
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(version string) error {
 	return err
 }
 
-// module is what `go mod edit -json` says of a go.mod file.
+// module is the output of `go mod edit -json`.
 type module struct {
 	Go      string
 	Require []struct{ Path, Version string }
@@ -77,7 +77,7 @@ func requirements(version string) (*module, error) {
 	return &m, json.Unmarshal(out, &m)
 }
 
-// file writes the go.mod file; go mod tidy completes it.
+// file returns the go.mod file; go mod tidy completes it.
 func (m *module) file(version string) (string, error) {
 	release := "v0" + strings.TrimPrefix(version, "v1")
 	var b strings.Builder
@@ -106,7 +106,7 @@ func (m *module) file(version string) (string, error) {
 	return b.String(), nil
 }
 
-// goCommand runs the go command and returns what it writes to stdout.
+// goCommand runs the go command and returns its stdout.
 func goCommand(args ...string) ([]byte, error) {
 	out, err := exec.Command("go", args...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

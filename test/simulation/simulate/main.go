@@ -1,11 +1,9 @@
-// Command simulate plays schedules of package simulation on all cores, until there have
-// been enough or time is up.
+// Command simulate plays schedules of package simulation on all cores, for a number of schedules or a time.
 //
 //	go -C test/simulation run ./simulate -runs 1000000
 //	go -C test/simulation run ./simulate -time 1h -from 5000000
 //
-// It prints what was played. A schedule in which something was seen to be wrong is shrunk
-// and printed as a test, and the exit code is 1.
+// It prints what was played. It shrinks a failing schedule and prints it as a test, and exits with 1.
 package main
 
 import (
@@ -23,12 +21,12 @@ import (
 
 func main() {
 	var o options
-	flag.IntVar(&o.runs, "runs", 0, "how many schedules to play; 0 is as many as there is time for")
-	flag.DurationVar(&o.time, "time", 0, "how long to play; 0 is until there have been enough")
+	flag.IntVar(&o.runs, "runs", 0, "number of schedules to play; 0 is as many as fit into -time")
+	flag.DurationVar(&o.time, "time", 0, "how long to play; 0 is until -runs schedules were played")
 	flag.Uint64Var(&o.from, "from", 0, "the first seed")
-	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many play at the same time")
-	flag.IntVar(&o.block, "block", 500, "how many schedules one process plays")
-	flag.DurationVar(&o.hang, "hang", 2*time.Minute, "after how long a schedule is said not to end; longer where the machine has other work")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of concurrent players")
+	flag.IntVar(&o.block, "block", 500, "schedules per process")
+	flag.DurationVar(&o.hang, "hang", 2*time.Minute, "time after which a schedule counts as hanging; raise it on a busy machine")
 	flag.StringVar(&o.binary, "binary", "", "a `file` that go test -c made of package simulation, to be used instead of a new one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -18,34 +18,33 @@ import (
 	"github.com/millrace-dev/millrace/test/simulation"
 )
 
-// workshop plays blocks of seeds in processes: one that hangs or dies is one seed's fault
-// and nobody else's.
+// workshop plays blocks of seeds in child processes, so that a hang or crash affects only one seed.
 type workshop struct {
 	options
 	dir   string
 	began time.Time
 
-	mu     sync.Mutex // guards what follows
-	next   uint64     // the first seed that nobody has taken
+	mu     sync.Mutex // guards the fields below
+	next   uint64     // the first seed not taken
 	total  simulation.Played
 	broken []violation
 	unable error // why nothing can be played
 	told   time.Time
 }
 
-// violation is a seed at which something was wrong.
+// violation is a failing seed.
 type violation struct {
 	seed uint64
 	said string
 }
 
-// enough is after how many violations no more are looked for.
+// enough is the number of violations that ends the search.
 const enough = 3
 
-// patience is how long one process may take for one schedule more than it should.
+// patience is how much longer than it should one process may take for a schedule.
 const patience = 5 * time.Minute
 
-// play plays until there have been enough, or time is up.
+// play plays until the number of schedules is reached or time is up.
 func (w *workshop) play(ctx context.Context) {
 	if w.time > 0 {
 		limited, cancel := context.WithTimeout(ctx, w.time)
@@ -67,7 +66,7 @@ func (w *workshop) play(ctx context.Context) {
 	all.Wait()
 }
 
-// take gives the next block.
+// take returns the next block.
 func (w *workshop) take() (from uint64, count int, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,12 +88,12 @@ func (w *workshop) enough() bool {
 	return w.over()
 }
 
-// over reports whether no more is to be played. It is called under mu.
+// over reports whether to stop. w.mu must be held.
 func (w *workshop) over() bool { return len(w.broken) >= enough || w.unable != nil }
 
 var seedLine = regexp.MustCompile(`(?m)^seed (\d+)\n`)
 
-// block plays a block, and goes on behind a seed at which something is wrong.
+// block plays a block, and continues after failing seeds.
 func (w *workshop) block(ctx context.Context, from uint64, count int) {
 	for count > 0 && ctx.Err() == nil && !w.enough() {
 		said, err := w.child(ctx, "-from", fmt.Sprint(from), "-schedules", fmt.Sprint(count))
@@ -103,7 +102,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 			return
 		}
 		if ctx.Err() != nil {
-			return // what was played of this block is not counted
+			return // the schedules of this block are not counted
 		}
 		if _, ran := errors.AsType[*exec.ExitError](err); !ran {
 			w.mu.Lock()
@@ -116,7 +115,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 			seed, _ = strconv.ParseUint(string(all[len(all)-1][1]), 10, 64)
 		}
 		text := strings.TrimSpace(string(tail(seedLine.ReplaceAll(said, nil))))
-		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // at once: nobody knows how the night ends
+		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // at once, in case the run is interrupted
 		w.mu.Lock()
 		w.broken = append(w.broken, violation{seed, text})
 		w.mu.Unlock()
@@ -125,7 +124,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 	}
 }
 
-// played counts what a process says it has played.
+// played adds the counts that a child process printed.
 func (w *workshop) played(said []byte) {
 	_, text, _ := bytes.Cut(said, []byte("played "))
 	var p simulation.Played
@@ -154,13 +153,12 @@ func (w *workshop) text() string {
 		w.total.Virtual.Hours()/24, len(w.broken), time.Since(w.began).Round(time.Second), w.workers)
 }
 
-// shrink makes the schedule of a seed as small as it can, and says how to play it.
+// shrink shrinks the schedule of a seed and returns it as Go source.
 func (w *workshop) shrink(ctx context.Context, seed uint64) string {
 	return w.shrinkSchedule(ctx, simulation.Draw(seed)).String()
 }
 
-// shrinkSchedule makes s as small as it can. Where nothing is wrong with it when it is
-// played alone, it stays as it is.
+// shrinkSchedule shrinks s. If s does not fail when played alone, it stays unchanged.
 func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) simulation.Schedule {
 	file := filepath.Join(w.dir, "schedule.json")
 	fails := func(s simulation.Schedule) bool {
@@ -180,8 +178,7 @@ func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) si
 	return simulation.Shrink(s, fails)
 }
 
-// child runs the test in a process of its own. It has one core, so that goroutines that
-// could run at once do so in one order.
+// child runs the test in a child process with one core, so that the order of goroutines is deterministic.
 func (w *workshop) child(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, w.binary, append([]string{"-test.run", "^TestSchedules$", "-test.timeout", "0", "-hang", w.hang.String()}, args...)...)
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
@@ -190,7 +187,7 @@ func (w *workshop) child(ctx context.Context, args ...string) ([]byte, error) {
 	return c.CombinedOutput()
 }
 
-// tail is the end of what a process said.
+// tail returns the end of a process's output.
 func tail(said []byte) []byte {
 	const most = 4000
 	return said[max(0, len(said)-most):]

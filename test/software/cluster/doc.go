@@ -1,5 +1,5 @@
-// Package cluster plays what goes on in a cluster beside its controllers: the Nodes and
-// their kubelets, which are simulated, and people who make, change and delete objects.
+// Package cluster simulates everything in a cluster besides its controllers: the Nodes and their kubelets,
+// and users who create, change and delete objects.
 //
 // # Usage
 //
@@ -11,17 +11,16 @@
 //
 // # Guarantees
 //
-// What Play leaves behind is the same whenever the controllers of Kubernetes and its
-// scheduler are right, but for names, times, addresses and the choice of Nodes, which State
-// leaves out.
+// If Kubernetes' controllers and scheduler work correctly, Play always leaves the same state, except for
+// names, times, addresses and the choice of Nodes, which State ignores.
 //
 // # Failure
 //
-// Play fails when what it waits for has not come about within five minutes, and says what
-// was there instead. A kubelet tries again.
+// Play fails if a condition does not become true within five minutes, and reports the actual state. A
+// kubelet retries.
 //
 // # Concurrency
 //
-// A Cluster owns the goroutines of its kubelets, and Close waits for them. The other
-// methods are for one goroutine.
+// A Cluster owns the goroutines of its kubelets, and Close waits for them. The other methods are for one
+// goroutine.
 package cluster

@@ -26,10 +26,10 @@ const (
 	nodes        = 20
 	podsPerNode  = 110
 	leasesIn     = "kube-node-lease"
-	renewalPause = 10 * time.Second // as kubelets do it
+	renewalPause = 10 * time.Second // as for kubelets
 )
 
-// Cluster is a cluster's Nodes.
+// Cluster is the Nodes of a cluster.
 type Cluster struct {
 	client  *rest.Client
 	pods    *controller.Client[*corev1.Pod]
@@ -40,7 +40,7 @@ type Cluster struct {
 	failed error // of the kubelets; read after all
 }
 
-// New makes the Nodes and starts their kubelets.
+// New creates the Nodes and starts their kubelets.
 func New(ctx context.Context, client *rest.Client) (*Cluster, error) {
 	c := &Cluster{client: client}
 	for n := range nodes {
@@ -69,7 +69,7 @@ func (c *Cluster) Close() error {
 	return c.failed
 }
 
-// join makes a Node and its Lease.
+// join creates a Node and its Lease.
 func (c *Cluster) join(ctx context.Context, name string) error {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
@@ -99,7 +99,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	return err
 }
 
-// renew renews the Leases until ctx is done. One that fails is renewed next time.
+// renew renews the Leases until ctx is done. A failed renewal is retried in the next round.
 func (c *Cluster) renew(ctx context.Context) {
 	leases := rest.ResourceFor[*coordinationv1.Lease](c.client)
 	every := time.NewTicker(renewalPause)
@@ -112,7 +112,7 @@ func (c *Cluster) renew(ctx context.Context) {
 		}
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NowMicro()}})
 		if err != nil {
-			panic(err) // of what is written here
+			panic(err) // constant structure
 		}
 		for n := range nodes {
 			key := object.Key{Namespace: leasesIn, Name: fmt.Sprint("node-", n)}
@@ -121,7 +121,7 @@ func (c *Cluster) renew(ctx context.Context) {
 	}
 }
 
-// reconcile is what a kubelet does for a Pod.
+// reconcile does a kubelet's work for a Pod.
 func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Result, error) {
 	switch {
 	case p.Spec.NodeName == "":
@@ -179,7 +179,7 @@ func setCondition(s *corev1.PodStatus, want corev1.PodCondition) {
 	s.Conditions = append(s.Conditions, want)
 }
 
-// until asks again and again until reached returns nil, for five minutes at most.
+// until calls reached repeatedly until it returns nil, for at most five minutes.
 func until(ctx context.Context, reached func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not so after %v", patience))
 	defer cancel()
@@ -196,5 +196,5 @@ func until(ctx context.Context, reached func(context.Context) error) error {
 	}
 }
 
-// patience is how long Play waits for one thing.
+// patience is how long Play waits for one condition.
 const patience = 5 * time.Minute

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// template is of Pods with a label.
+// template returns a Pod template with a label.
 func template(app string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels(app)},
@@ -81,7 +81,7 @@ func quota(namespace string) *corev1.ResourceQuota {
 	}}}
 }
 
-// owned returns a ConfigMap that goes with its owner.
+// owned returns a ConfigMap that is deleted with its owner.
 func owned(owner *corev1.ConfigMap, n int) *corev1.ConfigMap {
 	m := &corev1.ConfigMap{ObjectMeta: meta(owner.Namespace, fmt.Sprint(owner.Name, "-", n)), Data: map[string]string{"n": fmt.Sprint(n)}}
 	m.OwnerReferences = []metav1.OwnerReference{{

@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// There are so many namespaces that stay, and that are deleted with what is in them.
+// The number of namespaces that stay, and of those that are deleted with their content.
 const (
 	shops   = 38
 	markets = 10
 )
 
-// Play makes about 2,000 objects, waits until the controllers have done what follows,
-// changes and deletes some, and waits again.
+// Play creates about 2,000 objects, waits for the controllers, changes and deletes some objects, and waits
+// again.
 func (c *Cluster) Play(ctx context.Context) error {
 	for _, act := range []struct {
 		name string
@@ -45,7 +45,7 @@ func (c *Cluster) Play(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until no Node has a taint any more: until the controllers work.
+// Ready waits until no Node has a taint, which means that the controllers work.
 func (c *Cluster) Ready(ctx context.Context) error {
 	return until(ctx, func(ctx context.Context) error {
 		return each(ctx, rest.ResourceFor[*corev1.Node](c.client), func(n *corev1.Node) error {
@@ -57,7 +57,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	})
 }
 
-// make makes all objects.
+// make creates all objects.
 func (c *Cluster) make(ctx context.Context) error {
 	for n := range shops {
 		if err := c.open(ctx, shop(n)); err != nil {
@@ -75,7 +75,7 @@ func (c *Cluster) make(ctx context.Context) error {
 func shop(n int) string   { return fmt.Sprint("shop-", n) }
 func market(n int) string { return fmt.Sprint("market-", n) }
 
-// open makes a namespace that stays.
+// open creates a namespace that stays.
 func (c *Cluster) open(ctx context.Context, ns string) error {
 	if err := create(ctx, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *Cluster) open(ctx context.Context, ns string) error {
 	return errors.Join(append(errs, c.chain(ctx, ns))...)
 }
 
-// chain makes ConfigMaps that own each other: one has five, of which each has two.
+// chain creates ConfigMaps that own each other: one owns five, each of which owns two.
 func (c *Cluster) chain(ctx context.Context, ns string) error {
 	root, err := created(ctx, c, &corev1.ConfigMap{ObjectMeta: meta(ns, "root")})
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Cluster) chain(ctx context.Context, ns string) error {
 	return nil
 }
 
-// build makes a namespace that is deleted later.
+// build creates a namespace that is deleted later.
 func (c *Cluster) build(ctx context.Context, ns string) error {
 	if err := create(ctx, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 		return err
@@ -157,14 +157,14 @@ func (c *Cluster) change(ctx context.Context) error {
 	return nil
 }
 
-// create makes an object.
+// create creates an object.
 func create[T object.Object](ctx context.Context, c *Cluster, o T) error {
 	_, err := created(ctx, c, o)
 	return err
 }
 
-// created makes an object and returns it. The server refuses it with a conflict while
-// others write its namespace's quota.
+// created creates an object and returns it. It retries conflicts, which occur while other clients write the
+// namespace's quota.
 func created[T object.Object](ctx context.Context, c *Cluster, o T) (made T, err error) {
 	for range 20 {
 		made, err = rest.ResourceFor[T](c.client).Create(ctx, o, metav1.CreateOptions{})
@@ -175,7 +175,7 @@ func created[T object.Object](ctx context.Context, c *Cluster, o T) (made T, err
 	return made, err
 }
 
-// remove deletes an object with what it owns.
+// remove deletes an object and its dependents.
 func remove[T object.Object](ctx context.Context, c *Cluster, namespace, name string, how metav1.DeletionPropagation) error {
 	return rest.ResourceFor[T](c.client).Delete(ctx, object.Key{Namespace: namespace, Name: name}, metav1.DeleteOptions{PropagationPolicy: &how})
 }
@@ -190,7 +190,7 @@ func patch[T object.Object](ctx context.Context, c *Cluster, namespace, name str
 	return err
 }
 
-// each calls f with every object of a kind, and joins what it returns.
+// each calls f with every object of a kind, and joins the errors.
 func each[T object.Object](ctx context.Context, all *rest.Resource[T], f func(T) error) error {
 	var errs []error
 	for o, err := range all.List(ctx, metav1.ListOptions{}).Items {
@@ -202,7 +202,7 @@ func each[T object.Object](ctx context.Context, all *rest.Resource[T], f func(T)
 	return errors.Join(errs...)
 }
 
-// gone is an error as long as something is there that was deleted.
+// gone returns an error while a deleted object still exists.
 func (c *Cluster) gone(ctx context.Context) error {
 	var errs []error
 	for n := range markets {
@@ -225,7 +225,7 @@ func (c *Cluster) gone(ctx context.Context) error {
 	}))...)
 }
 
-// missing is nil where err says that something is not there.
+// missing returns nil if err is a not-found error.
 func missing(key object.Key, err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// running is an error as long as something has not become what was asked for.
+// running returns an error while an object has not reached its desired state.
 func (c *Cluster) running(ctx context.Context) error {
 	for _, err := range []error{
 		each(ctx, rest.ResourceFor[*appsv1.Deployment](c.client), func(d *appsv1.Deployment) error {
@@ -60,7 +60,7 @@ func (c *Cluster) running(ctx context.Context) error {
 	return nil
 }
 
-// counted is an error as long as a quota does not have the number of Pods that run.
+// counted returns an error while a quota does not match the number of running Pods.
 func (c *Cluster) counted(ctx context.Context) error {
 	pods := map[string]int64{}
 	err := each(ctx, rest.ResourceFor[*corev1.Pod](c.client), func(p *corev1.Pod) error {
@@ -77,7 +77,7 @@ func (c *Cluster) counted(ctx context.Context) error {
 	}))
 }
 
-// settle waits until the state has been the same for ten seconds.
+// settle waits until the state has been unchanged for ten seconds.
 func (c *Cluster) settle(ctx context.Context) error {
 	var last State
 	same := 0
@@ -103,12 +103,11 @@ func (c *Cluster) settle(ctx context.Context) error {
 	})
 }
 
-// State is what is in a cluster: how many objects there are of each text. A text is the
-// resource, the namespace and the object's JSON without what differs from one run to the
-// next.
+// State is the content of a cluster: the number of objects with each text. A text is the resource, the
+// namespace and the object's JSON without parts that vary between runs.
 type State map[string]int
 
-// Objects is how many objects there are.
+// Objects returns the number of objects.
 func (s State) Objects() (n int) {
 	for _, count := range s {
 		n += count
@@ -116,7 +115,7 @@ func (s State) Objects() (n int) {
 	return n
 }
 
-// Differences says what only one of two states has.
+// Differences returns the texts whose numbers differ.
 func Differences(a, b State) (all []string) {
 	keys := maps.Clone(a)
 	if keys == nil {
@@ -131,10 +130,10 @@ func Differences(a, b State) (all []string) {
 	return all
 }
 
-// passing are the resources that tell of the past, or of the present moment.
+// passing lists the resources that describe the past or the present moment.
 var passing = []string{"events", "leases", "leasecandidates", "componentstatuses"}
 
-// State reads everything that is in the cluster.
+// State reads all objects of the cluster.
 func (c *Cluster) State(ctx context.Context) (State, error) {
 	places, err := c.client.Mapper().Mappings(ctx)
 	if err != nil {
@@ -156,7 +155,7 @@ func (c *Cluster) State(ctx context.Context) (State, error) {
 				return nil, err
 			}
 			if name == "services" && o.GetNamespace() == "default" {
-				continue // it has the port of the API server
+				continue // it contains the API server's port
 			}
 			all = append(all, located{name, o})
 		}
@@ -192,11 +191,11 @@ func compare(all []located) (State, error) {
 	return s, nil
 }
 
-// renaming has the names for what is chosen by chance.
+// renaming maps random values to fixed names.
 type renaming map[string]string
 
-// dropped are the fields that count the writes, or say who did them, when and where. The
-// annotation is there or not by how changes fell together.
+// dropped lists the fields that count writes, or identify the writer, time or place. The presence of the
+// annotation depends on timing.
 var dropped = []string{
 	"managedFields", "resourceVersion", "creationTimestamp", "generation", "nodeName",
 	"endpoints.kubernetes.io/last-change-trigger-time",
@@ -209,15 +208,15 @@ var (
 	certificate = regexp.MustCompile(`(?s)-----BEGIN.*-----END[^\n]*\n?`)
 )
 
-// chance names what is drawn in a text by what it is.
+// chance replaces random parts of a text by their kind.
 func chance(text string) string {
 	text = certificate.ReplaceAllString(text, "CERTIFICATE")
 	text = digest.ReplaceAllString(text, "DIGEST")
 	return address.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "ADDRESS")
 }
 
-// plain returns a value of an object of a generation without what differs from one run to
-// the next. The order of a list is left out too.
+// plain returns a value of an object of a generation without parts that vary between runs, including the
+// order of lists.
 func (r renaming) plain(v any, generation int64) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -230,7 +229,7 @@ func (r renaming) plain(v any, generation int64) any {
 			}
 		}
 		if len(out) == 0 {
-			return nil // as if it was not there
+			return nil // as if absent
 		}
 		return out
 	case []any:
@@ -238,7 +237,7 @@ func (r renaming) plain(v any, generation int64) any {
 		for i, item := range v {
 			text, err := json.Marshal(r.plain(item, generation))
 			if err != nil {
-				panic(err) // of what came from JSON
+				panic(err) // it came from JSON
 			}
 			texts[i] = string(text)
 		}

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// Figures are what a process has needed.
+// Figures are the resources used by a process.
 type Figures struct {
-	CPU      float64        // seconds of processor time, user's and system's
-	Heap     int64          // bytes that are in use after a garbage collection
-	Peak     int64          // bytes that the process has had in memory at most
+	CPU      float64        // user and system time
+	Heap     int64          // bytes in use after a garbage collection
+	Peak     int64          // peak memory of the process, in bytes
 	Requests map[string]int // to the API server, by verb and resource
 }
 
-// measure takes the figures of this process; the requests are left out.
+// measure returns the figures of this process, without requests.
 func measure() (f Figures, err error) {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -28,7 +28,7 @@ func measure() (f Figures, err error) {
 		return f, err
 	}
 	runtime.GC()
-	runtime.GC() // frees what the first one finalized
+	runtime.GC() // frees objects finalized by the first one
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	f.Heap = int64(memory.HeapAlloc)
@@ -37,7 +37,7 @@ func measure() (f Figures, err error) {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak reads the greatest resident set from Linux's proc(5).
+// peak reads the peak resident set from Linux's proc(5).
 func peak() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// settings are what factories are made of.
+// settings configure the factories.
 type settings struct {
 	config   *clientrest.Config
 	resync   time.Duration
@@ -31,11 +31,11 @@ type settings struct {
 // factories are the informers of a program.
 type factories struct {
 	typed    informers.SharedInformerFactory
-	metadata metadatainformer.SharedInformerFactory       // of the controllers
-	dynamic  dynamicinformer.DynamicSharedInformerFactory // of the scheduler
+	metadata metadatainformer.SharedInformerFactory       // for the controllers
+	dynamic  dynamicinformer.DynamicSharedInformerFactory // for the scheduler
 }
 
-// stock returns the factories that the programs make for themselves.
+// stock returns the factories that the programs create themselves.
 func stock(s settings) (*factories, error) {
 	client, err := kubernetes.NewForConfig(s.config)
 	if err != nil {
@@ -61,7 +61,7 @@ func stock(s settings) (*factories, error) {
 	}, nil
 }
 
-// millrace returns factories of Millrace's informers, of the same objects.
+// millrace returns factories with Millrace's informers of the same objects.
 func millrace(s settings) (*factories, error) {
 	if s.schedule {
 		return millraceForScheduler(s)
@@ -77,8 +77,8 @@ func millrace(s settings) (*factories, error) {
 	return &factories{typed: typed, metadata: objects}, nil
 }
 
-// millraceForScheduler has the one informer that the scheduler makes for itself: that of
-// the Pods that have not ended, without their managed fields.
+// millraceForScheduler includes the informer that the scheduler creates itself: of Pods that have not
+// ended, without their managed fields.
 func millraceForScheduler(s settings) (*factories, error) {
 	typed, err := clientgo.NewSharedInformerFactoryForConfig(s.config, s.resync)
 	if err != nil {
@@ -103,7 +103,7 @@ func millraceForScheduler(s settings) (*factories, error) {
 	return &factories{typed: typed, dynamic: objects}, nil
 }
 
-// trim takes the managed fields off an object, as both programs do.
+// trim removes the managed fields of an object, as both programs do.
 func trim(o any) (any, error) {
 	if accessor, err := meta.Accessor(o); err == nil && accessor.GetManagedFields() != nil {
 		accessor.SetManagedFields(nil)

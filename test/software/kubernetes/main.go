@@ -1,19 +1,18 @@
-// Command kubernetes runs the controllers of Kubernetes' kube-controller-manager, all that
-// are on by default, and its kube-scheduler in one process, on client-go's informers or on
-// Millrace's:
+// Command kubernetes runs the default controllers of Kubernetes' kube-controller-manager and its
+// kube-scheduler in one process, on client-go's informers or on Millrace's:
 //
 //	go -C test/software/kubernetes run . -kubeconfig FILE -informers millrace
 //
-// It is for test/software, which talks to it: on stdout it says "ready" once everything
-// runs. To every line on stdin it answers with one line of JSON, the [Figures] of the
-// process up to then. When stdin closes it ends. Its log goes to stderr.
+// test/software controls it: it writes "ready" to stdout once everything runs, and answers every line on
+// stdin with one line of JSON, the current [Figures] of the process. It ends when stdin closes. Its log
+// goes to stderr.
 //
-// It is a module of its own, because k8s.io/kubernetes must not come near any other one.
+// It is a separate module to keep k8s.io/kubernetes away from the others.
 //
 // # What is not there
 //
-// The controllers that need the cluster's keys (tokens of service accounts, certificates)
-// or a cloud do not run. There is no election. The programs' servers are not there either.
+// Controllers that need the cluster's keys (tokens of service accounts, certificates) or a cloud do not
+// run. There is no election, and the programs' servers do not run.
 package main
 
 import (
@@ -61,7 +60,7 @@ func run(kubeconfig, informers string, stdin io.Reader, stdout io.Writer) error 
 	all.Go(func() { cancel(errors.Join(manager.run(ctx), errors.New("kube-controller-manager has ended"))) })
 	all.Go(func() { cancel(errors.Join(scheduler.run(ctx), errors.New("kube-scheduler has ended"))) })
 
-	go func() { // its owner is the process: a read from stdin cannot be interrupted
+	go func() { // ends with the process: a read from stdin cannot be interrupted
 		cancel(serve(stdin, stdout, &asked))
 	}()
 	<-ctx.Done()

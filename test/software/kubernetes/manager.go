@@ -23,26 +23,26 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 )
 
-// Requests are not held back in the client, so that a round is short.
+// The client does not throttle requests, to keep rounds short.
 const (
 	qps   = 1000
 	burst = 2000
 )
 
-// recount is how often quotas are counted anew. The server adds a Pod to its quota before
-// it stores the Pod. Where the controller hears of the quota first, it writes a count
-// without the Pod, on any informers, and by default that is mended after five minutes.
+// recount is how often quotas are recounted. The server adds a Pod to its quota before it stores the Pod.
+// If the controller sees the quota first, with any informers, it writes a count without the Pod, which by
+// default is corrected after five minutes.
 const recount = 10 * time.Second
 
 // manager is kube-controller-manager.
 type manager struct {
-	config      *clientrest.Config // of its clients
+	config      *clientrest.Config // for its clients
 	context     app.ControllerContext
 	controllers []app.Controller
-	patience    time.Duration // that controllers have to end
+	patience    time.Duration // for controllers to end
 }
 
-// newManager builds the controllers as kube-controller-manager does it, on other informers.
+// newManager builds the controllers like kube-controller-manager, with other informers.
 func newManager(ctx context.Context, kubeconfig string, asked *requests, choose func(settings) (*factories, error)) (*manager, error) {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -51,7 +51,7 @@ func newManager(ctx context.Context, kubeconfig string, asked *requests, choose 
 	o.Generic.ClientConnection.Kubeconfig = kubeconfig
 	o.Generic.ClientConnection.QPS, o.Generic.ClientConnection.Burst = qps, burst
 	o.Generic.LeaderElection.LeaderElect = false
-	o.SecureServing.BindPort = 0 // serves nothing
+	o.SecureServing.BindPort = 0 // no server
 	raw, err := o.Config(ctx, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
 	if err != nil {
 		return nil, err
@@ -77,13 +77,13 @@ func newManager(ctx context.Context, kubeconfig string, asked *requests, choose 
 	}
 	all := app.NewControllerDescriptors()
 	maps.DeleteFunc(all, func(name string, _ *app.ControllerDescriptor) bool {
-		return name == names.ServiceAccountTokenController // needs the key that signs
+		return name == names.ServiceAccountTokenController // needs the signing key
 	})
 	m.controllers, err = app.BuildControllers(ctx, m.context, all, nil, healthz.NewMutableHealthzHandler())
 	return m, err
 }
 
-// addGraph adds what the garbage collector needs besides.
+// addGraph adds the clients that only the garbage collector needs.
 func (m *manager) addGraph(ctx context.Context) error {
 	lookup, err := discovery.NewDiscoveryClientForConfig(m.config)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// requests counts what is asked of the API server.
+// requests counts the requests to the API server.
 type requests struct {
 	mu    sync.Mutex
 	count map[string]int // by verb and resource
@@ -29,7 +29,7 @@ type counting struct {
 	next http.RoundTripper
 }
 
-// resolver reads verb and resource off a request, as the API server does.
+// resolver parses verb and resource of a request, as the API server does.
 var resolver = request.RequestInfoFactory{
 	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 }

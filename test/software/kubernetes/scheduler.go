@@ -18,7 +18,7 @@ type scheduler struct {
 	events    events.EventBroadcasterAdapter
 }
 
-// newScheduler makes a scheduler with the default profile.
+// newScheduler creates a scheduler with the default profile.
 func newScheduler(ctx context.Context, cfg *clientrest.Config, choose func(settings) (*factories, error)) (*scheduler, error) {
 	cfg = clientrest.AddUserAgent(clientrest.CopyConfig(cfg), "scheduler")
 	f, err := choose(settings{config: cfg, schedule: true})

@@ -4,6 +4,5 @@ package clock
 
 import "time"
 
-// Set sets the wall clock of this process so far ahead of the machine's, or behind it. In this
-// build it returns ErrFixed.
+// Set sets the offset of this process's wall clock from the machine's. In this build it returns ErrFixed.
 func Set(time.Duration) error { return ErrFixed }

@@ -51,13 +51,13 @@ var vdsoClockgettimeSym uintptr
 
 var install = sync.OnceValue(func() error {
 	if vdsoClockgettimeSym == 0 {
-		return ErrFixed // the runtime makes system calls
+		return ErrFixed // the runtime uses system calls
 	}
 	vdsoClockgettimeSym = uintptr(C.before(C.uintptr_t(vdsoClockgettimeSym)))
 	return nil
 })
 
-// Set sets the wall clock of this process so far ahead of the machine's, or behind it.
+// Set sets the offset of this process's wall clock from the machine's.
 func Set(ahead time.Duration) error {
 	if err := install(); err != nil {
 		return err
