@@ -1,17 +1,16 @@
-// Command licenses checks that every dependency of the modules in the given
-// directories has a licence that we allow.
+// Command licenses checks that every dependency of the modules in the given directories has an allowed
+// licence.
 //
 //	go -C tools run ./licenses .. ../adapters/clientgo
 //
-// A dependency is a module that has a package in a build for Linux, macOS or
-// Windows. Tests are not looked at: nobody ships them. Of a dependency every
-// licence file counts that stands beside a package of the build or above it, up to
-// the root of the module.
+// A dependency is a module with a package in a build for Linux, macOS or Windows. Tests are excluded,
+// because they are not shipped. All licence files of a dependency count that are beside a package of the
+// build or above it, up to the root of the module.
 //
 // # Failure
 //
-// It exits with 1, and says of which file and why, if a licence is not in the list
-// of package dependency, if a file could not be recognised, or if a dependency has none.
+// It exits with 1 and prints the file and the reason if a licence is not in the list of package dependency,
+// if a file could not be recognised, or if a dependency has no licence.
 package main
 
 import (
@@ -35,8 +34,7 @@ func main() {
 	fmt.Println("licenses:", found)
 }
 
-// check looks at the dependencies of all modules and returns a summary. Its error
-// has a line for each complaint.
+// check checks the dependencies of all modules and returns a summary. Its error has a line per complaint.
 func check(dirs []string) (summary string, err error) {
 	modules := dependency.Set{}
 	for _, dir := range dirs {

@@ -1,20 +1,18 @@
-// Command minors checks that the root module can be used with each of the last three
-// minor versions of k8s.io/api and k8s.io/apimachinery: the one that its go.mod names,
-// which is the oldest, and the two after it.
+// Command minors checks that the root module works with each of the last three minor versions of k8s.io/api
+// and k8s.io/apimachinery: the oldest, required by go.mod, and the two after it.
 //
 //	go -C tools run ./minors          # check the types of everything, tests included
 //	go -C tools run ./minors -test    # run all tests of the module with each
 //	go -C tools run ./minors -test ./wire ./rest/...
 //
-// For each newer version it does what go get would do in a program that uses both: in a
-// copy of go.mod, which goes when it is done. Types are checked from the sources, which
-// takes a fraction of the time that building would. Without -test the oldest version is
-// left out: everything else that checks the module checks it with that one.
+// For each newer version it does what go get does in a program that uses both, in a temporary copy of
+// go.mod. It type-checks from source, which takes a fraction of the time of a build. Without -test it skips
+// the oldest version, because all other checks of the module use that one.
 //
 // # Failure
 //
-// It exits with 1 if a package or a test of it does not fit a version, if a test fails,
-// or if go.mod does not name the minor version before the first one in the list.
+// It exits with 1 if a package or one of its tests does not compile with a version, if a test fails, or if
+// go.mod does not require the minor version before the first one in the list.
 package main
 
 import (
@@ -32,8 +30,8 @@ import (
 	"github.com/millrace-dev/millrace/tools/internal/types"
 )
 
-// newer are the releases to check with, beside the one in go.mod. Raise the last one and
-// drop the first when Kubernetes has a new minor version, and raise go.mod to the first.
+// newer lists the releases to check besides the one in go.mod. When Kubernetes has a new minor version,
+// append it, drop the first, and raise go.mod to that one.
 var newer = []string{"v0.36.3", "v0.37.2"}
 
 func main() {
@@ -59,7 +57,7 @@ type checker struct {
 	out      io.Writer
 }
 
-// run checks with all versions, whatever is wrong with one of them.
+// run checks all versions, even if one fails.
 func (c *checker) run(ctx context.Context, test bool) error {
 	oldest, err := required(filepath.Join(c.dir, "go.mod"))
 	if err != nil {
@@ -78,7 +76,7 @@ func (c *checker) run(ctx context.Context, test bool) error {
 	return errors.Join(errs...)
 }
 
-// with checks with a newer version.
+// with checks a newer version.
 func (c *checker) with(ctx context.Context, version string, test bool) error {
 	tmp, err := os.MkdirTemp("", "minors-")
 	if err != nil {
@@ -95,7 +93,7 @@ func (c *checker) with(ctx context.Context, version string, test bool) error {
 			return err
 		}
 	}
-	// With -t, since what the tests need must be in go.sum too.
+	// -t, because go.sum also needs the tests' dependencies.
 	get := exec.CommandContext(ctx, "go", "get", "-t", "-modfile="+mod, "k8s.io/api@"+version, "k8s.io/apimachinery@"+version, "./...")
 	get.Dir = c.dir
 	if out, err := get.CombinedOutput(); err != nil {
@@ -107,7 +105,7 @@ func (c *checker) with(ctx context.Context, version string, test bool) error {
 	return c.types(ctx, version, mod)
 }
 
-// types checks the types of all packages and their tests.
+// types type-checks all packages and their tests.
 func (c *checker) types(ctx context.Context, version, mod string) error {
 	checked, err := types.Build{Dir: c.dir, Flags: []string{"-modfile=" + mod}, Packages: c.packages}.Check(ctx)
 	if err != nil {
@@ -133,7 +131,7 @@ var (
 	release     = regexp.MustCompile(`^v0\.(\d+)\.\d+$`)
 )
 
-// required is the version of k8s.io/api and k8s.io/apimachinery in a go.mod file.
+// required returns the version of k8s.io/api and k8s.io/apimachinery in a go.mod file.
 func required(mod string) (string, error) {
 	text, err := os.ReadFile(mod)
 	if err != nil {
@@ -146,7 +144,7 @@ func required(mod string) (string, error) {
 	return found[0][2], nil
 }
 
-// successive requires versions to be of one minor version after the other.
+// successive returns an error unless each version has the minor version after the previous one.
 func successive(versions []string) error {
 	last := 0
 	for _, v := range versions {
@@ -157,7 +155,7 @@ func successive(versions []string) error {
 			return err
 		}
 		if last > 0 && minor != last+1 {
-			return fmt.Errorf("%s is not the minor version after that of the one before it in %q: go.mod names the oldest, the list in tools/minors the others", v, versions)
+			return fmt.Errorf("%s is not the minor version after its predecessor in %q: go.mod names the oldest, the list in tools/minors the others", v, versions)
 		}
 		last = minor
 	}

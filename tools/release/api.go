@@ -14,8 +14,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// compareAPI prints what has changed in the exported API since the last tag, whose
-// files it writes to dir. It fails if the version does not announce the change.
+// compareAPI prints the changes of the exported API since the last tag, whose files it writes to dir. It
+// returns an error if the version does not announce them.
 func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	tag, err := r.lastTag(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	for _, old := range before.modules {
 		m := now.module(old.path)
 		if m == nil {
-			fmt.Fprintf(r.out, "api: %s: the module is gone since %s\n", old.path, tag)
+			fmt.Fprintf(r.out, "api: %s: the module was removed since %s\n", old.path, tag)
 			broken++
 			continue
 		}
@@ -51,13 +51,13 @@ func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 		fmt.Fprintf(r.out, "api: %s: %d changes since %s, %d of them incompatible\n%s", m.path, len(report.Changes), tag, n, report)
 	}
 	if broken > 0 && !announces(tag, r.version) {
-		return fmt.Errorf("%s breaks what worked with %s: raise the minor version below v1, the major version from there on", r.version, tag)
+		return fmt.Errorf("%s breaks users of %s: raise the minor version below v1, the major version from there on", r.version, tag)
 	}
 	return nil
 }
 
-// announces reports whether a version may break what works with an older one: below
-// v1 that with another minor version, and from there on with another major one.
+// announces reports whether a version may be incompatible with an older one: below v1 with another minor
+// version, and later with another major version.
 func announces(old, now string) bool {
 	if semver.Major(old) != semver.Major(now) {
 		return true
@@ -65,8 +65,7 @@ func announces(old, now string) bool {
 	return semver.Major(now) == "v0" && semver.MajorMinor(old) != semver.MajorMinor(now)
 }
 
-// lastTag is the highest version of the root module that is tagged in the history of
-// the commit, or empty.
+// lastTag returns the highest tagged version of the root module in the history of the commit, or "".
 func (r *release) lastTag(ctx context.Context) (string, error) {
 	out, err := r.git(ctx, "tag", "--list", "v*", "--merged", r.revision)
 	if err != nil {
@@ -93,8 +92,7 @@ func compareModule(ctx context.Context, before, now *tree, old, m *member) (apid
 	return apidiff.ModuleChanges(was, is), nil
 }
 
-// load returns the packages of a module that others can import, with the modules of
-// the release taken from the tree.
+// load returns the importable packages of a module, with the modules of the release taken from the tree.
 func load(ctx context.Context, t *tree, m *member) (*apidiff.Module, error) {
 	mod, err := os.CreateTemp(t.dir, "api-*.mod")
 	if err != nil {
@@ -143,8 +141,8 @@ func load(ctx context.Context, t *tree, m *member) (*apidiff.Module, error) {
 	return api, nil
 }
 
-// inTests reports whether a package is for tests of the repository. Its API is nobody's
-// business, except that of the simulated server and its network.
+// inTests reports whether a package is for tests of the repository. Its API is internal, except for the
+// simulated server and its network.
 func inTests(m *member, p *types.Package) bool {
 	below := strings.TrimPrefix(p.Path(), m.path+"/")
 	return strings.HasPrefix(below, "test/") && !strings.HasPrefix(below, "apiservertest") && below != "apiservertest/network" ||

@@ -17,8 +17,7 @@ type file struct {
 	mode fs.FileMode
 }
 
-// archive packs files as people of a system expect it. The same files and time make the
-// same bytes.
+// archive packs files in the usual format of a system. Equal files and times produce equal bytes.
 func archive(system string, files []file, at time.Time) ([]byte, error) {
 	if system == "windows" {
 		return packZip(files, at)

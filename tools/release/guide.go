@@ -12,12 +12,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// fenced is a block of a document: its language, its file if it names one, its text.
+// fenced matches a block of a document: its language, its file if it names one, and its text.
 var fenced = regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
 
-// asScript makes a shell script of a guide: a block that names a file writes it, and the
-// lines of a block of console that begin with "$ " are run as they stand. The script ends
-// with the first that fails, and leaves nothing behind that it began with "&".
+// asScript turns a guide into a shell script: a block that names a file writes that file, and lines of a
+// console block that begin with "$ " are run unchanged. The script stops at the first failure, and ends
+// processes that it started with "&".
 func asScript(guide string) (string, error) {
 	script := "set -e\ntrap 'test -z \"$!\" || kill $! 2>/dev/null || true' EXIT\n"
 	commands := 0
@@ -46,7 +46,7 @@ func asScript(guide string) (string, error) {
 
 const endOfFile = "END_OF_FILE"
 
-// guide is the command of scripts. In the guide, $MILLRACE is a clone of the repository.
+// guide implements the script command. In the guide, $MILLRACE is a clone of the repository.
 func guide(ts *testscript.TestScript, documents string, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: guide DOCUMENT FILE")
@@ -61,7 +61,7 @@ func guide(ts *testscript.TestScript, documents string, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(script), 0o644))
 }
 
-// same is the command of scripts.
+// same implements the script command.
 func same(ts *testscript.TestScript, documents string, args []string) {
 	if len(args) < 1 {
 		ts.Fatalf("usage: same FOLDER [EXCEPT]...")
@@ -81,7 +81,7 @@ func same(ts *testscript.TestScript, documents string, args []string) {
 		}
 		got, err := os.ReadFile(ts.MkAbs(name))
 		if err == nil && !bytes.Equal(got, want) {
-			err = fmt.Errorf("%s is not as in %s", name, args[0])
+			err = fmt.Errorf("%s differs from %s", name, args[0])
 		}
 		return err
 	}))

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// downloads is where the archives of a version will be.
+// downloads is the URL of a version's archive.
 const downloads = "https://%s/releases/download/%s/%s"
 
-// krewManifest is what makes informer-debug a plugin of kubectl by the name "informer":
-// see https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest.
+// krewManifest returns the manifest that makes informer-debug the kubectl plugin "informer": see
+// https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest.
 func krewManifest(t *tree, files map[string][]byte) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: krew.googlecontainertools.github.com/v1alpha2

@@ -1,5 +1,4 @@
-// Command release makes what a release consists of, and rehearses it. It publishes
-// nothing.
+// Command release builds the parts of a release, and rehearses it. It publishes nothing.
 //
 //	go -C tools run ./release rehearse -version v0.1.0    # make release-rehearsal VERSION=v0.1.0
 //	go -C tools run ./release tree -version v0.1.0 DIR    # the files of the release
@@ -8,35 +7,31 @@
 //
 // # Modules
 //
-// The modules in the list [released] have the version of the release, all at once. In
-// the repository each requires the others as v0.0.0 and replaces them by the folders
-// beside it, so that one commit builds as a whole. Whoever requires a module does not
-// see its replacements: so in a release each requires the others at its version, its
-// go.sum has their hashes, and nothing is replaced. Verb tree writes those files; verb tag
-// makes a commit with them, a child of the released one, that no branch has. It has one
-// tag for each module, named by the folder and the version, such as
-// adapters/clientgo/v0.1.0, which is where the go command looks.
+// The modules in the list [released] all have the version of the release. In the repository each requires
+// the others as v0.0.0 and replaces them by local folders, so that one commit builds as a whole. A module's
+// users do not see its replacements: so in a release each requires the others at its version, its go.sum
+// has their hashes, and nothing is replaced. The verb tree writes those files; the verb tag commits them as
+// a child of the released commit, on no branch. That commit has one tag per module, named by folder and
+// version, such as adapters/clientgo/v0.1.0, where the go command looks.
 //
 // # Rehearsal
 //
-// It takes the committed tree of HEAD, prints how the API has changed since the last
-// tag, and lays the modules out in a folder that the go command can use as a proxy. Each
-// script in folder strangers then does, with an empty module cache, what somebody does
-// who has nothing but the documentation. Modules of others come from the module cache
-// of who runs it, or else from the usual proxy.
+// It takes the committed tree of HEAD, prints the changes of the API since the last tag, and lays the
+// modules out in a folder that the go command can use as a proxy. Then each script in folder strangers
+// acts, with an empty module cache, like a user who has only the documentation. Other modules come from the
+// module cache of the current user, or from the usual proxy.
 //
 // # Downloads
 //
-// Verb pack builds the commands from the same proxy as go install does for anybody, for
-// six systems, and without a trace of this machine: twice the same commit with the same
-// Go makes twice the same bytes. Each archive has the program, the licences of all that
-// is linked, manual pages and completions; beside it is its bill of materials in the
-// form of CycloneDX. What runs here is run once.
+// The verb pack builds the commands from the same proxy, as go install does for users, for six systems, and
+// without traces of this machine: the same commit and Go version produce the same bytes. Each archive has
+// the program, the licences of all linked code, manual pages and completions; beside it is its bill of
+// materials in CycloneDX format. Programs for this system are run once.
 //
 // # Failure
 //
-// It exits with 1 if a script fails, a module cannot be laid out, or the API has changed
-// in a way that the version does not announce; see [announces].
+// It exits with 1 if a script fails, a module cannot be laid out, or the API has changed in a way that the
+// version does not announce; see [announces].
 package main
 
 import (
@@ -64,7 +59,7 @@ func main() {
 
 const usage = "usage: release rehearse|tree|tag|pack -version vX.Y.Z [flags] [DIR]"
 
-// run does what a command line says.
+// run executes a command line.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(usage)
@@ -95,7 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.New(usage)
 }
 
-// release is one version made of one commit.
+// release is one version of one commit.
 type release struct {
 	repo     string // directory
 	revision string
@@ -103,7 +98,7 @@ type release struct {
 	out      io.Writer
 }
 
-// rehearse compares the API, lays the modules out and lets strangers use them.
+// rehearse compares the API, lays the modules out and runs the strangers' scripts.
 func (r *release) rehearse(ctx context.Context, only string) error {
 	begin := time.Now()
 	tmp, err := os.MkdirTemp("", "millrace-release-")
@@ -129,8 +124,8 @@ func (r *release) rehearse(ctx context.Context, only string) error {
 	return nil
 }
 
-// removeAll removes a directory with a module cache in it, whose directories cannot be
-// written to. It is housekeeping: what cannot be removed stays.
+// removeAll removes a directory with a module cache in it, whose directories are read-only. It ignores
+// errors.
 func removeAll(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

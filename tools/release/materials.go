@@ -25,8 +25,8 @@ func newLicenses() (licenses, error) {
 	return licenses{c}, err
 }
 
-// of returns the texts of the licences of all dependencies, one after the other, and
-// the names of each. One that we do not allow is an error.
+// of returns the concatenated licence texts of all dependencies, and the licence names of each. It returns
+// an error if one is not allowed.
 func (l licenses) of(all dependency.Set) (texts []byte, names map[string][]string, err error) {
 	names = map[string][]string{}
 	for _, d := range all.Sorted() {
@@ -49,8 +49,8 @@ func (l licenses) of(all dependency.Set) (texts []byte, names map[string][]strin
 	return texts, names, nil
 }
 
-// billOfMaterials says what is in a program, in the form of CycloneDX: the modules that
-// the linker has recorded in it, with their licences, and Go's own library.
+// billOfMaterials returns the contents of a program in CycloneDX format: the modules that the linker
+// recorded in it, with their licences, and Go's standard library.
 func billOfMaterials(t target, of *tree, path string, licenses map[string][]string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 	bom := cyclonedx.NewBOM()
 	main := component(info.Main.Path, info.Main.Version, []string{"Apache-2.0"})
 	main.Type, main.Name = cyclonedx.ComponentTypeApplication, t.program
-	if !strings.HasSuffix(info.Main.Path, "/"+t.program) { // a package of the module, and not the module
+	if !strings.HasSuffix(info.Main.Path, "/"+t.program) { // a package of the module, not the module itself
 		main.BOMRef, main.PackageURL = main.BOMRef+"#cmd/"+t.program, main.PackageURL+"#cmd/"+t.program
 	}
 	bom.Metadata = &cyclonedx.Metadata{
@@ -91,7 +91,7 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 	return b.Bytes(), err
 }
 
-// component is a Go module: see https://github.com/package-url/purl-spec.
+// component returns a Go module as a component: see https://github.com/package-url/purl-spec.
 func component(path, version string, licenses []string) cyclonedx.Component {
 	c := cyclonedx.Component{
 		Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version,

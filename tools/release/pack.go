@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/tools/internal/dependency"
 )
 
-// programs are the commands that people install, below cmd.
+// programs are the commands to install, below cmd.
 var programs = []string{"informer-debug", "informer-bench"}
 
 var architectures = []string{"amd64", "arm64"}
@@ -35,7 +35,7 @@ func (t target) native() bool {
 	return t.system == runtime.GOOS && t.architecture == runtime.GOARCH
 }
 
-// executable is the name of the program's file.
+// executable returns the name of the program's file.
 func (t target) executable() string {
 	if t.system == "windows" {
 		return t.program + ".exe"
@@ -43,7 +43,7 @@ func (t target) executable() string {
 	return t.program
 }
 
-// archive is the name of the file that people download.
+// archive returns the name of the file to download.
 func (t target) archive(version string) string {
 	name := strings.Join([]string{t.program, version, t.system, t.architecture}, "_")
 	if t.system == "windows" {
@@ -63,9 +63,8 @@ func targets() (all []target) {
 	return all
 }
 
-// pack writes everything that people download to a directory: for each target an
-// archive and what it is made of, the manifest for krew, the recipe of an image, and
-// the checksums of all that.
+// pack writes all downloads to a directory: for each target an archive and its bill of materials, the krew
+// manifest, a Containerfile, and checksums of them all.
 func (r *release) pack(ctx context.Context, dir string) error {
 	tmp, err := os.MkdirTemp("", "millrace-release-")
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *release) pack(ctx context.Context, dir string) error {
 	return save(dir, files)
 }
 
-// checksums are in the form that sha256sum -c reads.
+// checksums returns checksums in the format of sha256sum -c.
 func checksums(files map[string][]byte) (text []byte) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text = fmt.Appendf(text, "%x  %s\n", sha256.Sum256(files[name]), name)
@@ -111,7 +110,7 @@ func checksums(files map[string][]byte) (text []byte) {
 	return text
 }
 
-// save writes files to a directory that has nothing else.
+// save writes files to an empty directory.
 func save(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -121,7 +120,7 @@ func save(dir string, files map[string][]byte) error {
 		return err
 	}
 	if len(others) > 0 {
-		return fmt.Errorf("%s is not empty: remove what is in it", dir)
+		return fmt.Errorf("%s is not empty: remove its contents", dir)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
@@ -131,8 +130,8 @@ func save(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// builder builds programs as go install does for others: from the modules of the
-// release, without paths and times of this machine.
+// builder builds programs as go install does for users: from the modules of the release, without paths and
+// times of this machine.
 type builder struct {
 	tree    *tree
 	gopath  string
@@ -185,11 +184,10 @@ func (b *builder) build(ctx context.Context, t target) (string, error) {
 	return filepath.Join(b.gopath, "bin", t.system+"_"+t.architecture, t.executable()), nil
 }
 
-// shells are those that cobra completes for, and how their files are named.
+// shells maps the shells that cobra supports to their file names.
 var shells = map[string]string{"bash": "%s.bash", "zsh": "_%s", "fish": "%s.fish", "powershell": "%s.ps1"}
 
-// document runs a program for its manual and its completions, if it is of the version
-// that it should be.
+// document runs a program for its manual and its completions, after checking its version.
 func (b *builder) document(ctx context.Context, program, path string) (files []file, err error) {
 	say := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -205,7 +203,7 @@ func (b *builder) document(ctx context.Context, program, path string) (files []f
 		return nil, err
 	}
 	if info.Main.Version != b.tree.version {
-		return nil, fmt.Errorf("%s is of version %s, and should be of %s", path, info.Main.Version, b.tree.version)
+		return nil, fmt.Errorf("%s has version %s, want %s", path, info.Main.Version, b.tree.version)
 	}
 	for _, shell := range slices.Sorted(maps.Keys(shells)) {
 		script, err := say("completion", shell)

@@ -202,7 +202,7 @@ func TestBuildingFromTheProxy(t *testing.T) {
 		t.Errorf("got %v, %v", info, err)
 	}
 	tree.version = "v0.3.0"
-	if _, err := b.document(t.Context(), "mill", path); err == nil || !strings.Contains(err.Error(), "should be of v0.3.0") {
+	if _, err := b.document(t.Context(), "mill", path); err == nil || !strings.Contains(err.Error(), "has version v0.2.0, want v0.3.0") {
 		t.Errorf("got %v", err)
 	}
 }

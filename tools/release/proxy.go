@@ -15,8 +15,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// writeProxy lays the modules of a tree out in a directory, in the form that the go
-// command asks of a module proxy: see https://go.dev/ref/mod#goproxy-protocol.
+// writeProxy lays the modules of a tree out in a directory, in the layout of a module proxy: see
+// https://go.dev/ref/mod#goproxy-protocol.
 func writeProxy(ctx context.Context, dir string, t *tree) error {
 	for _, m := range t.modules {
 		if err := ctx.Err(); err != nil {
@@ -56,7 +56,7 @@ func writeProxy(ctx context.Context, dir string, t *tree) error {
 	return nil
 }
 
-// zip returns a module as the file that is downloaded.
+// zip returns a module's zip file.
 func (t *tree) zip(m *member) ([]byte, error) {
 	var b bytes.Buffer
 	if err := zip.CreateFromDir(&b, t.at(m), t.folder(m)); err != nil {
@@ -65,7 +65,7 @@ func (t *tree) zip(m *member) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// sum returns the two lines of a module in go.sum.
+// sum returns the two go.sum lines of a module.
 func (t *tree) sum(m *member) (string, error) {
 	content, err := t.zip(m)
 	if err != nil {

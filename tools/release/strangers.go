@@ -16,23 +16,22 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scripts are what strangers do, in the language of package testscript with the
-// commands of this package added: see [commands].
+// scripts simulate new users, in the language of package testscript with the additional commands of this
+// package: see [commands].
 //
 //go:embed strangers/*.txtar
 var scripts embed.FS
 
-// world is what strangers find: a proxy that has the release, and its documents.
+// world is the environment of strangers: a proxy that has the release, and its documents.
 type world struct {
 	version string
 	proxy   string // directory
 	tree    *tree
 	out     io.Writer
-	scripts []string // files; nil for those that are embedded
+	scripts []string // files; nil for the embedded ones
 }
 
-// play runs the scripts whose name has a text in it, in a directory, and prints how
-// each went.
+// play runs the scripts whose name contains a text in a directory, and prints the result of each.
 func (w *world) play(ctx context.Context, dir, only string) error {
 	files := w.scripts
 	if files == nil {
@@ -80,10 +79,10 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 	return ctx.Err()
 }
 
-// withoutTelemetry keeps the go command from leaving a process behind that writes into
-// the home directory of a stranger who has gone: see go.dev/doc/telemetry.
+// withoutTelemetry keeps the go command from leaving a process behind that writes to the home directory of
+// a stranger that has ended: see go.dev/doc/telemetry.
 func withoutTelemetry(e *testscript.Env) error {
-	config := filepath.Join(e.WorkDir, ".config") // what os.UserConfigDir finds from HOME
+	config := filepath.Join(e.WorkDir, ".config") // as os.UserConfigDir derives it from HOME
 	if runtime.GOOS == "darwin" {
 		config = filepath.Join(e.WorkDir, "Library", "Application Support")
 	}
@@ -96,13 +95,12 @@ func withoutTelemetry(e *testscript.Env) error {
 
 func mkdir(dir, name string) string {
 	dir = filepath.Join(dir, name)
-	_ = os.MkdirAll(dir, 0o755) // if it cannot, what is made in it says so
+	_ = os.MkdirAll(dir, 0o755) // on an error, creating files in it fails with a message
 	return dir
 }
 
-// environment are the variables of the strangers. Their module cache is empty. What has
-// been compiled is not compiled again, where it is the same: scripts build with
-// -trimpath, since otherwise the place of a module cache is part of what is built.
+// environment returns the variables of the strangers. Their module cache is empty, but they share the build
+// cache: scripts build with -trimpath, because otherwise the path of the module cache is part of the build.
 func (w *world) environment(ctx context.Context, cache string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOFLAGS").Output()
 	if err != nil {
@@ -119,7 +117,7 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 		"GOPROXY=file://" + filepath.ToSlash(w.proxy) + ",file://" + filepath.ToSlash(filepath.Join(has[0], "cache", "download")) + "," + has[2],
 		"GOMODCACHE=" + cache,
 		"GOCACHE=" + has[1],
-		"GONOSUMDB=" + ours + "," + ours + "/*", // nobody has published it yet
+		"GONOSUMDB=" + ours + "," + ours + "/*", // it is not published yet
 		"GOTOOLCHAIN=local",
 		"GOWORK=off",
 		"GOFLAGS=" + has[3],
@@ -133,14 +131,14 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 	return env, nil
 }
 
-// teller is the T of testscript outside of go test: it prints what a script says, and
-// remembers whether one failed.
+// teller implements testscript.T outside of go test: it prints a script's output, and remembers whether one
+// failed.
 type teller struct {
 	out    io.Writer
 	name   string
 	log    bytes.Buffer
 	failed bool
-	// skipped: a script has said that it cannot be played here.
+	// skipped is set if a script cannot run here.
 	skipped bool
 }
 
@@ -154,7 +152,7 @@ func (t *teller) Log(args ...any)   { fmt.Fprintln(&t.log, args...) }
 func (t *teller) Parallel()         {}
 func (t *teller) Verbose() bool     { return false }
 
-// Run runs one script after the other: they share a module cache and two cores.
+// Run runs the scripts one after another, because they share a module cache and two cores.
 func (t *teller) Run(name string, script func(testscript.T)) {
 	one := &teller{out: t.out, name: name}
 	one.protect(func() { script(one) })
@@ -170,7 +168,7 @@ func (t *teller) Run(name string, script func(testscript.T)) {
 	fmt.Fprintf(t.out, "--- stranger %s is served\n", name)
 }
 
-// protect ends with f, however that ends.
+// protect calls f and returns when it ends in any way.
 func (t *teller) protect(f func()) {
 	defer func() {
 		if p := recover(); p != nil && p != any(over{}) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// tag makes a commit of the release, whose parent is the released one, and tags it for
-// each module. No branch moves, and nothing is pushed.
+// tag commits the release as a child of the released commit, and tags it for each module. It moves no
+// branch and pushes nothing.
 func (r *release) tag(ctx context.Context) error {
 	tmp, err := os.MkdirTemp("", "millrace-release-")
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *release) tag(ctx context.Context) error {
 	return nil
 }
 
-// tag is the name by which the go command looks for a module: its folder comes first.
+// tag returns the tag that the go command expects for a module: the folder, then the version.
 func (t *tree) tag(m *member) string {
 	if m.folder == "." {
 		return t.version
@@ -45,8 +45,7 @@ func (t *tree) tag(m *member) string {
 	return m.folder + "/" + t.version
 }
 
-// commit makes a commit of what the release changes in the commit that it is made of,
-// in an index of its own.
+// commit commits the release's changes to its parent commit, using a separate index.
 func (r *release) commit(ctx context.Context, t *tree, index string) (string, error) {
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repo}, args...)...)
@@ -64,7 +63,7 @@ func (r *release) commit(ctx context.Context, t *tree, index string) (string, er
 		for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
 			file := filepath.Join(t.folder(m), name)
 			if _, err := os.Stat(file); os.IsNotExist(err) {
-				continue // a module that requires nothing has no go.sum
+				continue // a module without requirements has no go.sum
 			}
 			hash, err := git("hash-object", "-w", "--no-filters", file)
 			if err != nil {

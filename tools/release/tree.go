@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// released are the folders of the modules that a release consists of. The others are
-// for the repository alone: they measure, test or build it.
+// released lists the folders of the modules in a release. The others only measure, test or build the
+// repository.
 var released = []string{".", "envtest", "adapters/clientgo", "adapters/controllerruntime", "test/conformance", "cmd/informer-debug", "cmd/informer-bench"}
 
 // tree is the source of a release in a directory.
@@ -39,7 +39,7 @@ type member struct {
 
 func (t *tree) folder(m *member) string { return filepath.Join(t.dir, filepath.FromSlash(m.folder)) }
 
-// module returns the module of a path, or nil if it is none of the release.
+// module returns the module with a path, or nil if it is not released.
 func (t *tree) module(path string) *member {
 	for _, m := range t.modules {
 		if m.path == path {
@@ -49,7 +49,7 @@ func (t *tree) module(path string) *member {
 	return nil
 }
 
-// tree writes the files of the commit to dir, as they are in the release.
+// tree writes the files of the commit to dir, as released.
 func (r *release) tree(ctx context.Context, dir string) (*tree, error) {
 	t, err := r.export(ctx, r.revision, dir)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *release) export(ctx context.Context, revision, dir string) (*tree, erro
 	return t, nil
 }
 
-// git runs a command of git in the repository.
+// git runs a git command in the repository.
 func (r *release) git(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repo}, args...)...)
 	var stderr strings.Builder
@@ -111,8 +111,7 @@ func (r *release) git(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// unpack writes the files of an archive to a directory. Symbolic links are left out, as
-// they are of every module.
+// unpack writes the files of an archive to a directory. It skips symbolic links, as modules do.
 func unpack(archive []byte, dir string) error {
 	root := filepath.Clean(dir)
 	if err := os.MkdirAll(root, 0o755); err != nil {
@@ -147,13 +146,12 @@ func unpack(archive []byte, dir string) error {
 	}
 }
 
-// rewrite takes the replacements out of a module and has it require the version of the
-// release. A module in a folder gets the repository's licence, as the go command has it
-// when it makes a module of a folder of a repository.
+// rewrite removes the replacements of a module and makes it require the version of the release. A module in
+// a folder gets the repository's licence, as when the go command creates a module from a folder.
 func (t *tree) rewrite(m *member) error {
 	for _, r := range append([]*modfile.Replace(nil), m.file.Replace...) {
 		if r.New.Version == "" && t.module(r.Old.Path) == nil {
-			return fmt.Errorf("%s replaces %s by a folder, and that is not released", m.path, r.Old.Path)
+			return fmt.Errorf("%s replaces %s by a folder that is not released", m.path, r.Old.Path)
 		}
 		if err := m.file.DropReplace(r.Old.Path, r.Old.Version); err != nil {
 			return err
@@ -186,11 +184,10 @@ func (t *tree) rewrite(m *member) error {
 	return os.WriteFile(filepath.Join(dir, "LICENSE"), license, 0o644)
 }
 
-// addSums writes the hashes of the modules of the release into the go.sum files of
-// those that require them: first where nothing is missing, since a go.sum file is part
-// of what is hashed.
+// addSums adds the hashes of the release's modules to the go.sum files that need them, starting with
+// modules that need none, because go.sum is part of the hashed content.
 func (t *tree) addSums() error {
-	lines := map[string]string{} // of the modules that are finished
+	lines := map[string]string{} // of the finished modules
 	for len(lines) < len(t.modules) {
 		finished := len(lines)
 		for _, m := range t.modules {
@@ -208,13 +205,13 @@ func (t *tree) addSums() error {
 			lines[m.path] = sum
 		}
 		if len(lines) == finished {
-			return errors.New("the modules of the release require each other in a circle")
+			return errors.New("the modules of the release require each other in a cycle")
 		}
 	}
 	return nil
 }
 
-// needs returns the lines of go.sum of what a module requires, if they are all known.
+// needs returns the go.sum lines for the requirements of a module, if all are known.
 func (t *tree) needs(m *member, lines map[string]string) (text string, ready bool) {
 	for _, r := range m.file.Require {
 		if t.module(r.Mod.Path) == nil {
@@ -240,7 +237,7 @@ func appendTo(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// at is the module at the version of the release.
+// at returns the module at the version of the release.
 func (t *tree) at(m *member) module.Version {
 	return module.Version{Path: m.path, Version: t.version}
 }

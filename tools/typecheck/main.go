@@ -1,15 +1,14 @@
-// Command typecheck type-checks the packages of a module, and their tests, for other systems.
+// Command typecheck type-checks the packages of a module and their tests for other systems.
 //
 //	go -C tools run ./typecheck .. linux/386 windows/arm64
 //
-// It finds what go vet with GOARCH finds first: a constant that overflows an int, a function
-// that one system lacks, a file that has the wrong name. It reads all dependencies from source,
-// which takes seconds. To vet for another system is to compile for it, which for the types of
-// Kubernetes takes many minutes.
+// It finds what go vet with GOARCH finds first: a constant that overflows an int, a function missing on one
+// system, a file with a wrong name. It reads all dependencies from source, which takes seconds. go vet for
+// another system compiles for it, which for the types of Kubernetes takes many minutes.
 //
 // # Failure
 //
-// It exits with 1 and prints each mistake in the module with its place.
+// It exits with 1 and prints each mistake in the module with its position.
 package main
 
 import (
@@ -44,8 +43,8 @@ func main() {
 	}
 }
 
-// check type-checks the module in a directory for a system, and returns how many packages and
-// tests it has. Its error has a line for each mistake.
+// check type-checks the module in a directory for a system, and returns the number of packages and tests.
+// Its error has a line per mistake.
 func check(ctx context.Context, dir, system string) (checked int, err error) {
 	goos, goarch, ok := strings.Cut(system, "/")
 	if !ok {

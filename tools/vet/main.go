@@ -1,15 +1,14 @@
-// Command vet looks for what go vet looks for in the modules in the given directories.
+// Command vet runs the checks of go vet on the modules in the given directories.
 //
 //	go -C tools run ./vet .. ../adapters/clientgo
 //
-// The analyzers are those of go vet. It runs them in one process, and reads all dependencies
-// from source. go vet compiles them first and starts a process for each, which for the types of
-// Kubernetes takes many minutes.
+// The analyzers are go vet's. It runs them in one process, and reads all dependencies from source. go vet
+// compiles them first and starts a process for each, which for the types of Kubernetes takes many minutes.
 //
 // # Failure
 //
-// It exits with 1 and prints each mistake with its place, and the go command's or the type
-// checker's if a package cannot be read.
+// It exits with 1 and prints each mistake with its position, or the error of the go command or the type
+// checker if a package cannot be read.
 package main
 
 import (
@@ -46,11 +45,10 @@ func main() {
 	}
 }
 
-// errFound says that mistakes were found, and printed.
+// errFound is returned if mistakes were found and printed.
 var errFound = errors.New("mistakes were found, see above")
 
-// check runs the analyzers on the module in a directory, tests included, and prints what they
-// find.
+// check runs the analyzers on the module in a directory, including tests, and prints their findings.
 func check(ctx context.Context, dir string, out io.Writer) error {
 	loaded, err := types.Build{Dir: dir, Packages: []string{"./..."}}.Load(ctx)
 	if err != nil {

@@ -1,19 +1,17 @@
-// Command vulnerabilities runs govulncheck on the modules in the given directories:
-// it fails if they call anything that is known to be vulnerable.
+// Command vulnerabilities runs govulncheck on the modules in the given directories. It fails if they call
+// known vulnerable code.
 //
 //	go -C tools run ./vulnerabilities .. ../adapters/clientgo
 //	go -C tools run ./vulnerabilities -db file:///path/of/vulndb ..
 //
-// What is known is in a database. Without -db it is Go's own,
-// https://vuln.go.dev. If it cannot be reached the command says so and succeeds: a
-// build without a network must not fail. A copy in a directory does as well, in the
-// form of https://go.dev/security/vuln/database.
+// The default database is Go's own, https://vuln.go.dev. If it cannot be reached, the command says so and
+// succeeds, because a build without a network must not fail. -db may name a local copy in the format of
+// https://go.dev/security/vuln/database.
 //
 // # Failure
 //
-// It exits with 1 if a vulnerability was found, or if govulncheck failed for any
-// other reason while the database could be reached. Nothing takes longer than the
-// limits below.
+// It exits with 1 if a vulnerability was found, or if govulncheck failed for any other reason while the
+// database could be reached. The limits below bound its time.
 package main
 
 import (
@@ -35,10 +33,10 @@ import (
 
 const (
 	answerPatience = 10 * time.Second // for the database's first answer
-	scanPatience   = 10 * time.Minute // for one module: the largest takes less than one
+	scanPatience   = 10 * time.Minute // for one module; the largest takes less than a minute
 )
 
-// What govulncheck says. When it panics, its exit code may be that of success.
+// The results of govulncheck. If it panics, its exit code may indicate success.
 const (
 	vulnerable = 3 // exit code
 	clean      = "No vulnerabilities found."
@@ -55,8 +53,8 @@ func main() {
 	}
 }
 
-// scanAll scans the modules in the directories, all of them even if one is
-// vulnerable. It returns nil, and says so, if the database cannot be reached.
+// scanAll scans the modules in all directories, even if one is vulnerable. If the database cannot be
+// reached, it says so and returns nil.
 func scanAll(ctx context.Context, db string, dirs []string, out io.Writer) error {
 	var errs []error
 	for _, dir := range dirs {
@@ -93,16 +91,16 @@ func scan(ctx context.Context, db, dir string, out io.Writer) error {
 		fmt.Fprintln(out, "vulnerabilities: the database went away")
 		return nil
 	case failed != nil && failed.ExitCode() == vulnerable:
-		return errors.New("it is vulnerable: govulncheck, above, says what to update")
+		return errors.New("vulnerable: see the output of govulncheck above for updates")
 	case err == nil && !strings.Contains(said.String(), clean):
-		return errors.New("govulncheck ended in the middle, and gave no verdict: see above")
+		return errors.New("govulncheck ended without a verdict: see above")
 	case err != nil:
 		return fmt.Errorf("govulncheck failed: see above: %w", err)
 	}
 	return nil
 }
 
-// reach asks the database when it was changed last.
+// reach checks that the database answers.
 func reach(ctx context.Context, db string) error {
 	const index = "index/db.json"
 	if dir, local := strings.CutPrefix(db, "file://"); local {

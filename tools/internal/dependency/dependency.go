@@ -1,8 +1,7 @@
-// Package dependency tells what modules of others are in a build, and their licences.
+// Package dependency finds the third-party modules in a build, and their licences.
 //
-// The classifier is the one that go-licenses uses. That command reads one module at
-// a time and has no list of licences with reasons, which is why it is not used
-// itself.
+// It uses the classifier of go-licenses. The go-licenses command itself reads one module at a time and has
+// no list of licences with reasons.
 package dependency
 
 import (
@@ -21,23 +20,23 @@ import (
 	classifier "github.com/google/licenseclassifier/v2"
 )
 
-// ours is the path that the modules of the repository begin with that others require.
+// ours is the path prefix of the repository's modules.
 const ours = "github.com/millrace-dev/millrace"
 
-// Systems are what programs are built for.
+// Systems are the systems for which programs are built.
 var Systems = []string{"linux", "darwin", "windows"}
 
-// Dependency is a module that somebody else wrote.
+// Dependency is a third-party module.
 type Dependency struct {
 	Path string // with its version
 	Dir  string
-	used map[string]bool // the directories of its packages that are in a build
+	used map[string]bool // the directories of its packages in the build
 }
 
-// Set has dependencies by their Path.
+// Set maps Path to dependency.
 type Set map[string]*Dependency
 
-// Sorted returns the dependencies in the order of their paths.
+// Sorted returns the dependencies sorted by path.
 func (s Set) Sorted() (all []*Dependency) {
 	for _, path := range slices.Sorted(maps.Keys(s)) {
 		all = append(all, s[path])
@@ -45,8 +44,8 @@ func (s Set) Sorted() (all []*Dependency) {
 	return all
 }
 
-// Add adds what packages of the module in a directory need when they are built for a
-// system. The go command is run with env, or in this process's environment if env is nil.
+// Add adds the dependencies of packages in a directory's module when built for a system. It runs the go
+// command with env, or in this process's environment if env is nil.
 func (s Set) Add(env []string, dir, system string, packages ...string) error {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, packages...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -73,7 +72,7 @@ func (s Set) Add(env []string, dir, system string, packages ...string) error {
 		}
 		m := p.Module
 		if m == nil || m.Main || m.Path == ours || strings.HasPrefix(m.Path, ours+"/") {
-			continue // of the standard library, or of the repository
+			continue // of the standard library or the repository
 		}
 		path := m.Path + "@" + m.Version
 		if s[path] == nil {
@@ -84,11 +83,10 @@ func (s Set) Add(env []string, dir, system string, packages ...string) error {
 	return nil
 }
 
-// isLicense tells the name of a file that holds a licence.
+// isLicense matches the name of a licence file.
 var isLicense = regexp.MustCompile(`(?i)^(un)?(licen[sc]e|copying)([.-].*)?$`)
 
-// Files returns the licence files that the packages in a build stand under, as
-// paths below the module's root.
+// Files returns the licence files that apply to the packages in the build, relative to the module's root.
 func (d *Dependency) Files() ([]string, error) {
 	dirs := map[string]bool{".": true}
 	for dir := range d.used {
@@ -115,15 +113,14 @@ func (d *Dependency) Files() ([]string, error) {
 	return files, nil
 }
 
-// Licenses returns the licences of a module. The error has a line for each that is
-// not allowed.
+// Licenses returns the licences of a module. The error has a line for each that is not allowed.
 func (d *Dependency) Licenses(c *classifier.Classifier) ([]string, error) {
 	files, err := d.Files()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Path, err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: it has no licence file: do without it, or add what a person found to judged in tools/internal/dependency/allowed.go", d.Path)
+		return nil, fmt.Errorf("%s: it has no licence file: remove the dependency, or review it and add the result to judged in tools/internal/dependency/allowed.go", d.Path)
 	}
 	all := map[string]bool{}
 	var complaints []error
@@ -138,12 +135,12 @@ func (d *Dependency) Licenses(c *classifier.Classifier) ([]string, error) {
 		}
 		names := recognise(c, text)
 		if len(names) == 0 {
-			complaints = append(complaints, fmt.Errorf("%s: %s was not recognised: read it, and add what you found to judged in tools/internal/dependency/allowed.go", d.Path, file))
+			complaints = append(complaints, fmt.Errorf("%s: %s was not recognised: review it, and add the result to judged in tools/internal/dependency/allowed.go", d.Path, file))
 		}
 		for _, name := range names {
 			all[name] = true
 			if _, ok := allowed[name]; !ok {
-				complaints = append(complaints, fmt.Errorf("%s: %s holds %s, which tools/internal/dependency/allowed.go does not allow: do without the module, or add the licence with a reason", d.Path, file, name))
+				complaints = append(complaints, fmt.Errorf("%s: %s holds %s, which tools/internal/dependency/allowed.go does not allow: remove the dependency, or add the licence with a reason", d.Path, file, name))
 			}
 		}
 	}

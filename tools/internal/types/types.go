@@ -1,5 +1,5 @@
-// Package types checks the types of packages from source, dependencies included, which takes a
-// fraction of the time that building would.
+// Package types type-checks packages and their dependencies from source, which takes a fraction of the time
+// of a build.
 package types
 
 import (
@@ -10,16 +10,15 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Build is what is checked: packages of the module in Dir, and their tests.
+// Build is the set of packages to check: packages of the module in Dir, and their tests.
 type Build struct {
 	Dir      string
-	Env      []string // beside the process's, such as GOARCH=386
+	Env      []string // in addition to the process's, such as GOARCH=386
 	Flags    []string // of the go command
 	Packages []string // as patterns
 }
 
-// Load reads the packages with their tests and all that they import. Its error has a line for
-// each mistake.
+// Load reads the packages with their tests and imports. Its error has a line per mistake.
 func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: b.Dir, Tests: true, Env: append(os.Environ(), b.Env...), BuildFlags: b.Flags,
@@ -29,10 +28,10 @@ func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 		return nil, err
 	}
 	if len(loaded) == 0 {
-		return nil, errors.New("there are no packages")
+		return nil, errors.New("no packages match")
 	}
 	var mistakes []error
-	told := map[string]bool{} // a test has the files of its package, too
+	told := map[string]bool{} // a test variant repeats the files of its package
 	packages.Visit(loaded, nil, func(p *packages.Package) {
 		for _, e := range p.Errors {
 			if !told[e.Error()] {
@@ -44,8 +43,7 @@ func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 	return loaded, errors.Join(mistakes...)
 }
 
-// Check returns how many packages and tests there are, which have no mistakes. It is Load
-// otherwise.
+// Check is like Load, but returns only the number of packages and tests.
 func (b Build) Check(ctx context.Context) (checked int, err error) {
 	loaded, err := b.Load(ctx)
 	return len(loaded), err
