@@ -12,8 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// bar is one figure of one contestant as a ratio to the peer. Rates are
-// turned round, so that less is better.
+// bar is a figure of a contestant as a ratio to the peer. Rates are inverted, so that less is better.
 type bar struct {
 	label      string // of the figure; equal for contestants side by side
 	contestant string
@@ -22,11 +21,11 @@ type bar struct {
 	met        bool
 }
 
-// maxBars is how many figures a chart shows at most; the table has them all.
+// maxBars is the largest number of figures in a chart; the table has them all.
 const maxBars = 12
 
-// bars are those of the figures that have a target against the peer; wall
-// time and CPU where none has.
+// bars returns the bars of the figures with a target against the peer, or of wall time and CPU if there are
+// none.
 func (s *section) bars() []bar {
 	var bars []bar
 	figures := 0
@@ -46,7 +45,7 @@ func (s *section) bars() []bar {
 	return bars
 }
 
-// drawn tells whether the chart shows a figure.
+// drawn reports whether the chart shows a figure.
 func (s *section) drawn(g group, metric string, targeted bool) bool {
 	lead := g.lead()
 	if lead == nil || lead.Ratio[g.peer()][metric] <= 0 {
@@ -59,7 +58,7 @@ func (s *section) drawn(g group, metric string, targeted bool) bool {
 	return ok
 }
 
-// target is the verdict on a figure against the peer.
+// target returns the verdict on a figure against the peer.
 func (s *section) target(row *results.Result, peer, metric string) (results.Verdict, bool) {
 	on := s.verdictsOn(row, metric)
 	i := slices.IndexFunc(on, func(v results.Verdict) bool { return v.Target.Against == peer })
@@ -69,7 +68,7 @@ func (s *section) target(row *results.Result, peer, metric string) (results.Verd
 	return on[i], true
 }
 
-// figure is one bar for each contestant that was compared with the peer.
+// figure returns a bar for each contestant that was compared with the peer.
 func (s *section) figure(g group, metric string) []bar {
 	label := results.Title(metric)
 	if results.MoreIsBetter(metric) {
@@ -100,15 +99,15 @@ func (s *section) figure(g group, metric string) []bar {
 }
 
 const (
-	barHeight  = 11 // points, as all of these
+	barHeight  = 11 // points, like the others
 	barGap     = 2
 	labelSpace = 17
 	groupGap   = 7
 	aroundBars = 84 // title, legend, axis and margins
 )
 
-// barChart is a plot.Plotter of horizontal bars from the top down, each figure
-// under its label. Its units on the Y axis are points.
+// barChart is a plot.Plotter of horizontal bars from top to bottom, each figure under its label. The unit
+// of the Y axis is points.
 type barChart struct {
 	bars   []bar
 	bottom []float64 // of each bar
@@ -116,8 +115,7 @@ type barChart struct {
 	limit  float64 // of the X axis
 }
 
-// maxRatio is where long bars are cut, so that the short ones can still be told
-// apart.
+// maxRatio is where long bars are cut, so that short ones stay distinguishable.
 const maxRatio = 3
 
 func newBarChart(bars []bar) *barChart {
@@ -137,15 +135,15 @@ func newBarChart(bars []bar) *barChart {
 	for i := range c.bottom {
 		c.bottom[i] = c.height - c.bottom[i]
 	}
-	const labels = 1.25 // room for the longest bar's
+	const labels = 1.25 // space for the longest bar's label
 	c.limit = longest * labels
 	return c
 }
 
-// first tells whether the i-th bar is the first of its figure.
+// first reports whether the i-th bar is the first of its figure.
 func (c *barChart) first(i int) bool { return i == 0 || c.bars[i].label != c.bars[i-1].label }
 
-// Plot draws the bars, their labels and ratios, and the notches of the targets.
+// Plot draws the bars, their labels and ratios, and the target marks.
 func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&canvas)
 	reference := draw.LineStyle{Color: ink(), Width: 1, Dashes: []vg.Length{3, 2}}
@@ -161,7 +159,7 @@ func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 		if b.target > 0 {
 			at := x(min(b.target, maxRatio))
 			for _, notch := range []draw.LineStyle{{Color: color.White, Width: 4}, {Color: color.Black, Width: 2}} {
-				canvas.StrokeLine2(notch, at, low-barGap, at, high+barGap) // one of the two is seen on any page
+				canvas.StrokeLine2(notch, at, low-barGap, at, high+barGap) // one of the two is visible on any page
 			}
 			end = max(end, at)
 		}
@@ -169,7 +167,7 @@ func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// text is what stands beside a bar.
+// text returns the text beside a bar.
 func (b bar) text() string {
 	text := fmt.Sprintf("%.3g", b.ratio)
 	if b.ratio > maxRatio {
@@ -194,7 +192,7 @@ func (s *section) drawBars(bars []bar) error {
 	return s.finish(p, fileName(s.scenario), s.scenario+": ratios to "+peer, vg.Points(c.height+aroundBars))
 }
 
-// ratioTicks are at round ratios, few enough to be read.
+// ratioTicks are ticks at round ratios, few enough to be readable.
 type ratioTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -211,7 +209,7 @@ func (ratioTicks) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// namesOf are the contestants of bars, in the order in which they are shown.
+// namesOf returns the contestants of bars in display order.
 func namesOf(bars []bar) []string {
 	var names []string
 	for _, b := range bars {

@@ -22,23 +22,21 @@ const (
 	textSize   = 10
 	titleSize  = 11
 	thin       = 0.75
-	margin     = 6 // points; twice that on the right, where the last tick's label stands out
+	margin     = 6 // points; twice that on the right, where the last tick's label extends
 
-	// wider is by how much text may turn out wider than was measured, where
-	// the font that it was measured with is not to be had.
+	// wider allows for text that is wider than measured because the font is missing.
 	wider = 1.2
 )
 
-// ink is the colour of text and axes. A page may be light or dark, and an image
-// on it does not know which, so there is no background, and ink as well as the
-// colours of contestants are chosen to be seen on both: the contrast is at
-// least 4 (ink) or 3 (colours) to white and to GitHub's dark #0d1117.
+// ink is the colour of text and axes. An image does not know whether its page is light or dark, so there is
+// no background, and ink and the contestants' colours are visible on both: the contrast is at least 4 (ink)
+// or 3 (colours) to white and to GitHub's dark #0d1117.
 func ink() color.Color { return color.RGBA{0x7a, 0x7f, 0x87, 0xff} }
 
-// faint is for grid lines.
+// faint is the colour of grid lines.
 func faint() color.Color { return color.NRGBA{0x7a, 0x7f, 0x87, 0x48} }
 
-// colourOf is the colour of a contestant in all charts.
+// colourOf returns the colour of a contestant in all charts.
 func colourOf(contestant string) color.Color {
 	switch contestant {
 	case results.Millrace:
@@ -55,7 +53,7 @@ func colourOf(contestant string) color.Color {
 	return color.RGBA{0xc2, 0x4a, 0x8a, 0xff}
 }
 
-// draw makes the charts of a section.
+// draw draws the charts of a section.
 func (s *section) draw() error {
 	if bars := s.bars(); len(bars) > 0 {
 		if err := s.drawBars(bars); err != nil {
@@ -68,7 +66,7 @@ func (s *section) draw() error {
 	return s.drawSeries()
 }
 
-// newPlot is an empty plot in our style.
+// newPlot returns an empty plot in our style.
 func newPlot(title string) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -90,7 +88,7 @@ func newPlot(title string) *plot.Plot {
 	return p
 }
 
-// finish draws a plot and keeps it in the section.
+// finish draws a plot and stores it in the section.
 func (s *section) finish(p *plot.Plot, name, alt string, height vg.Length) error {
 	canvas := vgsvg.New(chartWidth, height)
 	p.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
@@ -107,14 +105,13 @@ var (
 	variant = regexp.MustCompile(`font-variant:[^;"]*;`)
 )
 
-// tidied names the fonts that have the widths of the one that was measured
-// with, and leaves the rest to the reader.
+// tidied names fonts with the same widths as the one used for measuring.
 func tidied(svg []byte) []byte {
 	svg = family.ReplaceAll(svg, []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	return variant.ReplaceAll(svg, nil)
 }
 
-// fileName makes a file's name of a scenario and what is drawn of it.
+// fileName returns the file name of a chart.
 func fileName(parts ...string) string {
 	clean := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -6,11 +6,11 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// legendRow names contestants and their colours in one line under the title,
-// where it hides nothing; the library's own legend lies upon the data.
+// legendRow names contestants and their colours in one line under the title. The library's own legend would
+// cover data.
 type legendRow struct{ names []string }
 
-// legendHeight is how much of the plot's height the line takes.
+// legendHeight is the height of the line.
 const legendHeight = 16
 
 // Plot draws the line above the data.

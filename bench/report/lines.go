@@ -15,17 +15,16 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// lineHeight is that of a chart of lines.
+// lineHeight is the height of a line chart.
 const lineHeight = 7 * vg.Centimeter
 
-// line is one contestant in a chart of lines.
+// line is a contestant in a line chart.
 type line struct {
 	contestant string
 	points     plotter.XYs
 }
 
-// drawGrowth draws, for the scenario of that name, the cost of an object over
-// the number of objects.
+// drawGrowth draws, for the scenario growth, the cost per object over the number of objects.
 func (s *section) drawGrowth() error {
 	if s.scenario != "growth" {
 		return nil
@@ -47,8 +46,8 @@ func (s *section) drawGrowth() error {
 	return nil
 }
 
-// grown is a line for each contestant that was measured with several numbers
-// of objects, all else being equal to the first group.
+// grown returns a line for each contestant measured with several numbers of objects and otherwise the
+// parameters of the first group.
 func (s *section) grown(metric string) []line {
 	var lines []line
 	rest := func(p results.Params) results.Params {
@@ -80,7 +79,7 @@ func (s *section) grown(metric string) []line {
 	return slices.DeleteFunc(lines, func(l line) bool { return len(l.points) < 2 })
 }
 
-// drawSeries draws each series that was measured over time.
+// drawSeries draws each series measured over time.
 func (s *section) drawSeries() error {
 	for _, g := range s.groups {
 		names := map[string]results.Stat{}
@@ -123,8 +122,7 @@ func (s *section) drawOneSeries(g group, name string) error {
 	return s.drawLines(p, lines, fileName(s.scenario, name, own), title+" over time", false)
 }
 
-// drawLines draws them from zero, so that heights can be compared; with marks
-// where points are few.
+// drawLines draws lines from zero, so that heights are comparable, with marks if there are few points.
 func (s *section) drawLines(p *plot.Plot, lines []line, name, alt string, marks bool) error {
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
@@ -150,11 +148,11 @@ func (s *section) drawLines(p *plot.Plot, lines []line, name, alt string, marks 
 	return s.finish(p, name, alt, lineHeight)
 }
 
-// formattedTicks are the library's, with figures as the tables have them.
+// formattedTicks are the library's ticks, formatted as in the tables.
 type formattedTicks struct {
 	metric string
-	suffix string // not to be shown
-	after  string // blanks that keep a label that turns out wider off the axis
+	suffix string // removed from labels
+	after  string // blanks that keep a wide label off the axis
 }
 
 // Ticks implements plot.Ticker.

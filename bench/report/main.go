@@ -1,14 +1,14 @@
-// Command report makes results/benchmarks.md and its charts from a results file of
-// informer-bench, which calls it:
+// Command report creates results/benchmarks.md and its charts from a results file of informer-bench, which
+// calls it:
 //
 //	informer-bench report results.json
 //	go -C bench/report run . ../../results.json --out ../..
 //
-// It is a module of its own because of the library that draws the charts: who
-// imports Millrace, or installs its commands, does not get that one with it.
+// It is a separate module because of its chart library, which programs that import Millrace, or install its
+// commands, do not need.
 //
-// The same file makes the same bytes. Charts of an earlier report are removed
-// from the directory that it writes them to, bench/out/charts below --out.
+// The same file produces the same bytes. Charts of an earlier report are removed from the output directory,
+// bench/out/charts below --out.
 package main
 
 import (
@@ -31,7 +31,7 @@ func newCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:           "report RESULTS.json",
-		Short:         "Make results/benchmarks.md and charts from a results file",
+		Short:         "Write results/benchmarks.md and charts from a results file",
 		Args:          cobra.ExactArgs(1),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -47,6 +47,6 @@ func newCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory that gets results/benchmarks.md, bench/out/overview.svg and bench/out/charts")
+	cmd.Flags().StringVar(&out, "out", ".", "output directory of results/benchmarks.md, bench/out/overview.svg and bench/out/charts")
 	return cmd
 }

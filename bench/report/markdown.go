@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// page is a Markdown document that is being written.
+// page is a Markdown document being written.
 type page struct{ bytes.Buffer }
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// markdown is the whole report.
+// markdown returns the whole report.
 func markdown(r *results.Results, sections []section, drawing []byte) []byte {
 	p := new(page)
 	p.line("# Benchmarks\n")
@@ -54,7 +54,7 @@ func (p *page) environment(env *results.Env) {
 	}
 }
 
-// guide says how to read the tables, and their limits.
+// guide explains the tables and their limits.
 func (p *page) guide(env *results.Env) {
 	p.line(`## How to read this
 
@@ -107,7 +107,7 @@ func (p *page) section(s *section) {
 	p.table(s)
 }
 
-// missing counts the targets that the results say nothing about, by scenario.
+// missing lists the number of unmeasured targets by scenario.
 func (p *page) missing(r *results.Results) {
 	var scenarios []string
 	count := map[string]int{}
@@ -129,7 +129,7 @@ func (p *page) missing(r *results.Results) {
 	}
 }
 
-// cell is text that does not end the cell of a table.
+// cell escapes text for a table cell.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }

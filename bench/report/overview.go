@@ -7,13 +7,13 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// headline is a figure that stands for a scenario on the first page.
+// headline is a figure that represents a scenario on the first page.
 type headline struct {
 	scenario string
-	params   results.Params // what a row must have; hostile only if it is named
+	params   results.Params // which a row must have; hostile only if named
 	metric   string
-	what     string // it is, in words
-	drawn    part   // where in the picture it is
+	what     string // description
+	drawn    part   // its part of the picture
 }
 
 // part is a part of the picture.
@@ -25,8 +25,7 @@ const (
 	speed
 )
 
-// headlines are those of the first table, in its order, and in that of the
-// picture.
+// headlines returns the headlines of the first table and of the picture, in their order.
 func headlines() []headline {
 	hostile := results.Params{results.Hostile: 1}
 	eighty := results.Params{results.Readers: 80}
@@ -59,20 +58,20 @@ func headlines() []headline {
 	}
 }
 
-// figure is a headline with what was measured.
+// figure is a headline with its measurements.
 type figure struct {
 	headline
 	peer       string
 	objects    int
 	ours       float64
 	theirs     float64
-	measured   bool // theirs is there
+	measured   bool // theirs is set
 	ratio      float64
 	verdict    results.Verdict
 	hasVerdict bool
 }
 
-// figures are the headlines for which the results have a figure of Millrace.
+// figures returns the headlines for which Millrace has a figure.
 func figures(r *results.Results, sections []section) []figure {
 	verdicts := r.Check(results.Targets())
 	var all []figure
@@ -88,8 +87,8 @@ func figures(r *results.Results, sections []section) []figure {
 	return all
 }
 
-// in is the headline's figure in its section: of the first group that has the
-// parameters, or of the one that its target is held against.
+// in returns the headline's figure in its section: from the first group with the parameters, or from the
+// group of its target.
 func (h headline) in(s *section, verdicts []results.Verdict) (figure, bool) {
 	f := figure{headline: h}
 	for _, g := range s.groups {
@@ -123,7 +122,7 @@ func (h headline) in(s *section, verdicts []results.Verdict) (figure, bool) {
 	return f, f.peer != ""
 }
 
-// of is the row of a contestant, or nil.
+// of returns the row of a contestant, or nil.
 func (g group) of(contestant string) *results.Result {
 	for _, row := range g.rows {
 		if row.Contestant == contestant {
@@ -133,7 +132,7 @@ func (g group) of(contestant string) *results.Result {
 	return nil
 }
 
-// overview is the first page: a picture, and a row for each headline.
+// overview writes the first page: a picture, and a row per headline.
 func (p *page) overview(r *results.Results, figures []figure, picture []byte) {
 	if len(figures) == 0 {
 		return
@@ -174,7 +173,7 @@ func (p *page) overview(r *results.Results, figures []figure, picture []byte) {
 	p.counts(r)
 }
 
-// counts says how many targets there are, and what a ratio is.
+// counts writes the number of targets, and explains ratios.
 func (p *page) counts(r *results.Results) {
 	met, missed, unmeasured := 0, 0, 0
 	for _, v := range r.Check(results.Targets()) {

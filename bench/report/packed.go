@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// targets is the table of the targets that are named in words, if any of them was measured:
-// what was aimed at, what was measured, and why what was missed was.
+// targets writes the table of the targets with a description, if any was measured: the target, the result,
+// and why it was missed.
 func (p *page) targets(r *results.Results) {
 	var rows [][]string
 	measured := false

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// The measures of the picture, in pixels.
+// The dimensions of the picture, in pixels.
 const (
 	pictureWidth  = 760
-	labelsEnd     = 268 // labels are left of it, right-aligned
+	labelsEnd     = 268 // labels are right-aligned to it
 	barsBegin     = 280
-	barsEnd       = 580 // where a ratio of 1 ends
+	barsEnd       = 580 // the end of a ratio of 1
 	valuesBegin   = 592
 	rowHeight     = 25
 	barThickness  = 15
@@ -22,10 +22,10 @@ const (
 	headingHeight = 30
 )
 
-// picture draws the headlines that belong into it: a bar for Millrace upon one
-// for client-go, which is always as long. It is empty where none was measured.
+// picture draws its headlines: a bar for Millrace over one for client-go of constant length. It returns
+// nothing if none was measured.
 //
-// Nothing is drawn behind it, and its colours follow the reader's colour scheme.
+// It has no background, and its colours follow the reader's colour scheme.
 func picture(figures []figure, env *results.Env) []byte {
 	var rows bytes.Buffer
 	y := pictureTop
@@ -63,8 +63,7 @@ func picture(figures []figure, env *results.Env) []byte {
 	return svg.Bytes()
 }
 
-// pictureHead is the beginning of the file: size, and the colours of a light and
-// of a dark page.
+// pictureHead is the beginning of the file: size, and the colours for light and dark pages.
 const pictureHead = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" font-family="-apple-system,Segoe UI,Liberation Sans,Arial,Helvetica,sans-serif">
 <title>Memory and speed of Millrace against client-go</title>
 <style>
@@ -83,8 +82,8 @@ text{fill:#9198a1}
 </style>
 `
 
-// drawFigure draws one row. A bar that is longer than client-go's is cut where
-// the values begin, and its number tells.
+// drawFigure draws one row. A bar longer than client-go's is cut before the values; its number shows the
+// ratio.
 func drawFigure(w *bytes.Buffer, f figure, y int) {
 	ratio := f.ratio
 	if results.MoreIsBetter(f.metric) {
@@ -102,6 +101,6 @@ func drawFigure(w *bytes.Buffer, f figure, y int) {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder never fails
 	return b.String()
 }

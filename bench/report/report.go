@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Paths of the report and of the files it links to, below the root of the repository.
+// Paths of the report and its files, relative to the root of the repository.
 const (
 	report   = "results/benchmarks.md"
 	data     = "bench/out/results.json"
@@ -18,7 +18,7 @@ const (
 	charts   = "bench/out/charts"
 )
 
-// write writes the report into a directory, and returns what it wrote.
+// write writes the report to a directory, and returns the written files.
 func write(r *results.Results, dir string) ([]string, error) {
 	sections, err := sectionsOf(r)
 	if err != nil {
@@ -67,8 +67,8 @@ func removeCharts(dir string) error {
 	return err
 }
 
-// link is the address of a chart in the report.
+// link returns the relative URL of a chart in the report.
 func (c chart) link() string { return linkTo(path.Join(charts, c.name)) }
 
-// linkTo is the address of a file in the report, which is one folder below the root.
+// linkTo returns the relative URL of a file in the report, which is one folder below the root.
 func linkTo(file string) string { return path.Join("..", file) }

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// section is what the report has to say of one scenario.
+// section is the part of the report about one scenario.
 type section struct {
 	scenario string
 	about    string
-	groups   []group // one for each set of parameters
+	groups   []group // one per set of parameters
 	verdicts []results.Verdict
 	charts   []chart
 }
@@ -23,8 +23,7 @@ type group struct {
 	rows   []*results.Result // in the order of contestants
 }
 
-// peer is the contestant to whom the others are compared: client-go, or
-// controller-runtime where client-go took no part.
+// peer returns the contestant to compare with: client-go, or controller-runtime if client-go took no part.
 func (g group) peer() string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(g.rows, func(row *results.Result) bool { return row.Contestant == name })
@@ -35,8 +34,8 @@ func (g group) peer() string {
 	return results.ClientGo
 }
 
-// lead is the row that says which figures are drawn: that of packed caches, where they are
-// what is measured, or else of Millrace; nil where neither is there.
+// lead returns the row whose figures are drawn: that of packed caches if measured, otherwise Millrace's, or
+// nil.
 func (g group) lead() *results.Result {
 	if row := g.of(results.MillracePacked); row != nil {
 		return row
@@ -44,7 +43,7 @@ func (g group) lead() *results.Result {
 	return g.of(results.Millrace)
 }
 
-// metrics are those of all rows.
+// metrics returns the metrics of all rows.
 func (g group) metrics() []string {
 	all := map[string]results.Stat{}
 	for _, row := range g.rows {
@@ -60,7 +59,7 @@ type chart struct {
 	svg  []byte
 }
 
-// about says what each scenario is, in the order in which they are shown.
+// about describes each scenario, in display order.
 func about() [][2]string {
 	return [][2]string{
 		{"sync-protobuf", "From the first request until all Pods are cached and a handler has heard of each; lists in protobuf."},
@@ -90,9 +89,8 @@ func about() [][2]string {
 	}
 }
 
-// sectionsOf sorts results into sections: known scenarios first, in their
-// order, then others as they are in the file. Scenarios that were not run have
-// none.
+// sectionsOf sorts results into sections: known scenarios first, in their order, then others in the order
+// of the file. Scenarios that were not run have no section.
 func sectionsOf(r *results.Results) ([]section, error) {
 	var all []section
 	at := func(scenario string) int {
@@ -134,7 +132,7 @@ func (s *section) add(row *results.Result) {
 	slices.SortStableFunc(g.rows, func(a, b *results.Result) int { return cmp.Compare(place(a.Contestant), place(b.Contestant)) })
 }
 
-// contestants are those that are known, in the order in which they are shown.
+// contestants returns the known contestants in display order.
 func contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
@@ -142,7 +140,7 @@ func contestants() []string {
 	}
 }
 
-// place is that of a contestant in the order; after all others if unknown.
+// place returns the position of a contestant, or after all others if unknown.
 func place(contestant string) int {
 	if i := slices.Index(contestants(), contestant); i >= 0 {
 		return i
@@ -150,7 +148,7 @@ func place(contestant string) int {
 	return len(contestants())
 }
 
-// verdictsOn are those on one figure.
+// verdictsOn returns the verdicts on one figure.
 func (s *section) verdictsOn(row *results.Result, metric string) []results.Verdict {
 	var on []results.Verdict
 	for _, v := range s.verdicts {
@@ -161,8 +159,7 @@ func (s *section) verdictsOn(row *results.Result, metric string) []results.Verdi
 	return on
 }
 
-// common are the parameters that all groups have alike; they need not be
-// repeated in every row.
+// common returns the parameters that all groups share, which need not be repeated in every row.
 func (s *section) common() results.Params {
 	same := maps.Clone(s.groups[0].params)
 	maps.DeleteFunc(same, func(name string, value int) bool {
@@ -171,8 +168,7 @@ func (s *section) common() results.Params {
 	return same
 }
 
-// own are the parameters of a group in which groups differ; those that are
-// left out elsewhere are 0 here, and the other way round.
+// own returns the parameters of a group that differ between groups. Parameters missing in a group are 0.
 func (s *section) own(g group) results.Params {
 	common, own := s.common(), results.Params{}
 	for _, other := range s.groups {

@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// table has a row for each figure and a column for each contestant. A cell is
-// the median, its spread over the rounds and, below them, the ratio to the peer
-// and how the targets were met.
+// table writes a table with a row per figure and a column per contestant. A cell has the median, its spread
+// over the rounds and, below, the ratio to the peer and the verdicts.
 func (p *page) table(s *section) {
 	names := s.contestants()
 	header := append([]string{"figure"}, names...)
@@ -35,7 +34,7 @@ func (p *page) table(s *section) {
 	p.line("")
 }
 
-// contestants are those of all groups, in their order.
+// contestants returns the contestants of all groups, in display order.
 func (s *section) contestants() (names []string) {
 	for _, g := range s.groups {
 		for _, row := range g.rows {
@@ -48,8 +47,8 @@ func (s *section) contestants() (names []string) {
 	return names
 }
 
-// redundant tells whether a figure is another one of the same table divided by
-// the number of objects or events, and no target is about it.
+// redundant reports whether a figure is another one of the table divided by the number of objects or
+// events, without a target.
 func (s *section) redundant(metric string) bool {
 	whole := map[string]string{
 		results.CPUPerObject: results.CPU, results.CPUPerEvent: results.CPU,
@@ -61,7 +60,7 @@ func (s *section) redundant(metric string) bool {
 	return slices.ContainsFunc(s.groups, func(g group) bool { return slices.Contains(g.metrics(), whole) })
 }
 
-// cell is what a contestant did in one figure; empty if that was not measured.
+// cell returns a contestant's cell for a figure, or "" if it was not measured.
 func (s *section) cell(g group, row *results.Result, metric string) string {
 	if row == nil {
 		return ""
@@ -82,8 +81,7 @@ func (s *section) cell(g group, row *results.Result, metric string) string {
 
 func (p *page) row(cells []string) { p.line("| %s |", strings.Join(cells, " | ")) }
 
-// spread is "2.31 s [1.90 s – 3.60 s]", without the brackets where all rounds
-// gave the same.
+// spread returns "2.31 s [1.90 s – 3.60 s]", without the brackets if all rounds are equal.
 func spread(metric string, s results.Stat) string {
 	if s.Min == s.Max {
 		return results.Format(metric, s.Median)
@@ -91,12 +89,12 @@ func spread(metric string, s results.Stat) string {
 	return fmt.Sprintf("%s [%s – %s]", results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max))
 }
 
-// judged is a target and how it was met: "≤ 0.15 met", or in bold by how much it
-// was missed. Whom it is against is said where that is not the peer.
+// judged returns a target and its outcome: "≤ 0.15 met", or in bold by how much it was missed. It names the
+// contestant compared with unless that is the peer.
 func judged(v results.Verdict, peer string) string {
 	text := strings.TrimSuffix(v.Target.Want(), " × "+peer)
 	if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != peer) {
-		text += fmt.Sprintf(", is %.3g", v.Got) // it stands nowhere else in the cell
+		text += fmt.Sprintf(", is %.3g", v.Got) // not shown elsewhere in the cell
 	}
 	text += ": " + v.Outcome()
 	if v.Measured && !v.Met() {

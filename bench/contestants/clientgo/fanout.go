@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// podList makes a list of pods.
+// podList returns a list of pods.
 func podList(items []*corev1.Pod, rv string) runtime.Object {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: rv}}
 	for _, p := range items {
@@ -20,7 +20,7 @@ func podList(items []*corev1.Pod, rv string) runtime.Object {
 	return list
 }
 
-// metadataList makes a list of objects that are metadata only.
+// metadataList returns a list of metadata objects.
 func metadataList(items []*metav1.PartialObjectMetadata, rv string) runtime.Object {
 	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: rv}}
 	for _, o := range items {

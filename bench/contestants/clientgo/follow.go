@@ -15,14 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// starter is what both kinds of factory have.
+// starter is the common part of both kinds of factory.
 type starter interface {
 	StartWithContext(ctx context.Context)
 	Shutdown()
 }
 
-// follower returns the typed informer of pods over protobuf, or one of custom
-// resources, dynamic or typed.
+// follower returns the typed informer of pods over protobuf, or one of custom resources, dynamic or typed.
 func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: s.URL}
 	if s.Params.On(scenario.Typed) {
@@ -44,7 +43,7 @@ func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer
 	return f, f.Core().V1().Pods().Informer(), nil
 }
 
-// dynamicStarter lets a dynamic factory be started as a typed one is.
+// dynamicStarter makes a dynamic factory start like a typed one.
 type dynamicStarter struct {
 	dynamicinformer.DynamicSharedInformerFactory
 }
@@ -105,7 +104,7 @@ func handler(l *scenario.Listener) cache.ResourceEventHandler {
 	}
 }
 
-// account measures what is there at the end.
+// account measures the final state.
 func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scenario.Listener) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	for _, o := range i.GetStore().List() {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// lateHandler lets a handler join while events come.
+// lateHandler adds a handler during events.
 func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until
@@ -49,8 +49,7 @@ func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	return r, nil
 }
 
-// slowHandler lets events come while a handler sleeps. client-go holds all of
-// them for it: there is no other way.
+// slowHandler sends events while a handler sleeps. client-go holds all of them, and offers no alternative.
 func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	s.Until = feed.Until

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// object is what a feed may have.
+// object is a possible object of a feed.
 type object interface {
 	metav1.Object
 	runtime.Object
@@ -32,8 +32,7 @@ func (l local[T]) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), opts)
 }
 
-// WatchWithContext feeds a channel that has room for some events, which is
-// faster than the one without room that real watches have.
+// WatchWithContext feeds a buffered channel, which is faster than the unbuffered one of real watches.
 func (l local[T]) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &feedWatch{events: make(chan watch.Event, 128), cancel: cancel}
@@ -63,8 +62,7 @@ type feedWatch struct {
 func (w *feedWatch) Stop()                          { w.cancel() }
 func (w *feedWatch) ResultChan() <-chan watch.Event { return w.events }
 
-// newLocal returns an informer of a feed, with the index that the informers of
-// a factory have.
+// newLocal returns an informer of a feed, with the index of a factory's informers.
 func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], list func(items []T, rv string) runtime.Object) (cache.SharedIndexInformer, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err
@@ -77,7 +75,7 @@ func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], li
 	return k.Informer(local[T]{feed, list}, example, 0, indexers), nil
 }
 
-// start runs an informer until stop is called, which waits.
+// start runs an informer until stop is called; stop waits for the end.
 func start(ctx context.Context, i cache.SharedIndexInformer) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -1,6 +1,5 @@
-// Package clientgo is client-go as a contestant of informer-bench: alone, and
-// with Millrace behind its interfaces. The programs below this directory differ
-// in nothing but the Stack.
+// Package clientgo is client-go as a contestant of informer-bench: alone, and with Millrace behind its
+// interfaces. The programs below this directory differ only in the Stack.
 package clientgo
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// Stack makes the informers that are measured.
+// Stack creates the informers to measure.
 type Stack struct {
 	Factory  func(*rest.Config) (informers.SharedInformerFactory, error)
 	Dynamic  func(*rest.Config) (dynamicinformer.DynamicSharedInformerFactory, error)
@@ -40,8 +39,8 @@ func (k Stack) Main() {
 	protocol.Main(scenarios)
 }
 
-// setWatchList switches the streaming list on or off. It must be called before
-// anything else of client-go, which reads the variable once.
+// setWatchList enables or disables the streaming list. It must be called before anything else in client-go,
+// which reads the variable once.
 func setWatchList(s *protocol.Session) error {
 	value := "false"
 	if s.Params.On(scenario.WatchList) {

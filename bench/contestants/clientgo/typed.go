@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// newTypedInformer returns an informer of custom resources with a Go type, made
-// as the generated code for such a type makes it.
+// newTypedInformer returns an informer of custom resources with a Go type, like the generated code for such
+// a type.
 func (k Stack) newTypedInformer(config *rest.Config) (starter, cache.SharedIndexInformer, error) {
 	scheme := runtime.NewScheme()
 	scenario.AddWidgets(scheme)

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// queue gives client-go's work queue the form that the measurement wants.
+// queue adapts client-go's work queue to the measurement.
 type queue struct {
 	workqueue.TypedDelayingInterface[types.NamespacedName]
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// prepare settles what is the same for the whole process, and returns the types.
+// prepare configures the process, and returns the types.
 func prepare(s *protocol.Session) (*runtime.Scheme, error) {
 	value := "false"
 	if s.Params.On(scenario.WatchList) {
@@ -74,7 +74,7 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	return result, errors.Join(err, <-ended)
 }
 
-// kinds returns an object and a list of what is to be cached.
+// kinds returns an object and a list of the cached kind.
 func kinds(s *protocol.Session) (client.Object, client.ObjectList) {
 	switch {
 	case s.Params.On(scenario.Typed):
@@ -113,7 +113,7 @@ func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listen
 	return listeners, nil
 }
 
-// account measures what is there at the end.
+// account measures the final state.
 func account(ctx context.Context, s *protocol.Session, all cache.Cache, list client.ObjectList, listeners []*scenario.Listener) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// cachedRead looks things up in a cache that nobody writes, through a client.
+// cachedRead reads a cache without writers, through a client.
 func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	all, err := k.newLocal(s, feed)
@@ -61,8 +61,7 @@ func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.R
 	return r, errors.Join(err, <-ended)
 }
 
-// newLocal returns a cache of a feed. Unless Params.Copied is set, it does not
-// copy what is read.
+// newLocal returns a cache of a feed. Unless Params.Copied is set, reads do not copy.
 func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (cache.Cache, error) {
 	types, err := prepare(s)
 	if err != nil {
@@ -85,7 +84,7 @@ func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (
 	})
 }
 
-// server answers every list alike, and every watch with nothing.
+// server answers every list with the same bytes, and every watch with silence.
 type server struct{ list []byte }
 
 // RoundTrip implements http.RoundTripper.
@@ -100,7 +99,7 @@ func (s server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// silence is read until the context is done.
+// silence blocks reads until the context is done.
 type silence struct{ ctx context.Context }
 
 func (s silence) Read([]byte) (int, error) {

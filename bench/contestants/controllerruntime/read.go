@@ -14,8 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// read gets Pods from a cache that is synced, as copies, which is what a cache returns that
-// is told nothing else.
+// read gets Pods from a synced cache as copies, which is the default.
 func (k Stack) read(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	types, err := prepare(s)
 	if err != nil {

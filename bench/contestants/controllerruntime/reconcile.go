@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// reconcileAll runs a manager with a controller that finds nothing to do. What it
-// reads it does not let be copied, which is allowed where nothing changes it.
+// reconcileAll runs a manager with a controller that finds nothing to do. Reads do not copy, which is
+// allowed because nothing changes the objects.
 func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	types, err := prepare(s)
 	if err != nil {
@@ -52,11 +52,11 @@ func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol
 			go func() {
 				err := m.Start(ctx)
 				ended <- err
-				cancel(err) // before its time: nothing is left to be waited for
+				cancel(err) // early: there is nothing left to wait for
 			}()
 		},
 		Sync: func(ctx context.Context) error {
-			// HasSynced would have to be asked again and again.
+			// HasSynced would require polling.
 			select {
 			case <-pods.(toolscache.SharedIndexInformer).HasSyncedChecker().Done():
 				return nil

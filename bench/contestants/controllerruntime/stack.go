@@ -1,7 +1,6 @@
-// Package controllerruntime is controller-runtime, its cache over its client and
-// its controllers, as a contestant of informer-bench: alone, and with Millrace
-// behind its interfaces. The programs below this directory differ in nothing but
-// the Stack.
+// Package controllerruntime is controller-runtime, its cache under its client and its controllers, as a
+// contestant of informer-bench: alone, and with Millrace behind its interfaces. The programs below this
+// directory differ only in the Stack.
 package controllerruntime
 
 import (
@@ -13,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// Stack makes the caches and queues that are measured.
+// Stack creates the caches and queues to measure.
 type Stack struct {
 	Cache cache.NewCacheFunc
 
-	// Queue is nil for the one that controllers make themselves.
+	// Queue is nil for the controllers' default.
 	Queue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 

@@ -1,5 +1,5 @@
-// Command floor is the contestant of informer-bench that reads what the others
-// read and throws it away: less cannot be done.
+// Command floor is the contestant of informer-bench that reads the same bytes as the others and discards
+// them: a lower bound.
 package main
 
 import (
@@ -91,13 +91,13 @@ func get(ctx context.Context, url, accept string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// frames walks over the events of a watch without looking into them.
+// frames iterates over the events of a watch without parsing them.
 type frames struct {
 	body   io.Reader
 	json   bool
 	buffer []byte
-	head   []byte // a length that has not come whole yet
-	left   int    // of the frame in progress
+	head   []byte // an incomplete length
+	left   int    // of the current frame
 	unread []byte
 }
 
@@ -124,7 +124,7 @@ func (f *frames) skip(n int) error {
 	return nil
 }
 
-// line reads to the end of a line or of what there is.
+// line reads to the end of a line or of the buffer.
 func (f *frames) line() int {
 	at := bytes.IndexByte(f.unread, '\n')
 	if at < 0 {
@@ -135,8 +135,7 @@ func (f *frames) line() int {
 	return 1
 }
 
-// prefixed reads to the end of a frame with its length before it, or of what
-// there is.
+// prefixed reads to the end of a length-prefixed frame or of the buffer.
 func (f *frames) prefixed() int {
 	if f.left == 0 {
 		take := min(4-len(f.head), len(f.unread))

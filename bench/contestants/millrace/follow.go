@@ -87,7 +87,7 @@ func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T])
 	return listeners, registrations
 }
 
-// hearing tells a listener.
+// hearing returns a handler that forwards to a listener.
 func hearing[T object.Head](l *scenario.Listener) sharedinformer.HandlerFuncs[T] {
 	return sharedinformer.HandlerFuncs[T]{
 		Add: func(_ context.Context, o T, initial bool) error {
@@ -101,9 +101,9 @@ func hearing[T object.Head](l *scenario.Listener) sharedinformer.HandlerFuncs[T]
 	}
 }
 
-// account measures what is there at the end.
+// account measures the final state.
 func account[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T], listeners []*scenario.Listener) *protocol.Result {
-	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()} // before objects are made of what is packed
+	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()} // before packed objects are decoded
 	for o := range i.Cache().All() {
 		r.Objects++
 		r.Digest.Add(o)

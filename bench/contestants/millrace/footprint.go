@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// footprint counts goroutines and bytes of a synced informer and of a handler.
+// footprint measures goroutines and bytes of a synced informer and of a handler.
 func (k Stack) footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	f, err := k.newFactory(s)
 	if err != nil {

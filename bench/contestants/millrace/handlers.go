@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// lateHandler lets a handler join while events come.
+// lateHandler adds a handler during events.
 func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until
@@ -41,7 +41,7 @@ func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	return r, nil
 }
 
-// slowHandler lets events come while a handler sleeps that wants them merged.
+// slowHandler sends events while a coalescing handler sleeps.
 func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	s.Until = feed.Until

@@ -51,7 +51,7 @@ func newLocal[T object.Object](k Stack, feed *scenario.Feed[T]) *sharedinformer.
 	return sharedinformer.New[T](local[T]{feed}, sharedinformer.Options{Initial: reflector.List, Store: k.Store})
 }
 
-// start runs an informer until stop is called, which waits.
+// start runs an informer until stop is called; stop waits for the end.
 func start[T object.Object](ctx context.Context, i *sharedinformer.Informer[T]) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	wait, err := i.Start(ctx)
@@ -61,6 +61,6 @@ func start[T object.Object](ctx context.Context, i *sharedinformer.Informer[T]) 
 	}
 	return func() {
 		cancel()
-		_ = wait() // nil, since nobody says Stop
+		_ = wait() // nil, since Stop is never called
 	}, i.WaitForSync(ctx)
 }

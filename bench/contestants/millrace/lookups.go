@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// cachedRead looks things up in a cache that nobody writes.
+// cachedRead reads a cache without writers.
 func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	i := newLocal(k, feed)

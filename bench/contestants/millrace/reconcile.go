@@ -44,7 +44,7 @@ func (k Stack) reconcile(ctx context.Context, s *protocol.Session) (*protocol.Re
 			go func() {
 				err := m.Run(ctx)
 				ended <- err
-				cancel(err) // before its time: nothing is left to be waited for
+				cancel(err) // early: there is nothing left to wait for
 			}()
 		},
 		Sync: pods.WaitForSync,

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// restart keeps a cache of Pods that begins with the snapshot of an earlier factory.
+// restart keeps a cache of Pods that starts with the snapshot of an earlier factory.
 func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protocol.Result, err error) {
 	dir, err := os.MkdirTemp("", "informer-bench-")
 	if err != nil {
@@ -36,11 +36,11 @@ func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protoc
 	if err != nil {
 		return nil, err
 	}
-	protocol.HeapInUse() // the collection of what the earlier one left is not measured
+	protocol.HeapInUse() // exclude collecting the garbage of the earlier factory
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 
-// runBefore is the earlier factory, from its sync to its end.
+// runBefore runs the earlier factory, from its sync to its end.
 func (k Stack) runBefore(ctx context.Context, s *protocol.Session) error {
 	f, err := k.newFactory(s)
 	if err != nil {

@@ -22,14 +22,13 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// shareCache lists everything, and then the share of one of Params.Replicas, and says what part
-// of memory, CPU and bytes the second took. Whether the server left out the rest shows in
-// the bytes.
+// shareCache lists everything, and then the share of one of Params.Replicas, and measures which fraction of
+// memory, CPU and bytes the second needs. The bytes show whether the server filtered.
 func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
-	if _, err := k.hold(ctx, s, shard.Scope{}); err != nil { // what is made once is made
+	if _, err := k.hold(ctx, s, shard.Scope{}); err != nil { // excludes one-time allocations
 		return nil, err
 	}
 	all, err := k.hold(ctx, s, shard.Scope{})
@@ -58,7 +57,7 @@ func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.R
 	return &protocol.Result{Metrics: m}, nil
 }
 
-// held is what it takes to hold a share.
+// held is the cost of holding a share.
 type held struct {
 	objects          int
 	live, cpu, bytes float64
@@ -93,7 +92,7 @@ func (k Stack) hold(ctx context.Context, s *protocol.Session, part shard.Scope) 
 	return h, nil
 }
 
-// counted counts what comes in.
+// counted counts received bytes.
 type counted struct {
 	net.Conn
 	received *atomic.Int64
@@ -105,9 +104,9 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// used is the CPU time of the process.
+// used returns the CPU time of the process.
 func used() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it fails only where the arguments are wrong
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for invalid arguments
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -54,7 +54,7 @@ func shareWork(ctx context.Context, s *protocol.Session) (*protocol.Result, erro
 	return &protocol.Result{Metrics: m}, nil
 }
 
-// crowd is n members of one weight.
+// crowd returns n members of equal weight.
 func crowd(n int) map[string]int {
 	all := map[string]int{}
 	for i := range n {
@@ -63,7 +63,7 @@ func crowd(n int) map[string]int {
 	return all
 }
 
-// least is the shortest time that f took, of n times.
+// least returns the shortest of n durations of f.
 func least(n int, f func()) time.Duration {
 	var best time.Duration
 	for i := range n {
@@ -79,9 +79,8 @@ func least(n int, f func()) time.Duration {
 // reconcileTakes is how long a reconcile waits for the server.
 const reconcileTakes = 5 * time.Millisecond
 
-// throughput is how many reconciles a second so many programs make together, with one worker
-// each. The time begins when all the work is queued: nobody's requests are counted, only how
-// well the work is spread.
+// throughput returns the reconciles per second of several programs, with one worker each. The time starts
+// when all the work is queued, so it measures how well the work is spread, not the requests.
 func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64, error) {
 	cfg, ns := &config.Config{Host: s.URL}, fresh(fmt.Sprint("of-", replicas))
 	client, err := rest.NewClient(cfg, scheme.New())
@@ -101,7 +100,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 	defer running.Wait()
 	defer cancel(nil)
 	var done atomic.Int64
-	begin := make(chan struct{}) // closed when the work may be done
+	begin := make(chan struct{}) // closed when the work may start
 	var groups []*membership.Group
 	for n := range replicas {
 		m, err := manager.New(cfg, manager.Options{
@@ -117,7 +116,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 			Complete(func(ctx context.Context, o *corev1.ConfigMap) (controller.Result, error) {
 				select {
 				case <-begin:
-				case <-ctx.Done(): // another one has it now
+				case <-ctx.Done(): // another program has it now
 					return controller.Result{}, nil
 				}
 				select {
@@ -149,10 +148,10 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 	return float64(s.Objects) / time.Since(began).Seconds(), nil
 }
 
-// fresh is a name that no other round has used on this server.
+// fresh returns a name that no other round has used on this server.
 func fresh(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
-// each does something for each of n, 16 at a time.
+// each calls do for 0 to n-1, 16 at a time.
 func each(n int, do func(int) error) error {
 	var errs [16]error
 	var running sync.WaitGroup
@@ -167,7 +166,7 @@ func each(n int, do func(int) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// stable waits until each slot is with the member who is to have it, and returns who that is.
+// stable waits until each member owns the slots it should own, and returns the owners.
 func stable(ctx context.Context, groups []*membership.Group) ([]int, error) {
 	for {
 		owners, free := make([]int, 1024), 1024
@@ -198,11 +197,11 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// member is one member of a group that nobody works in.
+// member is a member of a group without work.
 type member struct {
 	*membership.Group
 	leave context.CancelFunc
-	dead  atomic.Bool // nothing that it sends arrives
+	dead  atomic.Bool // its requests are lost
 }
 
 func (m *member) RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
@@ -216,8 +215,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// moves measures what moves, and for how long nobody has it, when a member comes, when one
-// leaves, and when one dies.
+// moves measures how many slots move, and for how long they have no owner, when a member joins, leaves and
+// dies.
 func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -298,7 +297,7 @@ func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error
 	return nil
 }
 
-// differ is the part of the slots that have another owner.
+// differ returns the fraction of slots whose owner differs.
 func differ(a, b []int) float64 {
 	n := 0
 	for slot := range a {

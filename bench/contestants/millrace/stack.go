@@ -1,6 +1,5 @@
-// Package millrace is Millrace as a contestant of informer-bench: with caches of
-// objects, and with caches of bytes. The programs below this directory differ in
-// nothing but the Stack.
+// Package millrace is Millrace as a contestant of informer-bench: with whole and with packed caches. The
+// programs below this directory differ only in the Stack.
 package millrace
 
 import (
@@ -10,11 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// Stack says what is measured.
+// Stack configures the measurement.
 type Stack struct {
 	Store sharedinformer.Store
 
-	snapshot *snapshot.Directory // of the scenario that has one
+	snapshot *snapshot.Directory // in the scenario that has one
 }
 
 // Main is the main function of a contestant with this stack.

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// queue gives Millrace's work queue the form that the measurement wants.
+// queue adapts Millrace's work queue to the measurement.
 type queue struct {
 	*workqueue.Queue[types.NamespacedName]
 	ctx context.Context

@@ -1,4 +1,4 @@
-// Command stock is client-go as it is.
+// Command stock is unmodified client-go.
 package main
 
 import (

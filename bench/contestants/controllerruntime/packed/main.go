@@ -1,4 +1,4 @@
-// Command packed is controller-runtime over Millrace's cache of bytes, with its queues.
+// Command packed is controller-runtime over Millrace's packed cache, with its queues.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command stock is controller-runtime as it is.
+// Command stock is unmodified controller-runtime.
 package main
 
 import (

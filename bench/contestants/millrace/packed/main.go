@@ -1,4 +1,4 @@
-// Command packed is Millrace with caches of bytes.
+// Command packed is Millrace with packed caches.
 package main
 
 import (
