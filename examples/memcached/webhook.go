@@ -20,7 +20,7 @@ func validate(_ context.Context, r *webhook.Request[*v1.Memcached]) error {
 		return fmt.Errorf("spec.image: %q has no version: use one such as memcached:1.6", r.Object.Spec.Image)
 	}
 	if r.OldObject != nil && r.Object.Spec.Size < r.OldObject.Spec.Size/2 {
-		return fmt.Errorf("spec.size: from %d to %d nodes most of what is cached is lost: go down by half at most", r.OldObject.Spec.Size, r.Object.Spec.Size)
+		return fmt.Errorf("spec.size: scaling from %d to %d nodes loses most of the cached data: go down by half at most", r.OldObject.Spec.Size, r.Object.Spec.Size)
 	}
 	return nil
 }

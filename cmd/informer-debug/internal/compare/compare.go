@@ -65,11 +65,11 @@ type cached struct {
 // not newer than L, the cache is wrong, with one exception: a missing object may have been deleted, or have left the
 // selector, after L. So the objects that differ are read from the server again:
 //
-//  1. If the server has the same of it as in the list, the difference is real: the cache had to
-//     have that state.
-//  2. Otherwise it has changed since. What was read now takes the place of the list, for these
-//     keys alone. An object that differs in the same way again does so for good, unless it is
-//     missing and has another UID by now: then it was deleted in between, as the cache has it.
+//  1. If an object is on the server as it was in the list, the difference is real: the cache should have that
+//     state.
+//  2. Otherwise it has changed since. The second read replaces the list, for these keys only. A difference that
+//     remains is real, unless the object is missing from the cache and now has another UID: then it was deleted in
+//     between, and the cache is right.
 type comparison struct {
 	process   *debug.Client
 	which     debug.Which
