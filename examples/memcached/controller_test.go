@@ -164,12 +164,12 @@ func TestWhatIsRefused(t *testing.T) {
 	}{
 		{"an image with a version", "memcached:1.6", -1, 3, nil, ""},
 		{"of a registry with a port", "registry.example.com:5000/memcached:1.6", -1, 3, nil, ""},
-		{"no version", "memcached", -1, 3, nil, `spec.image: "memcached" does not say which version`},
-		{"a port is no version", "registry.example.com:5000/memcached", -1, 3, nil, "does not say which version"},
-		{"any version", "memcached:latest", -1, 3, nil, "does not say which version"},
+		{"no version", "memcached", -1, 3, nil, `spec.image: "memcached" has no version`},
+		{"a port is no version", "registry.example.com:5000/memcached", -1, 3, nil, "has no version: use one such as"},
+		{"any version", "memcached:latest", -1, 3, nil, "has no version: use one such as"},
 		{"up", "memcached:1.6", 1, 9, nil, ""},
 		{"down by half", "memcached:1.6", 6, 3, nil, ""},
-		{"down by more", "memcached:1.6", 6, 2, nil, "spec.size: from 6 to 2 nodes"},
+		{"down by more", "memcached:1.6", 6, 2, nil, "spec.size: scaling from 6 to 2 nodes"},
 		{"the last one", "memcached:1.6", 1, 0, nil, ""},
 		{"what is deleted anyway", "memcached", 6, 0, &gone, ""},
 	} {
