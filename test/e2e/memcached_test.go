@@ -70,7 +70,7 @@ func TestTheMemcachedOperator(t *testing.T) {
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("the answer was %w", err)
 		}
-		require.ErrorContains(t, err, "does not say which version")
+		require.ErrorContains(t, err, "has no version")
 		return nil
 	})
 	m, err := memcacheds.Create(t.Context(), wanted("memcached:1.6"), metav1.CreateOptions{})

@@ -28,8 +28,7 @@ import (
 
 var podKind = object.GVK{Version: "v1", Kind: "Pod"}
 
-// bad is what may be wrong with the first frame of a watch, or with the first
-// item of a list.
+// bad lists the defects of the first frame of a watch, or of the first item of a list.
 var bad = map[string]struct {
 	do    apiservertest.Action
 	cause error
@@ -39,8 +38,7 @@ var bad = map[string]struct {
 	"wrong type": {apiservertest.WrongType{}, nil},
 }
 
-// Pods as a Go type come in protobuf, unstructured ones in JSON, and all in CBOR
-// if one asks for it.
+// Typed pods are encoded in protobuf, unstructured ones in JSON, and all of them in CBOR on request.
 func TestL21_BadInput(t *testing.T) {
 	for name, tc := range bad {
 		t.Run(name, func(t *testing.T) {
@@ -65,8 +63,7 @@ func podsInCBOR(r *rig) source.ListerWatcher {
 }
 
 func badInput[T object.Object](t *testing.T, do apiservertest.Action, cause error, from func(r *rig) source.ListerWatcher) {
-	// A garbled JSON frame may have no end of its own, so that the silence after
-	// it is what is noticed.
+	// A garbled JSON frame may not be terminated. Then the silence after it is noticed.
 	silence := func(f *failure.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
 	decodeFailure := func(r *rig, s reflector.Status, all []failure.Failure) {
 		r.Helper()
@@ -154,7 +151,7 @@ func badInput[T object.Object](t *testing.T, do apiservertest.Action, cause erro
 	})
 }
 
-// One object that is too large for memory is refused before it is there.
+// A single object that is too large for memory is rejected before it is read.
 func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb+" protobuf", func(t *testing.T) {
@@ -191,7 +188,7 @@ func oversized[T object.Object](t *testing.T, verb string, from func(r *rig) sou
 	})
 }
 
-// script is a source that has one object and whose watch says what it is told.
+// script is a source with one object. Its watch sends the scripted frames.
 type script struct {
 	frames atomic.Pointer[[]wire.Event[object.Head]]
 }
@@ -220,7 +217,7 @@ func (s *script) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 	}, nil
 }
 
-// What can be decoded and yet not be applied holds the version back as well.
+// An event that can be decoded but not applied holds the version back as well.
 func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 	at := func(name, rv string) *corev1.Pod {
 		p := pod(name)
@@ -255,7 +252,7 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 	}
 }
 
-// A list without a version cannot be watched from: it does not sync.
+// A list without a version cannot be followed by a watch: it does not sync.
 func TestL21_AListWithoutAVersionIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &unversioned{}
@@ -295,8 +292,8 @@ var badTransforms = map[string]struct {
 	"moved":   {func(p *corev1.Pod) (*corev1.Pod, error) { p.Namespace = ""; return p, nil }, reflector.ErrTransformKey, "namespace or name"},
 }
 
-// A transform that fails on one object is told with its key; nothing behind it
-// is taken as seen, and nothing is lost once the transform works.
+// A failure of a transform is reported with the key of the object. Later versions are not counted as seen,
+// and nothing is lost once the transform works.
 func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 	for name, tc := range badTransforms {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +354,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 	}
 }
 
-// What the informer itself needs is put back where a transform drops it.
+// The informer restores the fields it needs when a transform removes them.
 func TestL21_ATransformMayDropVersionAndUID(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(2)

@@ -34,8 +34,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// generations is a source whose every list is another generation of the same
-// ten pods and one of its own, and whose every watch is expired.
+// generations is a source whose lists each return another generation of the same ten pods and a pod of
+// their own, and whose watches have always expired.
 type generations struct{ lists atomic.Int64 }
 
 const generationSize = 11
@@ -62,7 +62,7 @@ func (g *generations) Watch(context.Context, source.Request) (iter.Seq2[wire.Eve
 	return nil, apierrors.NewResourceExpired("too old")
 }
 
-// In real time, so that readers and the writer truly meet.
+// This runs in real time, with true concurrency between the readers and the writer.
 func TestL12_AReaderSeesOneGenerationWhole(t *testing.T) {
 	opts := listing()
 	opts.Timing.Backoff = reflector.Backoff{Initial: 1, Max: 1}
@@ -121,7 +121,7 @@ func TestL12_AReaderSeesOneGenerationWhole(t *testing.T) {
 	informer.Wait()
 }
 
-// history is what the server held at each resource version.
+// history records the content of the server at each resource version.
 type history struct {
 	mu sync.Mutex
 	at map[string]map[string]string
@@ -133,8 +133,8 @@ func (h *history) note(r *rig) {
 	h.at[r.srv.RV()] = r.truth()
 }
 
-// The resource version of a snapshot is exact: it holds every change up to it
-// and none after it. The same is promised to whoever has waited for a version.
+// The resource version of a snapshot is exact: the snapshot contains every change up to it and none after
+// it. The same holds after a wait for a version.
 func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
 		for _, compact := range []bool{false, true} {
@@ -190,7 +190,7 @@ func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
 	}
 }
 
-// change does one random thing to one of eight pods.
+// change makes a random change to one of eight pods.
 func change(r *rig, random *rand.Rand) {
 	r.Helper()
 	name := "p" + string(rune('a'+random.IntN(8)))
@@ -220,8 +220,7 @@ func TestL14_AWriteIsReadAfterWaitingForItsVersion(t *testing.T) {
 	})
 }
 
-// The version of another resource's object, or of one that a selector hides,
-// never comes with an object, but with a bookmark.
+// The version of another resource's object, or of one that a selector hides, arrives only in a bookmark.
 func TestL14_ABookmarkCounts(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, stop := r.synced(streaming())
@@ -269,7 +268,7 @@ func TestL14_AWaitForAVersionEnds(t *testing.T) {
 	})
 }
 
-// What keeps the version from being reached is part of the answer.
+// The error says what keeps the version from being reached.
 func TestL14_AWaitThatFailsSaysWhatFailedLast(t *testing.T) {
 	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		i := r.informer(listing())
@@ -282,8 +281,8 @@ func TestL14_AWaitThatFailsSaysWhatFailedLast(t *testing.T) {
 	})
 }
 
-// Whoever holds what the public API of an informer gives out, however deep,
-// finds no method there that writes, and cannot turn it into something that has.
+// No value reachable from the public API of an informer has a method that writes, or can be converted to a
+// type that has one.
 func TestL16_AnInformerGivesNoWayToWrite(t *testing.T) {
 	type pod = *corev1.Pod
 	writers := []reflect.Type{reflect.TypeFor[*indexer.Indexer](), reflect.TypeFor[indexer.Writer]()}
@@ -355,7 +354,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 				}})
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))
-				// For the race detector: this orders the change before the look.
+				// For the race detector: this orders the change before the check.
 				r.put(pod("a", "touched=1"))
 				settle(10 * time.Second)
 				all := reported.heard()
@@ -374,8 +373,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 	}
 }
 
-// An object that was changed and then left the cache, before anybody looked, is
-// looked at when it leaves.
+// An object that was changed and then left the cache before a check is checked when it leaves.
 func TestL16_AMutationIsFoundWhenTheObjectLeaves(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)

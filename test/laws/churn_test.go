@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// piped is a source without objects whose watch is what a test writes to a pipe.
+// piped is a source without objects. Its watch reads from a pipe that a test writes to.
 type piped struct {
 	decoder wire.Decoder
 	body    io.Reader
@@ -41,7 +41,6 @@ func (p *piped) Watch(context.Context, source.Request) (iter.Seq2[wire.Event[obj
 	return p.decoder.Watch(p.body, nil), nil
 }
 
-// writeEvent writes one watch frame about a pod, as the API server does.
 func writeEvent(t *testing.T, w io.Writer, typ watch.EventType, p *corev1.Pod) {
 	t.Helper()
 	raw, err := p.Marshal()
@@ -54,7 +53,7 @@ func writeEvent(t *testing.T, w io.Writer, typ watch.EventType, p *corev1.Pod) {
 	require.NoError(t, err)
 }
 
-// versionOf is what all pods have in common that were changed at about the time n.
+// versionOf returns the content shared by all pods changed at about the time n.
 func versionOf(n int) *corev1.Pod {
 	text := fmt.Sprintf("version-%020d", n/10)
 	p := pod("p"+strconv.Itoa(n%500), "version="+text)
@@ -63,8 +62,8 @@ func versionOf(n int) *corev1.Pod {
 	return p
 }
 
-// However much passes through an informer whose objects share parts, what is
-// held is what its objects use, and nothing when they are gone (W03).
+// Regardless of the number of events that pass through an informer whose objects share parts, only the
+// parts that its objects use are kept, and none when the objects are gone (W03).
 func TestW03_ChurnThroughAnInformer(t *testing.T) {
 	wholeAlone(t)
 	const events = 20_000
@@ -109,7 +108,7 @@ func TestW03_ChurnThroughAnInformer(t *testing.T) {
 		writeEvent(t, w, watch.Deleted, versionOf(n))
 	}
 	heap(events + 499)
-	writeEvent(t, w, watch.Added, last) // the log keeps the latest batch, which is this now
+	writeEvent(t, w, watch.Added, last) // the log keeps the latest batch, which is now this one
 	for range 100 {
 		if heap(events + 500); pool.Len() == 0 {
 			break

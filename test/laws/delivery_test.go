@@ -26,13 +26,12 @@ type (
 	funcs = sharedinformer.HandlerFuncs[*corev1.Pod]
 )
 
-// handler makes a handler of a function that cannot fail.
+// handler makes a handler of a function that returns no error.
 func handler(f func(event)) sharedinformer.Handler[*corev1.Pod] {
 	return sharedinformer.HandlerFunc[*corev1.Pod](func(_ context.Context, e event) error { f(e); return nil })
 }
 
-// gate is a handler that blocks in each call until it is opened or the
-// informer stops.
+// gate is a handler that blocks in each call until it is opened or the informer stops.
 type gate struct {
 	open  chan struct{}
 	calls chan event
@@ -49,8 +48,8 @@ func (g *gate) Handle(ctx context.Context, e event) error {
 	return nil
 }
 
-// lose makes the informer miss everything that happens in missed: its watch is
-// cut, and the history that it would resume from is gone.
+// lose makes the informer miss all changes made by missed: it cuts the watch and removes the history that
+// the informer would resume from.
 func (r *rig) lose(missed func()) {
 	r.Helper()
 	r.srv.Down()
@@ -415,9 +414,8 @@ func TestL09_WhatIsHeldIsCountedAndNamed(t *testing.T) {
 	})
 }
 
-// A coalescing handler that sleeps through any series of changes must find
-// pairing, identity, order and the latest state kept, which the recorder
-// checks.
+// A coalescing handler that sleeps through series of changes must still see pairing, identity, order and
+// the latest state. The recorder checks them.
 func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
@@ -604,7 +602,7 @@ func TestL11_ResyncsDoNotPileUpBeforeASlowHandler(t *testing.T) {
 		settle(time.Hour)
 		h.heard()
 		r.put(pod("new"))
-		settle(4 * time.Minute) // the resync in progress, another before the change, and some
+		settle(4 * time.Minute) // the resync in progress, another one before the change, and a few more
 		require.Contains(r, h.heard(), "add new")
 		settle(4 * time.Minute)
 		require.Contains(r, h.heard(), "resync new", "resyncs go on")
@@ -627,8 +625,8 @@ func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 	})
 }
 
-// Where changes are merged, a deletion may bring a state that the handler never
-// heard of, on the other side of the filter.
+// If changes are merged, a deletion may carry a state that the handler has not seen, on the other side of
+// the filter.
 func TestL03_AFilteredHandlerHearsOfTheDeletionOfWhatItKnows(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})

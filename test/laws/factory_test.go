@@ -36,7 +36,7 @@ type (
 	podsCache = *sharedinformer.Informer[*corev1.Pod]
 )
 
-// started is a factory with its own context and how to end it.
+// started starts a factory with its own context, and returns a function that ends it.
 func (r *rig) started(opts factory.Options) (f *factory.Factory, stop func()) {
 	f = newFactory(r.client, opts)
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -52,7 +52,7 @@ func namesOf[T object.Object](i *sharedinformer.Informer[T]) []string {
 	return names
 }
 
-// All ways to say the same thing mean the same informer.
+// Equal options mean the same informer, however they are written.
 func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f := newFactory(r.client, factory.Options{})
@@ -128,7 +128,7 @@ func TestL25_ScopesSideBySide(t *testing.T) {
 		require.ElementsMatch(r, []string{"a2", "b2"}, namesOf(node))
 		require.ElementsMatch(r, []string{"a2"}, namesOf(bankWeb))
 
-		r.put(pod("a", "app=db")) // leaves what it was selected by
+		r.put(pod("a", "app=db")) // no longer matches the selector
 		synctest.Wait()
 		require.ElementsMatch(r, []string{"a2"}, namesOf(web))
 		require.ElementsMatch(r, []string{"a", "b"}, namesOf(shop))
@@ -247,8 +247,8 @@ func TestL25_TheLastReleaseStops(t *testing.T) {
 	})
 }
 
-// A factory runs again after its context, and waits for that run even where the
-// one before is still ending.
+// A factory runs again after the end of its context, and waits for the new run even while the previous one
+// is ending.
 func TestL25_AFactoryRunsAgain(t *testing.T) {
 	for name, settled := range map[string]bool{"after the end": true, "during the end": false} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestL25_AFactoryRunsAgain(t *testing.T) {
 				i.AddHandler(h)
 				ctx, cancel := context.WithCancel(r.ctx)
 				f.Start(ctx)
-				f.Start(r.ctx) // of no effect while it runs
+				f.Start(r.ctx) // has no effect while it runs
 				settle(time.Second)
 				cancel()
 				if settled {
@@ -343,8 +343,7 @@ func TestL25_MisuseIsReported(t *testing.T) {
 	}
 }
 
-// A factory does not stay broken, nor remember every misuse, when the informer
-// that was asked for wrongly is gone.
+// A factory is not broken for good: it forgets a misuse with the informer that was requested wrongly.
 func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
@@ -360,7 +359,7 @@ func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
 	})
 }
 
-// A kind that nobody knows does not become known by waiting for it.
+// A wait for an unknown kind is pointless, so it is reported at once.
 func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		type unknown struct{ corev1.Pod }
@@ -380,8 +379,7 @@ func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-// One that has failed for long enough ends the wait for all, and those that are
-// merely slow are named too.
+// An informer that has failed for long enough ends the wait for all. The slow ones are named too.
 func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
 	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		r.srv.Faults().Add(apiservertest.Fault{Resource: "configmaps", Do: []apiservertest.Action{apiservertest.Silence{}}})
@@ -399,8 +397,7 @@ func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
 	})
 }
 
-// One part of a program may wait for the end while another has seen it already
-// and starts again.
+// A part of a program may still wait for the end while another has noticed it and starts the factory again.
 func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
 	client, err := rest.NewClient(&config.Config{Host: "http://nowhere.invalid", Dial: refused}, sharedScheme())
@@ -420,8 +417,8 @@ func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 	others.Wait()
 }
 
-// A kind that is not served is not waited for by who can do without it, unless somebody
-// else cannot; other reasons not to sync are waited for.
+// WaitForSync skips an optional kind that is not served, unless another user requires it. It waits for an
+// informer that is not synced for any other reason.
 func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -459,7 +456,8 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 	})
 }
 
-// The kind was installed in the first run, and is not in the second. Its informer still has the cache of the first.
+// The kind is installed in the first run and missing in the second. Its informer still has the cache of the
+// first.
 func TestL25_AnOptionalKindThatIsGoneInALaterRunIsNotWaitedFor(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -484,8 +482,8 @@ func TestL25_AnOptionalKindThatIsGoneInALaterRunIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Whoever gives an informer back before it has synced does not end the wait of the
-// others for theirs; the same where the factory has not been started.
+// Releasing an informer before it has synced does not end the waits for other informers, nor does it if the
+// factory has not been started.
 func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for resource, delay := range map[string]time.Duration{"pods": 5 * time.Second, "nodes": 3 * time.Second} {
@@ -511,7 +509,7 @@ func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
 	})
 }
 
-// The text of a selector that selects nothing is that of one that selects everything, or more.
+// A selector that selects nothing has the same text as one that selects everything, or more.
 func TestL25_NothingIsNotEverything(t *testing.T) {
 	nothing, err := metav1.LabelSelectorAsSelector(nil)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// What keeps an informer from syncing is in the error of whoever waits for it.
+// The error of WaitForSync says what keeps the informer from syncing.
 func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		server  apiservertest.Options
@@ -70,8 +70,8 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 				i := newInformer[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind).Source(), sharedinformer.Options{})
 				defer r.run(i)()
 
-				// As long as the context has time it waits, but not longer than
-				// SyncPatience where nothing but failures come.
+				// It waits until the deadline of the context, but not longer than SyncPatience if there are
+				// only failures.
 				ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -110,8 +110,8 @@ func TestL22_SyncPatienceIsCountedFromTheFirstFailure(t *testing.T) {
 	})
 }
 
-// Whatever fails, it is in the status at the moment in which it fails, and the
-// error handler is told the same.
+// A failure of any kind is in the status at the moment it occurs, and the error handler gets the same
+// value.
 func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 	broken := errors.New("broken")
 	type informer = *sharedinformer.Informer[*corev1.Pod]
@@ -122,7 +122,7 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 		opts      func(*sharedinformer.Options)
 		transform func(*corev1.Pod) (*corev1.Pod, error)
 		before    func(r *rig, i informer)
-		after     func(r *rig, i informer) // once it is synced
+		after     func(r *rig, i informer) // called after the sync
 		phase     failure.Phase
 		key       string
 		at        func(sharedinformer.Status) *failure.Failure
@@ -274,7 +274,7 @@ func TestL22_AStopEndsRunWithTheFailure(t *testing.T) {
 	})
 }
 
-// The error handler may use the informer, and may even panic.
+// The error handler may use the informer, and may panic.
 func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 	for name, do := range map[string]func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration){
 		"panics": func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration) { panic("oh no") },
@@ -314,7 +314,7 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 	}
 }
 
-// What panicked is found by its stack, which the text of a failure leaves out.
+// The log has the stack of a panic. The text of the failure does not.
 func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(20)
@@ -331,7 +331,7 @@ func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 		sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic("odd") })
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))
-		synctest.Wait() // index failures are reported behind the write that synced
+		synctest.Wait() // index failures are reported after the write that synced
 		r.put(pod("a", "bad=1"))
 		synctest.Wait()
 		stop()

@@ -16,9 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// What an informer caches is what the server has without the fields that nobody
-// wants, whether it came by a list, a streaming list or a watch. The other fields
-// of a type take part in nothing that the informer itself does.
+// An informer caches the server's objects without the dropped fields, whether they come by a list, a
+// streaming list or a watch. The informer itself does not use other fields of the type.
 func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 	managed := func(name, node string) *corev1.Pod {
 		p := pod(name, "app=web")
@@ -79,7 +78,7 @@ func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 	}
 }
 
-// A field that the objects do not have is told by its name.
+// A field that the type does not have is reported by its name.
 func TestW04_UnknownFieldsAreReported(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})

@@ -21,11 +21,10 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// unruly is what a hook may do.
+// unruly lists the ways a hook may misbehave.
 var unruly = map[string]func(){"panic": func() { panic("oh") }, "exit": runtime.Goexit}
 
-// A hook that panics or ends its goroutine leaves handlers, informer and process as
-// they were, and somebody hears of it.
+// A hook that panics or ends its goroutine does not affect handlers, informer or process, and is reported.
 func TestL08_AnUnrulyHookHarmsNobody(t *testing.T) {
 	for name, misbehave := range unruly {
 		for _, hook := range []string{"OnSync", "OnError", "OnState"} {
@@ -71,7 +70,7 @@ func TestL08_AnUnrulyHookHarmsNobody(t *testing.T) {
 	}
 }
 
-// An error is an error, whatever it wraps.
+// An error that wraps a panic is reported as an error.
 func TestL10_AnErrorThatWrapsAPanicIsAnError(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
@@ -86,8 +85,8 @@ func TestL10_AnErrorThatWrapsAPanicIsAnError(t *testing.T) {
 	})
 }
 
-// A handler that blocks is named in the log once, with what it is at and what waits for
-// it; its call counts as slow, and nobody waits for it for ever.
+// A handler that blocks is named in the log once, with its event and the number of events waiting. Its call
+// counts as slow, and no wait lasts forever.
 func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
@@ -114,7 +113,7 @@ func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 	})
 }
 
-// An index function that blocks holds up the cache and all that is behind it.
+// An index function that blocks holds up the cache and everything after it.
 func TestL22_AnIndexFunctionThatBlocksIsNamedOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(1)

@@ -19,15 +19,14 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// However deep in its work an informer is, it stops in no time, and the bubble
-// proves that nothing of it is left.
+// An informer stops at once in every phase of its work. The bubble proves that no goroutine remains.
 func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 	down := func(r *rig) { r.srv.Down() }
 	faulty := func(verb string, do apiservertest.Action) func(r *rig) {
 		return func(r *rig) { r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Do: []apiservertest.Action{do}}) }
 	}
 	undiscovered := func(r *rig) {
-		r.once("list", apiservertest.Fail{Code: 404}) // the built-in place is not believed any more
+		r.once("list", apiservertest.Fail{Code: 404}) // the built-in location is no longer trusted
 		faulty("get", apiservertest.Silence{})(r)
 	}
 	for name, tc := range map[string]struct {
@@ -62,7 +61,7 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 				if tc.after > 0 {
 					settle(tc.after)
 					if i.Status().Reflector.State != tc.state && tc.state == reflector.BackingOff {
-						settle(3 * time.Second) // it was just trying
+						settle(3 * time.Second) // it was in an attempt
 					}
 					require.Equal(r, tc.state, i.Status().Reflector.State)
 				}
@@ -78,8 +77,7 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 	}
 }
 
-// A handler that waits is released by its context, and Run waits until it has
-// returned.
+// A blocked handler is released by its context, and Run waits until it has returned.
 func TestL23_ABlockedHandlerIsReleasedByItsContext(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +129,7 @@ func TestL23_EveryWaiterHearsOfTheStop(t *testing.T) {
 	})
 }
 
-// As long as a handler of the last run has not returned, that run has not
-// ended, and no other begins beside it.
+// A run has not ended until its handlers have returned, and no other run starts before.
 func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
@@ -166,8 +163,8 @@ func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
 	})
 }
 
-// A stop by an error handler, in each of the goroutines that may ask for it,
-// ends everything just as well, and is what Run returns.
+// A stop requested by an error handler, in each goroutine that may call it, ends everything, and Run
+// returns its failure.
 func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 	failing := errors.New("failing")
 	for name, tc := range map[string]struct {
@@ -202,8 +199,8 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 	}
 }
 
-// A stopped informer goes on where it was: no list, one watch from its version,
-// and handlers hear only what has changed.
+// A stopped informer resumes: without a list, with one watch from its version, and handlers see only the
+// changes.
 func TestL24_ARestartResumes(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
@@ -231,8 +228,7 @@ func TestL24_ARestartResumes(t *testing.T) {
 	})
 }
 
-// If the history is gone, a list finds out what has changed, and handlers still
-// hear no more than that.
+// If the history is gone, a list finds the changes, and handlers still see only those.
 func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(4)
@@ -254,8 +250,8 @@ func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
 	})
 }
 
-// Handlers that had not heard all when the informer stopped hear the rest; those
-// that joined while it was stopped hear everything once.
+// Handlers that were behind when the informer stopped get the remaining events. Handlers that joined while
+// it was stopped get every object once.
 func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
@@ -301,7 +297,7 @@ func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
 	}
 }
 
-// However often it is stopped, and wherever, nothing is lost or told twice.
+// Stops at any moments, however many, lose or repeat no event.
 func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -341,7 +337,7 @@ func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 	}
 }
 
-// How long the last run had been failing says nothing about this one.
+// The time that the last run had been failing does not count.
 func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
@@ -362,8 +358,7 @@ func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 	})
 }
 
-// What has been read from the server is in the cache when Run returns, because
-// the next run asks for what came after it.
+// Everything read from the server is in the cache when Run returns, because the next run resumes after it.
 func TestL24_WhatWasQueuedIsAppliedBeforeTheStop(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
@@ -381,7 +376,7 @@ func TestL24_WhatWasQueuedIsAppliedBeforeTheStop(t *testing.T) {
 		slow.Store(true)
 		r.put(pod("pa", "n=1"))
 		settle(time.Second)
-		r.put(pod("pb", "n=1")) // waits in the queue
+		r.put(pod("pb", "n=1")) // stays in the queue
 		r.put(pod("pc"))
 		synctest.Wait()
 		stop()

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// shown is an informer that a process shows.
+// shown is an informer in the form a process shows.
 type shown struct {
 	*sharedinformer.Informer[*corev1.Pod]
 }
@@ -31,7 +31,7 @@ type shown struct {
 func (s shown) Status() []sharedinformer.Status { return []sharedinformer.Status{s.Informer.Status()} }
 func (s shown) Views() []sharedinformer.View    { return []sharedinformer.View{s.View()} }
 
-// viewers connect to a server of a process in memory.
+// viewers connect to the server of a process in memory.
 type viewers struct {
 	conns chan net.Conn
 	open  []net.Conn
@@ -46,7 +46,7 @@ func (v *viewers) Accept() (net.Conn, error) {
 func (v *viewers) Close() error   { close(v.conns); return nil }
 func (v *viewers) Addr() net.Addr { return &net.UnixAddr{Name: "viewers"} }
 
-// ask sends a request of which nobody reads the answer.
+// ask sends a request whose response is never read.
 func (v *viewers) ask(r *rig, path string) {
 	client, server := net.Pipe()
 	v.conns <- server
@@ -55,8 +55,8 @@ func (v *viewers) ask(r *rig, path string) {
 	require.NoError(r, err)
 }
 
-// workload runs an informer through changes while somebody looks, and returns
-// everything that its handler heard, and when.
+// workload runs an informer through changes while look observes it, and returns the events of its handler
+// with their times.
 func workload(r *rig, look func(*debug.Process), later func()) []string {
 	recorder := flight.New(flight.DefaultSize)
 	var mu sync.Mutex
@@ -87,7 +87,7 @@ func workload(r *rig, look func(*debug.Process), later func()) []string {
 	return heard
 }
 
-// However many look, and however slowly they read, handlers hear the same at the same time.
+// Viewers, however many and slow, do not change the events of handlers or their times.
 func TestD01_LookingDelaysNothing(t *testing.T) {
 	var alone, watched []string
 	inBubble(t, apiservertest.Options{}, func(r *rig) { alone = workload(r, func(*debug.Process) {}, func() {}) })
@@ -102,7 +102,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 			go func() { ended <- server.Serve(v) }()
 			synctest.Wait()
 			before = runtime.NumGoroutine()
-			for range 20 { // more than may; none reads
+			for range 20 { // more than allowed; none reads
 				v.ask(r, "events")
 			}
 			for range 40 {
@@ -113,7 +113,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 			for range 10 {
 				readers.Go(func() {
 					for range 100 {
-						// All may be too many: to be refused is right.
+						// This may exceed the limit of viewers: a refusal is right.
 						_, _ = client.Status(r.ctx)
 						_, _ = client.Objects(r.ctx, debug.Which{}, debug.Page{})
 						time.Sleep(37 * time.Millisecond)
@@ -123,7 +123,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 		}, func() {
 			refused := 0
 			for n := range 20 {
-				text, _ := io.ReadAll(v.open[n]) // what was sent before it was broken off
+				text, _ := io.ReadAll(v.open[n]) // the part sent before the connection was closed
 				if strings.HasPrefix(string(text), "HTTP/1.1 503") {
 					refused++
 				}
@@ -135,7 +135,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 			c.Close()
 		}
 		synctest.Wait()
-		// Each viewer took a goroutine or two, and none is left.
+		// Each viewer used a goroutine or two. None remains.
 		require.LessOrEqual(r, runtime.NumGoroutine(), before)
 		require.NoError(r, server.Close())
 		require.ErrorIs(r, <-ended, http.ErrServerClosed)
@@ -143,7 +143,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 	require.Equal(t, alone, watched)
 }
 
-// What a viewer misses because it does not read is counted.
+// Events that a slow viewer misses are counted.
 func TestD01_WhatIsMissedIsCounted(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		recorder := flight.New(64 << 10)
@@ -167,7 +167,7 @@ func TestD01_WhatIsMissedIsCounted(t *testing.T) {
 				require.Greater(r, e.Position, last, "in order")
 				last = e.Position
 				if seen++; seen == 1 {
-					time.Sleep(time.Minute) // while everything happens
+					time.Sleep(time.Minute) // everything happens meanwhile
 				}
 			}
 		}

@@ -25,19 +25,18 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// in are options for an informer of some namespaces.
+// in returns options for an informer of the given namespaces.
 func in(namespaces ...string) sharedinformer.Options {
 	return sharedinformer.Options{Namespaces: namespaces}
 }
 
-// podIn is a pod of a namespace.
 func podIn(namespace, name string, labels ...string) *corev1.Pod {
 	p := pod(name, labels...)
 	p.Namespace = namespace
 	return p
 }
 
-// truthIn is what the server holds in some namespaces.
+// truthIn returns the content of the server in the given namespaces.
 func (r *rig) truthIn(namespaces ...string) map[string]string {
 	truth := r.truth()
 	for key := range truth {
@@ -49,15 +48,15 @@ func (r *rig) truthIn(namespaces ...string) map[string]string {
 	return truth
 }
 
-// forbid lets nobody read pods of some namespaces.
+// forbid denies everyone access to the pods of the given namespaces.
 func (r *rig) forbid(namespaces ...string) {
 	r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool {
 		return a.Resource != "pods" || !slices.Contains(namespaces, a.Namespace)
 	})
 }
 
-// One cache, one timeline of handlers, over all of the namespaces; what comes is
-// heard as an initial Add and what goes as a Delete whose state is known.
+// There is one cache and one sequence of events for all namespaces. Objects of a new namespace arrive as
+// initial Adds, those of a removed one leave as Deletes with their last known state.
 func TestL03_NamespacesComeAndGo(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
@@ -73,12 +72,12 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.Equal(r, []string{"bank", "shop"}, i.Namespaces())
 				require.ElementsMatch(r, []string{"add bank-1 initial", "add shop-1 initial"}, h.heard())
-				r.put(podIn("mail", "mail-2")) // not ours
+				r.put(podIn("mail", "mail-2")) // not one of the informer's
 				r.put(podIn("shop", "shop-2"))
 				require.Equal(r, []string{"add shop-2"}, h.heard())
 
 				shop1, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "shop-1"})
-				r.fault("", apiservertest.Delay{For: time.Second}) // or it may have synced already
+				r.fault("", apiservertest.Delay{For: time.Second}) // or it might have synced already
 				require.NoError(r, i.SetNamespaces([]string{"mail", "shop"}))
 				require.False(r, i.HasSynced())
 				require.Empty(r, i.Cache().RV())
@@ -107,8 +106,8 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 	}
 }
 
-// An object that is wanted before and after is not deleted in between, and a list
-// of the server's cache that lags takes nothing back.
+// An object wanted before and after is not deleted in between, and a stale list from the server's watch
+// cache reverts nothing.
 func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
@@ -141,7 +140,7 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 	})
 }
 
-// A namespace is there whole or not at all, whatever the others do.
+// A namespace is in the cache entirely or not at all, whatever happens in the others.
 func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		const size = 20
@@ -179,7 +178,7 @@ func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
 	})
 }
 
-// The promise of all is that of the namespace that knows least; each has its own.
+// The version promised for all namespaces is the lowest of theirs. Each has its own as well.
 func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 	inBubble(t, apiservertest.Options{BookmarkPeriod: time.Minute}, func(r *rig) {
 		r.put(podIn("bank", "b"))
@@ -200,7 +199,7 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 		require.NoError(r, i.WaitForRV(r.ctx, written), "a bookmark tells bank that it has missed nothing")
 		r.within(time.Second, time.Minute, time.Since(began))
 
-		slow := r.fault("", apiservertest.Delay{For: time.Second}) // or mail may be there already
+		slow := r.fault("", apiservertest.Delay{For: time.Second}) // or mail might have synced already
 		require.NoError(r, i.SetNamespaces([]string{"bank", "shop", "mail"}))
 		require.Empty(r, i.Cache().RV(), "nothing is known of mail")
 		r.srv.Faults().Remove(slow)
@@ -212,7 +211,7 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 	})
 }
 
-// Each namespace resumes and lists again for itself.
+// Each namespace resumes and lists independently.
 func TestL19_ANamespaceListsAgainAlone(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
@@ -232,8 +231,7 @@ func TestL19_ANamespaceListsAgainAlone(t *testing.T) {
 	})
 }
 
-// A namespace that may not be read holds the sync up, and is named; the others go
-// on.
+// A namespace that may not be read holds up the sync, and is named. The others continue.
 func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
@@ -294,8 +292,8 @@ func after(rv string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// WaitForSync waits for the handlers to have heard of the namespaces that came,
-// also of those that joined in between.
+// WaitForSync waits until the handlers have seen the added namespaces, including handlers that joined in
+// between.
 func TestL18_HandlersSyncAgain(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
@@ -325,7 +323,7 @@ func TestL18_HandlersSyncAgain(t *testing.T) {
 	}
 }
 
-// A kind without namespaces is cached whole, in silence.
+// A cluster-scoped kind is cached whole, without an error.
 func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
@@ -352,7 +350,7 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 	}
 }
 
-// A kind that is installed later is found in all namespaces when it is found in one.
+// A kind that is installed later is found in all namespaces once it is found in one.
 func TestL17_NamespacesFindAKindTogether(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -383,7 +381,7 @@ func TestL17_NamespacesFindAKindTogether(t *testing.T) {
 	})
 }
 
-// wide is a source that reads all namespaces, and cannot be asked for one.
+// wide is a source that reads all namespaces and cannot be narrowed to one.
 type wide struct{ source.ListerWatcher }
 
 func (wide) Describe() source.Description { return source.Description{Name: "pods"} }
@@ -399,8 +397,8 @@ func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 	})
 }
 
-// A stopped informer keeps what it has of every namespace, and what was changed
-// meanwhile takes effect when it runs again.
+// A stopped informer keeps the objects of every namespace, and changes made meanwhile take effect in the
+// next run.
 func TestL24_NamespacesOfAStoppedInformer(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
@@ -430,7 +428,7 @@ func TestL24_NamespacesOfAStoppedInformer(t *testing.T) {
 	})
 }
 
-// L23 is the bubble's to check: nothing may be left.
+// The bubble checks L23: no goroutine may remain.
 func TestL23_NamespacesChangeWhileTheInformerStops(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		random := rand.New(rand.NewPCG(23, 1))
@@ -460,7 +458,7 @@ func TestL23_NamespacesChangeWhileTheInformerStops(t *testing.T) {
 
 var three = []string{"bank", "mail", "shop"}
 
-// someOf are a few of three namespaces, and now and then all there are.
+// someOf returns some of three namespaces, and sometimes all.
 func someOf(random *rand.Rand) []string {
 	set := []string{}
 	for _, namespace := range three {
@@ -474,8 +472,8 @@ func someOf(random *rand.Rand) []string {
 	return set
 }
 
-// A set is the same in whatever order, and other than any other; those who name no
-// namespace follow the factory.
+// The order of a set does not matter, and different sets are different informers. A request without
+// namespaces uses those of the factory.
 func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range three {
@@ -521,7 +519,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 	})
 }
 
-// A namespace whose list is there and whose watch fails stands in nobody's way.
+// A namespace that was listed and whose watch fails does not hold up the wait.
 func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
 	for name, set := range map[string][]string{"one comes": {"bank", "mail", "shop"}, "one goes": {"bank"}} {
 		t.Run(name, func(t *testing.T) {
@@ -542,7 +540,7 @@ func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Nothing is promised of a namespace that is not watched.
+// No version is promised for a namespace that is not watched.
 func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(in("shop"))
@@ -556,7 +554,7 @@ func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
 	})
 }
 
-// Options are wrong whether there is a namespace or not.
+// Bad options are reported even without a namespace.
 func TestL22_BadOptionsWithoutANamespace(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		opts := in()

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// failures is an error handler that remembers.
+// failures is an error handler that records the failures.
 type failures struct {
 	mu      sync.Mutex
 	all     []failure.Failure
@@ -38,7 +38,7 @@ func (f *failures) handle(_ context.Context, got *failure.Failure) failure.Verdi
 	return f.verdict(got)
 }
 
-// heard returns what was reported since the last call.
+// heard returns the failures reported since the last call.
 func (f *failures) heard() []failure.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,14 +47,14 @@ func (f *failures) heard() []failure.Failure {
 	return all
 }
 
-// asked is a request that a spied source was given.
+// asked is a request to a spied source.
 type asked struct {
 	verb string
 	opts metav1.ListOptions
 	at   time.Time
 }
 
-// spy is a source that remembers what it was asked for.
+// spy is a source that records its requests.
 type spy[T object.Object] struct {
 	source.ListerWatcher
 	mu  sync.Mutex
@@ -77,7 +77,7 @@ func (s *spy[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire
 	return s.ListerWatcher.Watch(ctx, opts)
 }
 
-// heard returns what was asked since the last call.
+// heard returns the requests since the last call.
 func (s *spy[T]) heard() []asked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +86,8 @@ func (s *spy[T]) heard() []asked {
 	return log
 }
 
-// verbs names the requests: "list", "stream" for a streaming list, "watch", and
-// "probe" for the list of one item that compares resource versions.
+// verbs returns the names of requests: "list", "stream" for a streaming list, "watch", and "probe" for the
+// list of one item that compares resource versions.
 func verbs(log []asked) []string {
 	var names []string
 	for _, a := range log {
@@ -102,28 +102,27 @@ func verbs(log []asked) []string {
 	return names
 }
 
-// listing are the options of an informer that reads its initial state from a
-// list.
+// listing returns options for reading the initial state from a list.
 func listing() sharedinformer.Options {
 	return sharedinformer.Options{Initial: reflector.List}
 }
 
-// streaming are those of one that reads it from a streaming list.
+// streaming returns options for reading the initial state from a streaming list.
 func streaming() sharedinformer.Options {
 	return sharedinformer.Options{Initial: reflector.Auto}
 }
 
-// fault makes requests for pods go wrong, all of them until it is removed.
+// fault makes all requests for pods with this verb fail until it is removed.
 func (r *rig) fault(verb string, do ...apiservertest.Action) apiservertest.FaultID {
 	return r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "pods", Do: do})
 }
 
-// once makes the next such request go wrong.
+// once makes the next request for pods with this verb fail.
 func (r *rig) once(verb string, do ...apiservertest.Action) {
 	r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "pods", Count: 1, Do: do})
 }
 
-// fill puts n pods onto the server.
+// fill creates n pods on the server.
 func (r *rig) fill(n int) {
 	r.Helper()
 	for k := range n {
@@ -131,13 +130,13 @@ func (r *rig) fill(n int) {
 	}
 }
 
-// inStep fails unless the cache is what the server has.
+// inStep fails the test unless the cache equals the content of the server.
 func (r *rig) inStep(i *sharedinformer.Informer[*corev1.Pod]) {
 	r.Helper()
 	require.Equal(r, r.truth(), cached(i))
 }
 
-// within fails unless got is between the two.
+// within fails the test unless from <= got <= to.
 func (r *rig) within(from, to, got time.Duration) {
 	r.Helper()
 	if got < from || got > to {
@@ -145,7 +144,7 @@ func (r *rig) within(from, to, got time.Duration) {
 	}
 }
 
-// phases are those of some failures, in order.
+// phases returns the phases of failures, in order.
 func phases(all []failure.Failure) []failure.Phase {
 	var names []failure.Phase
 	for _, f := range all {
@@ -154,5 +153,5 @@ func phases(all []failure.Failure) []failure.Phase {
 	return names
 }
 
-// distinct drops what is the same as the one before.
+// distinct removes repetitions of the preceding element.
 func distinct[E comparable](all []E) []E { return slices.Compact(slices.Clone(all)) }

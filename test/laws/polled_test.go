@@ -64,7 +64,7 @@ func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 	}
 }
 
-// While a kind is polled, a list may fail too. It is tried again as seldom, and the status says how
+// A list may fail too while a kind is polled. It is retried at the same interval, and the status says how
 // old the cache is.
 func TestL17_ARefusedWatchAndARefusedListAreNoEnd(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -87,7 +87,7 @@ func TestL17_ARefusedWatchAndARefusedListAreNoEnd(t *testing.T) {
 	})
 }
 
-// A watch that the server never answers, or ends at once, is replaced by a list after ten minutes.
+// Watches that are never answered, or that end at once, are replaced by a list after ten minutes.
 func TestL17_UnansweredWatchesAreReplacedByListsInTheEnd(t *testing.T) {
 	for name, action := range map[string]apiservertest.Action{
 		"cut at once": apiservertest.Cut{},
@@ -121,7 +121,7 @@ func TestL17_UnansweredWatchesAreReplacedByListsInTheEnd(t *testing.T) {
 	}
 }
 
-// After an outage, however long, the first answered request of each client is a watch.
+// After an outage of any length, the first answered request of each client is a watch.
 func TestL19_NoListFollowsAnOutage(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
@@ -131,7 +131,7 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 			settle(down)
 			i.source.heard()
 			r.put(pod("pa", "n="+down.String()))
-			refused := r.fault("watch", apiservertest.Fail{Code: 403}) // as a server does whose rules are not loaded yet
+			refused := r.fault("watch", apiservertest.Fail{Code: 403}) // as by a server that has not loaded its rules yet
 			r.srv.Up()
 			settle(50 * time.Second)
 			r.srv.Faults().Remove(refused)

@@ -29,27 +29,27 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// observed is what an informer went through, in order.
+// observed records the states, failures and events of an informer, in order.
 type observed struct {
 	Began time.Time
 
-	mu                       sync.Mutex // guards what follows
+	mu                       sync.Mutex // guards the fields below
 	States, Failures, Events []moment
 	Final                    map[string]string
 	RV                       string
 }
 
-// moment is when an informer did something, and what.
+// moment is an action of an informer and its time.
 type moment struct {
 	At       time.Duration
-	Of, Text string // in which namespace, and what
+	Of, Text string // the namespace and the action
 }
 
-// duration is how messages write times. How far a request had come, and when, is not recorded
-// as long as nothing was answered.
+// duration matches times in messages. The recording does not contain the progress of unanswered requests
+// and their times.
 var duration = regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9]+(\.[0-9]+)?[mµ]?s\b`)
 
-// note notes a moment.
+// note appends a moment.
 func (o *observed) note(to *[]moment, of, format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,9 +75,9 @@ func (o *observed) event(_ context.Context, e sharedinformer.Event[*corev1.Pod])
 	return nil
 }
 
-// requireSame compares what was with what came again, in order and each at its moment. What
-// several namespaces do at one moment is a race that nothing received can tell, and of those
-// a replay has each a nanosecond after the one before.
+// requireSame compares the recorded moments with the replayed ones, in their order and by their times. The
+// order of several namespaces at one moment is a race that the recording cannot resolve, so a replay puts
+// them a nanosecond apart.
 func requireSame(t *testing.T, was, is []moment) {
 	t.Helper()
 	texts := func(all []moment) (texts []string) {
@@ -98,7 +98,7 @@ func requireSame(t *testing.T, was, is []moment) {
 	}
 }
 
-// recorded records what a random schedule of changes and faults does to an informer.
+// recorded records the effects of a random schedule of changes and faults on an informer.
 func (o *observed) recorded(r *rig, path string, seed uint64, initial reflector.Initial, namespaces []string) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	recorder, err := recording.Create(path, recording.Options{})
@@ -116,7 +116,7 @@ func (o *observed) recorded(r *rig, path string, seed uint64, initial reflector.
 			for range rng.IntN(4 * len(namespaces)) {
 				key := object.Key{Namespace: namespaces[rng.IntN(len(namespaces))], Name: fmt.Sprint("p", rng.IntN(8))}
 				if rng.IntN(4) == 0 {
-					_ = r.srv.Delete(pods, key) // which may not be there
+					_ = r.srv.Delete(pods, key) // the pod may not exist
 				} else {
 					r.put(podIn(key.Namespace, key.Name, fmt.Sprint("n=", rng.IntN(1000))))
 				}
@@ -129,7 +129,7 @@ func (o *observed) recorded(r *rig, path string, seed uint64, initial reflector.
 	require.NoError(r, recorder.Close())
 }
 
-// disturb breaks something, or nothing.
+// disturb injects a random fault, or none.
 func disturb(r *rig, rng *rand.Rand) {
 	verb := []string{"list", "watch", ""}[rng.IntN(3)]
 	fault := func(a ...apiservertest.Action) {
@@ -171,13 +171,13 @@ func disturb(r *rig, rng *rand.Rand) {
 	}
 }
 
-// run has an informer run while something happens, and notes what came of it.
+// run runs an informer during meanwhile, and records its moments.
 func (o *observed) run(t testing.TB, client *rest.Client, initial reflector.Initial, namespaces []string, meanwhile func(ctx context.Context)) {
 	t.Helper()
 	o.watch(t, newInformer[*corev1.Pod](rest.ResourceFor[*corev1.Pod](client).Sharing(wire.NewPool()).Source(), o.options(initial, namespaces)), meanwhile)
 }
 
-// watch is run for an informer that was made.
+// watch is run for an existing informer.
 func (o *observed) watch(t testing.TB, i *sharedinformer.Informer[*corev1.Pod], meanwhile func(ctx context.Context)) {
 	t.Helper()
 	o.Began = time.Now()
@@ -194,12 +194,12 @@ func (o *observed) watch(t testing.TB, i *sharedinformer.Informer[*corev1.Pod], 
 	o.Final, o.RV = h.holds(), i.Cache().RV()
 }
 
-// replayed plays a recording to another informer.
+// replayed replays a recording to another informer.
 func (o *observed) replayed(t *testing.T, path string, initial reflector.Initial, namespaces []string) {
 	o.replayedAt(t, 1, path, initial, namespaces)
 }
 
-// replayedAt is replayed at a speed.
+// replayedAt is replayed at the given speed.
 func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial reflector.Initial, namespaces []string) {
 	synctest.Test(t, func(t *testing.T) {
 		defer jitter.Longest()()
@@ -214,22 +214,22 @@ func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial 
 	})
 }
 
-// Played back in virtual time, a recording leads an informer through the same states, events
-// and failures in the same order, and at the same moments.
+// Replayed in virtual time, a recording leads an informer through the same states, events and failures in
+// the same order and at the same times.
 func TestD02_ARecordingIsTheRun(t *testing.T) {
 	for seed := range uint64(10) {
 		sameAgain(t, seed, "shop")
 	}
 }
 
-// So it does where each namespace is read on its own: the order is that of all of them.
+// The same holds if the namespaces are read separately: the order covers all of them.
 func TestD02_SeveralNamespacesAreOneRun(t *testing.T) {
 	for seed := range uint64(9) {
 		sameAgain(t, seed, "bank", "mail", "shop")
 	}
 }
 
-// sameAgain records a run, plays it and compares.
+// sameAgain records a run, replays it and compares the two.
 func sameAgain(t *testing.T, seed uint64, namespaces ...string) {
 	initial := []reflector.Initial{reflector.Auto, reflector.List, reflector.WatchList}[seed%3]
 	t.Run(fmt.Sprint("seed ", seed, ", ", initial), func(t *testing.T) {
@@ -246,7 +246,7 @@ func sameAgain(t *testing.T, seed uint64, namespaces ...string) {
 	})
 }
 
-// A recording may end while a client waits to try again, and a replay of it ends there too.
+// A recording may end while a client is backing off. Its replay ends at the same point.
 func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
 	for _, more := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Minute} {
 		path := filepath.Join(t.TempDir(), "pods.recording")
@@ -271,8 +271,8 @@ func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
 	}
 }
 
-// A watch that others knew to be deaf, or that was mute, ends in a replay as it did, and the server
-// is asked then where it is, whether its history went back or not.
+// A watch that other watches had shown to be deaf, or that was mute, ends in a replay as in the recording.
+// Then the server is asked for its version, whether its history went back or not.
 func TestD02_AWatchThatWasDeaf(t *testing.T) {
 	for name, c := range map[string]struct{ deaf, back bool }{
 		"deaf":                {true, false},
@@ -294,7 +294,7 @@ func TestD02_AWatchThatWasDeaf(t *testing.T) {
 				was.watch(r, i, func(context.Context) {
 					time.Sleep(time.Minute)
 					if c.back {
-						r.restore() // a watch waits for versions to come
+						r.restore() // a watch waits for later versions
 					}
 					time.Sleep(3 * time.Second)
 					if c.deaf {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// reusingTeller is a teller that takes back what its caller knows.
+// reusingTeller is a teller that reuses the objects its caller has.
 type reusingTeller struct{ *teller }
 
 func (reusingTeller) Describe() source.Description {
@@ -37,8 +37,8 @@ func (s reusingTeller) List(ctx context.Context, opts source.Request) source.Lis
 	return list
 }
 
-// The server's data was restored from a backup, and its history went another way from
-// there: an object may have another content at the same version.
+// The server's data was restored from a backup, and its history diverged: an object may have other content
+// at the same version.
 func TestL17_ARestoredHistoryMayHaveTheSameVersions(t *testing.T) {
 	for name, namespaces := range map[string][]string{"all": nil, "of one namespace": {"shop"}} {
 		t.Run(name, func(t *testing.T) {

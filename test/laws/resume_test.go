@@ -25,8 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// spied is a running informer that is synced, what it asks for, what it
-// reports and what its handler hears. What led to the sync is forgotten.
+// spied is a running and synced informer with its requests, its reported failures and the events of its
+// handler. Everything up to the sync is dropped.
 type spied struct {
 	*sharedinformer.Informer[*corev1.Pod]
 	source   *spy[*corev1.Pod]
@@ -51,7 +51,7 @@ func (r *rig) spied(opts sharedinformer.Options) spied {
 	return s
 }
 
-// whichever runs a test with both ways to read the initial state.
+// whichever runs a test with a list and with a streaming list.
 func whichever(t *testing.T, opts apiservertest.Options, body func(r *rig, informer sharedinformer.Options)) {
 	for name, informer := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func whichever(t *testing.T, opts apiservertest.Options, body func(r *rig, infor
 	}
 }
 
-// serverError is a Status in an ERROR event that is no reason to list.
+// serverError is the Status of an ERROR event that does not lead to a list.
 var serverError = metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}
 
 func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
@@ -98,8 +98,8 @@ func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
 	}
 }
 
-// Whatever the failure is, short of an expired version, no list follows before watches have failed
-// for a minute, if the server refuses them, or for ten.
+// No failure except an expired version leads to a list before watches have failed for a minute, if the
+// server refuses them, or for ten minutes otherwise.
 func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 	for name, action := range map[string]apiservertest.Action{
 		"cut":          apiservertest.Cut{AfterBytes: 1},
@@ -123,7 +123,7 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 				i := r.spied(opts)
 				id := r.fault("watch", action)
 				switch action.(type) {
-				case apiservertest.Garble, apiservertest.WrongType: // a third time in a row is another matter
+				case apiservertest.Garble, apiservertest.WrongType: // the third in a row is treated differently
 					r.srv.Faults().Remove(id)
 					id = r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Count: 2, Do: []apiservertest.Action{action}})
 				}
@@ -143,7 +143,7 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 				settle(3 * time.Minute)
 				for _, verb := range verbs(i.source.heard()) {
 					if name == "no bookmarks" && verb == "probe" {
-						continue // a watch that was mute to its end is asked about
+						continue // after a watch that was mute to its end, the server is asked for its version
 					}
 					require.Equal(r, "watch", verb)
 				}
@@ -154,15 +154,15 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 	}
 }
 
-// A change that cannot be read stays in the history after the object has been
-// mended: a list looks past it, after three watches and then ever more seldom.
+// A change that cannot be decoded stays in the history after the object was repaired. A list skips it,
+// after three watches and then at growing intervals.
 func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		i := r.spied(opts)
 		r.fault("watch", apiservertest.WrongType{})
 		r.fault("list", apiservertest.WrongType{})
-		r.srv.Down() // or the watch that runs would bring it
+		r.srv.Down() // or the running watch would deliver it
 		r.put(pod("pa", "n=1"))
 		r.srv.Up()
 		settle(time.Hour)
@@ -183,8 +183,7 @@ func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
 	})
 }
 
-// A watch that the server closes in good order is no failure and is followed
-// by the next at once.
+// A watch that the server closes normally is not a failure. The next one follows at once.
 func TestL19_ANormalCloseIsFollowedByTheNextWatchAtOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(1)
@@ -258,8 +257,8 @@ func TestL19_AnExpiredVersionIsFollowedByOneConsistentRelist(t *testing.T) {
 	}
 }
 
-// A long outage ends with an expired version: the list follows at once, not after the
-// wait that the outage has grown.
+// If a long outage ends with an expired version, the list follows at once, without the back-off that had
+// grown during the outage.
 func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
@@ -279,8 +278,8 @@ func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
 	})
 }
 
-// The token of a page expires while the list is read: the whole list is read
-// again, at last in one response.
+// If the token of a page expires during a list, the list is read again from the start, finally in one
+// response.
 func TestL19_AnExpiredPageIsFollowedByAWholeList(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(5)
@@ -348,8 +347,8 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// Each wait is between the doubled one and half as much again, bounded, and not
-// the same for everybody. Only quiet makes it short again.
+// Each wait is between the doubled one and one and a half times as long, bounded, and different for each
+// client. Only a quiet period shortens it again.
 func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 	backoff := reflector.Backoff{Initial: time.Second, Max: 20 * time.Second, Reset: time.Minute}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -392,7 +391,7 @@ func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 	})
 }
 
-// A history that is always gone costs a relist per back-off, and no more.
+// A history that has always expired costs one relist per back-off.
 func TestL19_ContinualCompactionMakesNoRelistStorm(t *testing.T) {
 	gone := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
 	for name, action := range map[string]apiservertest.Action{
@@ -419,7 +418,7 @@ func TestL19_ContinualCompactionMakesNoRelistStorm(t *testing.T) {
 	}
 }
 
-// A server or proxy that closes every watch at once is not asked in a loop.
+// A server or proxy that closes every watch at once is not queried in a loop.
 func TestL19_WatchesThatBringNothingNewBackOff(t *testing.T) {
 	old := pod("a")
 	old.UID, old.ResourceVersion = "1", "7"

@@ -23,9 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// rig is a simulated API server and a client for it, inside one bubble of
-// testing/synctest: time is virtual, and a goroutine that is left at the end
-// fails the test.
+// rig is a simulated API server and a client for it, inside one bubble of testing/synctest: time is
+// virtual, and a goroutine that remains at the end fails the test.
 type rig struct {
 	*testing.T
 	srv    *apiservertest.Server
@@ -33,13 +32,12 @@ type rig struct {
 	client *rest.Client
 	pool   *wire.Pool
 	ctx    context.Context // ends with the test, before the server
-	runs   *sync.WaitGroup // what run started
+	runs   *sync.WaitGroup // goroutines started by run
 	backup *apiservertest.Snapshot
 }
 
 var pods = object.GVR{Version: "v1", Resource: "pods"}
 
-// inBubble runs body with a rig.
 func inBubble(t *testing.T, opts apiservertest.Options, body func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +57,7 @@ func inBubble(t *testing.T, opts apiservertest.Options, body func(r *rig)) {
 	})
 }
 
-// connect makes the client anew. The one before must not have been used.
+// connect replaces the client, which must not have been used.
 func (r *rig) connect() {
 	r.Helper()
 	client, err := rest.NewClient(&r.config, sharedScheme())
@@ -67,7 +65,7 @@ func (r *rig) connect() {
 	r.client = client
 }
 
-// speakCBOR has the client ask for CBOR.
+// speakCBOR makes the client request CBOR.
 func (r *rig) speakCBOR() {
 	r.Helper()
 	r.config.CBOR = true
@@ -76,7 +74,7 @@ func (r *rig) speakCBOR() {
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
-// run starts i and returns how to stop it and wait until it has stopped.
+// run starts i and returns a function that stops it and waits for its end.
 func (r *rig) run(i interface{ Run(context.Context) error }) (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan error, 1)
@@ -89,8 +87,7 @@ func (r *rig) run(i interface{ Run(context.Context) error }) (stop func()) {
 	}
 }
 
-// source is what informers read: their objects share equal parts, as those of a
-// factory do (W03).
+// source returns the source of informers. Its objects share equal parts, as in a factory (W03).
 func (r *rig) source() *rest.Resource[*corev1.Pod] {
 	return rest.ResourceFor[*corev1.Pod](r.client).Sharing(r.pool)
 }
@@ -100,7 +97,7 @@ func (r *rig) informer(opts sharedinformer.Options) *sharedinformer.Informer[*co
 	return newInformer[*corev1.Pod](r.source().Source(), opts)
 }
 
-// synced returns a running informer of pods that is synced, and how to stop it.
+// synced returns a running and synced informer of pods, and a function that stops it.
 func (r *rig) synced(opts sharedinformer.Options) (*sharedinformer.Informer[*corev1.Pod], func()) {
 	r.Helper()
 	i := r.informer(opts)
@@ -131,7 +128,7 @@ func (r *rig) delete(name string) {
 	require.NoError(r, r.srv.Delete(pods, object.Key{Namespace: "shop", Name: name}))
 }
 
-// truth is what the server holds: key to UID and resource version.
+// truth returns the UID and resource version of each object on the server, by key.
 func (r *rig) truth() map[string]string {
 	truth := map[string]string{}
 	for _, o := range r.srv.Objects(pods) {
@@ -140,7 +137,7 @@ func (r *rig) truth() map[string]string {
 	return truth
 }
 
-// cached is the same of an informer's cache.
+// cached returns the same for the cache of an informer.
 func cached(i *sharedinformer.Informer[*corev1.Pod]) map[string]string {
 	held := map[string]string{}
 	for p := range i.Cache().All() {
@@ -151,16 +148,14 @@ func cached(i *sharedinformer.Informer[*corev1.Pod]) map[string]string {
 
 func version(o object.Head) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
 
-// settle lets d pass, which is as long as back-offs and timeouts need, and then
-// everything that is under way.
+// settle waits for d, as needed by back-offs and timeouts, and then until all goroutines are blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// recorder is a handler that writes down what it hears and checks, at every
-// call, what any handler may rely on: pairing (L03), identity (L04), order
-// (L01) and the cache being ahead (L05).
+// recorder is a handler that records its events and checks the guarantees of every handler at each call:
+// pairing (L03), identity (L04), order (L01) and that the cache is ahead (L05).
 type recorder struct {
 	t     testing.TB
 	cache func(object.Key) (*corev1.Pod, bool)
@@ -226,7 +221,7 @@ func newer(a, b *corev1.Pod) bool {
 	return err == nil && order > 0
 }
 
-// heard returns what was written down since the last call.
+// heard returns the events recorded since the last call.
 func (r *recorder) heard() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -236,7 +231,7 @@ func (r *recorder) heard() []string {
 	return log
 }
 
-// holds is what the handler knows, in the form of rig.truth.
+// holds returns the objects known to the handler, in the form of rig.truth.
 func (r *recorder) holds() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// alike puts n pods onto the server that differ in name and version alone.
+// alike creates n pods on the server that differ only in name and version.
 func (r *rig) alike(n int) {
 	r.Helper()
 	for k := range n {
@@ -31,7 +31,6 @@ func (r *rig) alike(n int) {
 	}
 }
 
-// get returns a cached pod.
 func get(i *sharedinformer.Informer[*corev1.Pod], name string) *corev1.Pod {
 	p, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: name})
 	return p
@@ -45,8 +44,8 @@ func held(i *sharedinformer.Informer[*corev1.Pod]) map[string]*corev1.Pod {
 	return all
 }
 
-// Objects that did not change are the same pointers after the history was lost,
-// while the informer ran or while it was stopped; what changed is told (L24).
+// Unchanged objects keep their pointers after the history was lost, while the informer ran or while it was
+// stopped. Changes are delivered (L24).
 func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
 		for _, transformed := range []bool{false, true} {
@@ -103,8 +102,8 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 	}
 }
 
-// By default the informers of a factory share; a transform may change what it
-// is given, and must not change what others hold.
+// The informers of a factory share by default. A transform may change its argument, but must not change the
+// objects of others.
 func TestW03_WhatAFactoryShares(t *testing.T) {
 	wholeAlone(t)
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -150,8 +149,7 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 	})
 }
 
-// Objects that packed caches open share parts where the factory lets whole ones do so, and
-// no further.
+// Objects decoded by packed caches share parts to the same extent as whole objects of the factory.
 func TestW03_WhatOpenedObjectsShare(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(6)
@@ -164,7 +162,7 @@ func TestW03_WhatOpenedObjectsShare(t *testing.T) {
 			part := func(i *sharedinformer.Informer[*corev1.Pod], name string) *corev1.Container {
 				return &get(i, name).Spec.Containers[0]
 			}
-			for n := range 6 { // a part is known when it is seen again
+			for n := range 6 { // a part is known from its second use on
 				part(a, fmt.Sprint("p", n))
 			}
 			return part(a, "p4") == part(a, "p5"), part(a, "p4") == part(b, "p3")
@@ -178,13 +176,13 @@ func TestW03_WhatOpenedObjectsShare(t *testing.T) {
 	})
 }
 
-// A change of a part that many objects share is one change: one report names the
-// object that the culprit was told about, and says how many it concerns.
+// A change of a part shared by many objects is reported once: the report names the object of the culprit's
+// event, and the number of objects affected.
 func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
 		path   string
-		same   func(a, b *corev1.Pod) bool // whether both share what is changed
+		same   func(a, b *corev1.Pod) bool // whether both share the changed part
 	}{
 		"element": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mine" }, ".Spec.Containers[0].Image",
 			func(a, b *corev1.Pod) bool { return &a.Spec.Containers[0] == &b.Spec.Containers[0] }},
@@ -212,7 +210,7 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 						others++
 					}
 				}
-				if !*packed { // what is opened of bytes shares a part as a rule
+				if !*packed { // decoded objects usually share a part
 					require.Equal(r, tc.same != nil, others > 0)
 				}
 				var done atomic.Bool
@@ -246,9 +244,8 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 	}
 }
 
-// After a report nobody gets what was changed: an object that comes later and is
-// equal to the others as they were is as the server has it, and shares with those
-// that come after it.
+// A changed part is not used after its report: an object that arrives later and equals the others in their
+// former state is as on the server, and shares parts with the objects after it.
 func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"element":      func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mine" },
@@ -282,7 +279,7 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 				for name, p := range held(i) {
 					require.Equal(r, want, shared(p), name)
 				}
-				if !*packed { // where objects share only what nobody has collected meanwhile
+				if !*packed { // objects share only parts that were not collected meanwhile
 					require.Same(r, &get(i, "p2").Spec.Containers[0], &get(i, "p3").Spec.Containers[0])
 				}
 				require.Empty(r, reported.heard())
@@ -291,8 +288,7 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 	}
 }
 
-// What nobody was told about while it happened is nobody's fault: handlers that
-// are called later are not blamed.
+// A change that occurred during no call is attributed to no handler: handlers called later are not blamed.
 func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {
 	wholeAlone(t)
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -309,7 +305,7 @@ func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {
 		require.Len(r, all, 1)
 		require.Empty(r, all[0].Handler)
 		changed, first := &get(i, "p2").Spec.Containers[0], "p2"
-		for name, p := range held(i) { // which share it depends on what was collected meanwhile
+		for name, p := range held(i) { // which pods share it depends on garbage collection
 			if &p.Spec.Containers[0] == changed {
 				first = min(first, name)
 			}

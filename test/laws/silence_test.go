@@ -21,11 +21,11 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// firstBackOff is the longest first wait after a failure.
+// firstBackOff is the maximum of the first wait after a failure.
 const firstBackOff = 1200 * time.Millisecond
 
-// A streaming list without its end is given up after StreamIdle of silence, or
-// after StreamTimeout where it is not silent, and a list takes its place.
+// A streaming list without an end is abandoned after StreamIdle of silence, or after StreamTimeout if
+// changes arrive. A list replaces it.
 func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 	for name, tc := range map[string]struct {
 		server   apiservertest.Options
@@ -68,7 +68,7 @@ func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 	}
 }
 
-// Changes that keep coming in the place of the end do not put it off for ever.
+// Changes that arrive instead of the end do not postpone it indefinitely.
 func TestL20_ABusyStreamWithoutEndFallsBackToo(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fault("watch", apiservertest.WithholdEnd{})
@@ -84,7 +84,7 @@ func TestL20_ABusyStreamWithoutEndFallsBackToo(t *testing.T) {
 	})
 }
 
-// Where the server refuses to stream, that is no failure: it is listed at once.
+// A refusal to stream is not a failure: the list follows at once.
 func TestL20_ARefusedStreamIsListedAtOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused}, func(r *rig) {
 		r.fill(3)
@@ -122,11 +122,11 @@ func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
 	}
 }
 
-// Finding out where a kind is served is part of the first request.
+// Discovering a kind is part of the first request.
 func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
-		r.once("", apiservertest.Fail{Code: 404}) // the built-in place is not believed any more
+		r.once("", apiservertest.Fail{Code: 404}) // the built-in location is no longer trusted
 		r.srv.Faults().Add(apiservertest.Fault{Verb: "get", Count: 1, Do: []apiservertest.Action{apiservertest.Silence{}}})
 		i := r.informer(opts)
 		began := time.Now()
@@ -137,9 +137,8 @@ func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
 	})
 }
 
-// A watch must end by its own timeout. One that does not is dead after a
-// margin, however it died, and what was missed comes with the next. One that is not
-// answered need not be waited for that long.
+// A watch must end by its own timeout. If it does not, it is dead after a margin, for whatever reason, and
+// the next one brings the missed changes. A watch without an answer is abandoned earlier.
 func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 	for name, after := range map[string]int{"not answered": 0, "after one event": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 	}
 }
 
-// halfOpen makes connections that can stop to carry anything, without an end.
+// halfOpen makes connections that can stop carrying data without being closed.
 type halfOpen struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -189,7 +188,7 @@ func (h *halfOpen) Dial(ctx context.Context, network, address string) (net.Conn,
 	return deaf, nil
 }
 
-// lose loses every connection that there is.
+// lose silences every open connection.
 func (h *halfOpen) lose() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -249,7 +248,7 @@ func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
 	})
 }
 
-// A server that was late once would be late at every relist.
+// A server that was late once is assumed to be late at every relist.
 func TestL20_AStreamThatWasLateIsNotTriedAgain(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)

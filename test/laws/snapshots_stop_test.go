@@ -17,15 +17,15 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// silent has the server answer nothing any more, to anybody.
+// silent makes the server stop answering.
 func (r *rig) silent() {
 	for _, verb := range []string{"get", "list", "watch"} {
 		r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Do: []apiservertest.Action{apiservertest.Silence{}}})
 	}
 }
 
-// A stop asks the server which cluster the last file is of, if nobody knows yet, and does not
-// wait long for the answer, however many files there are.
+// A stop asks the server for the cluster of the last file, if it is not known yet, and does not wait long
+// for the answer, regardless of the number of files.
 func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 	const within = time.Second
 	for name, breaks := range map[string]func(r *rig){
@@ -66,7 +66,7 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 	}
 }
 
-// Where the server says nothing when it is asked which one it is, all is listed.
+// If the server does not answer the question which cluster it is, everything is listed.
 func TestL20_AServerThatDoesNotSayWhichOneItIs(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -75,7 +75,7 @@ func TestL20_AServerThatDoesNotSayWhichOneItIs(t *testing.T) {
 		r.untilSynced(first)
 		settle(time.Hour)
 		first.stop()
-		r.connect() // a client that has not been told yet
+		r.connect() // a new client, which does not know the cluster yet
 		r.srv.Faults().Add(apiservertest.Fault{Verb: "get", Do: []apiservertest.Action{apiservertest.Silence{}}})
 		began := time.Now()
 		second := r.begin(dir, sharedinformer.Options{SyncPatience: -1})

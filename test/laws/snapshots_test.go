@@ -31,13 +31,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// lines is a log that remembers its lines of level warn.
+// lines is a log handler that records its lines of level warn.
 type lines struct {
 	mu     sync.Mutex
 	warned []string
 }
 
-// all returns them.
+// all returns the lines.
 func (l *lines) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,10 +56,10 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// lists is how many requests for a list the server had.
+// lists returns the number of list requests that the server received.
 func (r *rig) lists() int { return r.srv.Stats().Requests("list", "pods") }
 
-// next is an informer of a later process.
+// next is the informer of a later process.
 type next struct {
 	*sharedinformer.Informer[*corev1.Pod]
 	heard  *recorder
@@ -67,7 +67,7 @@ type next struct {
 	stop   func()
 }
 
-// begin runs an informer with snapshots in dir, of a process of its own.
+// begin runs an informer with snapshots in dir, as a process of its own.
 func (r *rig) begin(dir string, opts sharedinformer.Options) next {
 	r.Helper()
 	return r.beginOn(rest.ResourceFor[*corev1.Pod](r.client).Sharing(wire.NewPool()).Source(), dir, opts)
@@ -86,7 +86,7 @@ func (r *rig) beginOn(from source.ListerWatcher, dir string, opts sharedinformer
 	return next{i, h, log.all, r.run(i)}
 }
 
-// synced waits for the sync and returns what was heard.
+// untilSynced waits for the sync and returns the recorded events.
 func (r *rig) untilSynced(n next) []string {
 	r.Helper()
 	require.NoError(r, n.WaitForSync(r.ctx))
@@ -97,7 +97,7 @@ func (r *rig) untilSynced(n next) []string {
 	return heard
 }
 
-// files are the snapshots in a directory.
+// files returns the snapshots in a directory.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "*.snapshot*"))
@@ -105,14 +105,14 @@ func files(t testing.TB, dir string) []string {
 	return found
 }
 
-// An informer begins with what the one before had. Whatever happened meanwhile, it is right
-// when it is synced, and no handler hears of what is gone.
+// An informer starts with the snapshot of its predecessor. Whatever happened meanwhile, it is correct once
+// it is synced, and no handler sees objects that were deleted.
 func TestC02_AnInformerBeginsWithItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(r *rig)
 		heard     []string
 		resumed   bool
-		streamed  int // initial states that the server sent
+		streamed  int // number of initial states that the server streamed
 	}{
 		"nothing has happened":           {func(*rig) {}, []string{"add a initial", "add b initial", "add c initial"}, true, 0},
 		"other things have happened":     {func(r *rig) { r.other() }, []string{"add a initial", "add b initial", "add c initial"}, true, 0},
@@ -155,16 +155,16 @@ func TestC02_AnInformerBeginsWithItsSnapshot(t *testing.T) {
 	}
 }
 
-// other changes something that is no pod.
+// other changes an object that is not a pod.
 func (r *rig) other() {
 	_, err := r.srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"}})
 	require.NoError(r, err)
 }
 
-// restore takes the server back to the backup.
+// restore resets the server to the backup.
 func (r *rig) restore() { r.srv.Restore(r.backup) }
 
-// unreachable has the server down for d.
+// unreachable stops the server for d.
 func (r *rig) unreachable(d time.Duration) {
 	r.srv.Down()
 	r.runs.Go(func() {
@@ -173,8 +173,8 @@ func (r *rig) unreachable(d time.Duration) {
 	})
 }
 
-// Until the server has confirmed it, an informer is not synced, its cache is empty and no
-// handler hears of it; who asks for it sees it.
+// Until the server has confirmed the snapshot, the informer is not synced, its cache is empty and no
+// handler sees its objects. They are available on request.
 func TestC02_ASnapshotIsNotBelieved(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -205,7 +205,7 @@ func TestC02_ASnapshotIsNotBelieved(t *testing.T) {
 	})
 }
 
-// A file that is of something else, or nothing, costs a list and one line in the log.
+// A file of another origin or without content costs a list and one line in the log.
 func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 	only := func(fields wire.Fields) func(r *rig, dir string) next {
 		return func(r *rig, dir string) next {
@@ -287,14 +287,14 @@ func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 	}
 }
 
-// namespace makes one.
+// namespace creates a namespace.
 func (r *rig) namespace(name string) {
 	_, err := r.srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	require.NoError(r, err)
 }
 
-// another makes the cluster another one, at the same address, with the same pods: as far as
-// anybody can tell but for kube-system.
+// another turns the server into another cluster at the same address with the same pods. It differs only in
+// kube-system.
 func (r *rig) another() {
 	system := metav1.ObjectMeta{Name: metav1.NamespaceSystem}
 	require.NoError(r, r.srv.Delete(corev1.SchemeGroupVersion.WithResource("namespaces"), object.Key{Name: system.Name}))
@@ -303,7 +303,7 @@ func (r *rig) another() {
 	r.connect()
 }
 
-// Whatever the history, a chain of processes with snapshots is right each time.
+// Each process of a chain with snapshots is correct, whatever the history.
 func TestC02_AnyNumberOfRestarts(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -322,7 +322,7 @@ func TestC02_AnyNumberOfRestarts(t *testing.T) {
 				for range 12 {
 					var opts sharedinformer.Options
 					if random.IntN(2) == 0 {
-						opts.Store = sharedinformer.Packed // files are the same
+						opts.Store = sharedinformer.Packed // the files are the same
 					}
 					if random.IntN(3) == 0 {
 						r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Count: 1 + random.IntN(2), Do: []apiservertest.Action{
@@ -362,7 +362,7 @@ func TestC02_AnyNumberOfRestarts(t *testing.T) {
 	}
 }
 
-// Objects of every form come back from every encoding, in either store.
+// Objects of every form are restored from every encoding, in either store.
 func TestC02_SnapshotsOfEveryForm(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	for _, format := range []string{"protobuf and JSON", "CBOR"} {
@@ -385,8 +385,8 @@ func TestC02_SnapshotsOfEveryForm(t *testing.T) {
 	}
 }
 
-// restarted runs an informer, and then another one that begins with its snapshot, and
-// compares what they have.
+// restarted runs an informer, and then another one that starts with its snapshot, and compares their
+// objects.
 func restarted[T object.Object](r *rig, from source.ListerWatcher, store sharedinformer.Store) {
 	r.Helper()
 	in := snapshot.In(r.TempDir(), snapshot.Options{})
@@ -411,7 +411,7 @@ func restarted[T object.Object](r *rig, from source.ListerWatcher, store sharedi
 	}
 }
 
-// Each namespace has a file of its own.
+// Each namespace has its own file.
 func TestC02_SnapshotsOfSeveralNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -442,7 +442,7 @@ func sorted(s []string) []string {
 	return s
 }
 
-// While an informer runs, its file is written now and then: so often and no more often.
+// While an informer runs, its file is written at the interval, not more and not less often.
 func TestC02_SnapshotsAreWrittenNowAndThen(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{BookmarkPeriod: 24 * time.Hour}, func(r *rig) {
@@ -451,7 +451,7 @@ func TestC02_SnapshotsAreWrittenNowAndThen(t *testing.T) {
 		r.untilSynced(i)
 		written := map[time.Time]bool{}
 		for n := range 10*60 + 10 { // the longest interval is 66 minutes
-			if n < 9*60 { // and then nothing changes
+			if n < 9*60 { // no changes after that
 				r.put(pod("a", fmt.Sprintf("n=%d", n)))
 			}
 			settle(time.Minute)
@@ -476,8 +476,7 @@ func TestC02_SnapshotsAreWrittenNowAndThen(t *testing.T) {
 	})
 }
 
-// Where nothing can be written, or another process writes, the informer works, and says so
-// once.
+// If the file cannot be written, or belongs to another process, the informer works, and logs it once.
 func TestC02_AnInformerWorksWithoutItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir  func(t *testing.T) string
@@ -530,7 +529,7 @@ func TestC02_AnInformerWorksWithoutItsSnapshot(t *testing.T) {
 	}
 }
 
-// Secrets stay in memory unless the option says otherwise.
+// Secrets are not written unless the option says so.
 func TestC02_SecretsAreNotWritten(t *testing.T) {
 	for name, allowed := range map[string]bool{"by default": false, "if asked for": true} {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// A file that the server contradicted is gone at once: who begins with it later might meet a
-// server that can no longer tell (C02).
+// A file that the server has contradicted is removed at once: a later process that starts with it might
+// meet a server that can no longer contradict it (C02).
 func TestC02_AContradictedSnapshotGoes(t *testing.T) {
 	type world struct {
 		*rig
@@ -29,7 +29,7 @@ func TestC02_AContradictedSnapshotGoes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		meanwhile func(w world)
-		running   bool // it happens to a running informer
+		running   bool // apply meanwhile to a running informer
 	}{
 		"the history has expired":                {func(w world) { w.delete("b"); w.srv.Compact() }, false},
 		"the history went back":                  {func(w world) { w.restore() }, false},
@@ -79,16 +79,16 @@ func TestC02_AContradictedSnapshotGoes(t *testing.T) {
 	}
 }
 
-// hostilePod is a pod of a type whose methods fail as they are told.
+// hostilePod is a pod type whose methods fail on demand.
 type hostilePod struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 }
 
-// mildPod is one without the methods.
+// mildPod is a hostilePod without the methods.
 type mildPod hostilePod
 
-// hostilePods says what the methods do now.
+// hostilePods holds the functions that the methods call.
 var hostilePods struct{ read, write atomic.Pointer[func()] }
 
 func (p *hostilePod) DeepCopyObject() kruntime.Object { return new(*p) }
@@ -107,8 +107,8 @@ func (p *hostilePod) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*mildPod)(p))
 }
 
-// Methods of a type that panic, or end their goroutine, cost a list, or the file, and the
-// type is named (C02).
+// If methods of a type panic, or end their goroutine, this costs a list, or the file, and the type is named
+// (C02).
 func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	for name, do := range map[string]func(){"panicked": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {
@@ -129,7 +129,7 @@ func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 					require.Nil(t, first.Status().Snapshot.Failure)
 					require.Len(t, files(t, opts.Snapshot.Path()), 1)
 
-					var once sync.Once // so that the list can be read
+					var once sync.Once // the list must be readable
 					fail := func() {
 						fails := false
 						once.Do(func() { fails = true })
@@ -147,7 +147,7 @@ func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 						require.Contains(t, second.Status().Snapshot.Unused, "the file is damaged: reading a *laws.hostilePod "+name)
 					}
 					hostilePods.read.Store(nil)
-					hostilePods.write.Store(&do) // a file may be written before the stop, too
+					hostilePods.write.Store(&do) // a file may also be written before the stop
 					r.put(pod("new"))
 					settle(time.Second)
 					stop()

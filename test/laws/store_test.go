@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// packed says that informers which do not choose cache bytes.
+// packed makes informers without a choice of store cache bytes.
 var packed = flag.Bool("packed", false, "let informers cache bytes")
 
-// store returns what s comes to.
+// store resolves s according to the flag.
 func store(s sharedinformer.Store) sharedinformer.Store {
 	if *packed && s == sharedinformer.DefaultStore {
 		return sharedinformer.Packed
@@ -26,27 +26,26 @@ func store(s sharedinformer.Store) sharedinformer.Store {
 	return s
 }
 
-// newInformer is sharedinformer.New with the store that is tested.
+// newInformer is sharedinformer.New with the store under test.
 func newInformer[T object.Object](from source.ListerWatcher, opts sharedinformer.Options) *sharedinformer.Informer[T] {
 	opts.Store = store(opts.Store)
 	return sharedinformer.New[T](from, opts)
 }
 
-// newFactory is factory.New with the store that is tested.
+// newFactory is factory.New with the store under test.
 func newFactory(client *rest.Client, opts factory.Options) *factory.Factory {
 	opts.Store = store(opts.Store)
 	return factory.New(client, opts)
 }
 
-// wholeAlone is called by a test of what an informer of whole objects has alone, such as
-// parts that cached objects share.
+// wholeAlone skips a test of a property of whole objects only, such as parts shared by cached objects.
 func wholeAlone(t testing.TB) {
 	if *packed {
 		t.Skip("cached bytes have no parts")
 	}
 }
 
-// All laws hold where the cache has bytes.
+// All laws also hold for packed caches.
 func TestC01_EveryLawHoldsWithPackedCaches(t *testing.T) {
 	if *packed {
 		t.Skip("this is that run")

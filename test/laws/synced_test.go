@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// neverEnding are streaming lists that only the server ends.
+// neverEnding returns options for streaming lists that only the server ends.
 func neverEnding() sharedinformer.Options {
 	return sharedinformer.Options{
 		Initial: reflector.WatchList, Timing: reflector.Timing{StreamIdle: time.Hour, StreamTimeout: time.Hour},
@@ -126,8 +126,7 @@ func TestL18_ACancelledListDoesNotSync(t *testing.T) {
 	}
 }
 
-// A handler is synced when its last initial Add has returned, and not when the
-// informer is.
+// A handler is synced when its last initial Add has returned, not with the informer.
 func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		for when, late := range map[string]bool{"early": false, "late": true} {
@@ -187,7 +186,7 @@ func TestL18_AnEmptySetSyncs(t *testing.T) {
 	}
 }
 
-// streamed is a source whose streaming list says what it is told.
+// streamed is a source with a scripted streaming list.
 type streamed struct {
 	script
 	frames []wire.Event[object.Head]
@@ -200,7 +199,7 @@ func (s *streamed) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wi
 	return s.script.Watch(ctx, opts)
 }
 
-// Changes that come before the end of a streaming list are part of the list.
+// Changes before the end of a streaming list are part of the list.
 func TestL18_ChangesWithinAStreamingListCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		event := func(kind watch.EventType, name, uid, rv string) wire.Event[object.Head] {
@@ -231,8 +230,8 @@ func TestL18_ChangesWithinAStreamingListCount(t *testing.T) {
 	})
 }
 
-// OnSync is called once, when the last initial Add has returned, and for a
-// handler without any too.
+// OnSync is called once, when the last initial Add has returned, and also for a handler without initial
+// Adds.
 func TestL18_OnSyncIsCalledAfterTheLastInitialAdd(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := r.informer(sharedinformer.Options{})

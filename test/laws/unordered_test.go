@@ -24,14 +24,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// teller is a source that tells what it is told to tell. Each watch lasts until the
-// next cut.
+// teller is a source that sends the events of a test. Each watch lasts until the next cut.
 type teller struct {
 	items  []*corev1.Pod
 	rv     int
 	events chan wire.Event[object.Head]
 	cuts   chan struct{}
-	asked  []string // the resource versions that watches began at
+	asked  []string // the resource versions at which watches began
 }
 
 func newTeller(rv int, items ...*corev1.Pod) *teller {
@@ -68,7 +67,7 @@ func (s *teller) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// tell has the source tell of changes, such as "added a/1@5", where 1 is the UID.
+// tell makes the source send changes, such as "added a/1@5", where 1 is the UID.
 func (s *teller) tell(changes ...string) {
 	for _, c := range changes {
 		kind, state, _ := strings.Cut(c, " ")
@@ -86,7 +85,7 @@ func podAt(state string) *corev1.Pod {
 	return p
 }
 
-// states is what a cache holds, in that form.
+// states returns the content of a cache in the same form.
 func states(i *sharedinformer.Informer[*corev1.Pod]) []string {
 	held := []string{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -97,13 +96,13 @@ func states(i *sharedinformer.Informer[*corev1.Pod]) []string {
 	return held
 }
 
-// told runs body with a synced informer of a source that is made of s.
+// told runs body with a synced informer of a source based on s.
 func told(t *testing.T, s *teller, from source.ListerWatcher, opts sharedinformer.Options, body func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opts.Initial = reflector.List
-		s.events, s.cuts = make(chan wire.Event[object.Head]), make(chan struct{}) // of the bubble
+		s.events, s.cuts = make(chan wire.Event[object.Head]), make(chan struct{}) // created in the bubble
 		i := newInformer[*corev1.Pod](from, opts)
 		h := record(t, i)
 		i.AddHandler(h)
@@ -116,9 +115,8 @@ func told(t *testing.T, s *teller, from source.ListerWatcher, opts sharedinforme
 	})
 }
 
-// Versions of some servers grow for each object, but not over all of them. What is news
-// of its object is taken; what is not never brings back an older state or a deleted
-// object.
+// The versions of some servers grow per object only, not over all objects. An event that is new for its
+// object is applied. Others never restore an older state or a deleted object.
 func TestL17_VersionsThatDoNotGrowOverAllObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell      []string
@@ -153,7 +151,7 @@ func TestL17_VersionsThatDoNotGrowOverAllObjects(t *testing.T) {
 					require.Equal(t, c.heard, h.heard())
 					status := i.Status().Reflector
 					require.Equal(t, c.unordered, status.Unordered)
-					if !compact { // which folds some in the queue
+					if !compact { // a compact queue folds some events
 						require.EqualValues(t, len(c.tell), status.Events+status.Duplicates)
 					}
 					s.tell(c.tell...)
@@ -174,7 +172,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// A relist tells up to where an object that it lacks is gone.
+// A relist sets the version up to which events of an object it lacks are old.
 func TestL17_AnOldEventAfterARelist(t *testing.T) {
 	s := newTeller(100, podAt("a/1@10"), podAt("b/2@20"))
 	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
@@ -187,7 +185,7 @@ func TestL17_AnOldEventAfterARelist(t *testing.T) {
 	})
 }
 
-// A server that repeats itself is no server without order, however long ago that was.
+// A server that repeats an event, however old, is not an unordered server.
 func TestL17_ARepeatedDeletionIsNoNews(t *testing.T) {
 	const many = 1000 // more deletions than are remembered
 	s := newTeller(100, podAt("a/1@10"))
@@ -206,8 +204,8 @@ func TestL17_ARepeatedDeletionIsNoNews(t *testing.T) {
 	})
 }
 
-// A watch goes on from the highest version, so that a replayed event does not move it
-// back, and from the last one where versions are not ordered.
+// A watch resumes at the highest version, so a replayed event does not move it back. Without an order of
+// versions it resumes at the last one.
 func TestL19_ResumingWithoutOrder(t *testing.T) {
 	s := newTeller(100, podAt("a/1@10"))
 	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
@@ -223,7 +221,7 @@ func TestL19_ResumingWithoutOrder(t *testing.T) {
 	})
 }
 
-// Random changes of a server with two counters, whose events come twice now and then.
+// A server with two counters makes random changes. Its events are sometimes repeated.
 func TestL17_AnyUnorderedServerConverges(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 23))
@@ -256,7 +254,7 @@ func TestL17_AnyUnorderedServerConverges(t *testing.T) {
 				}
 				past = append(past, kind+" "+state)
 				kept := len(past)
-				if random.IntN(8) == 0 { // as if the last events had not been seen
+				if random.IntN(8) == 0 { // as if the last events had been missed
 					kept = max(0, kept-random.IntN(30))
 				}
 				for _, e := range append(past[len(past)-1:], past[kept:]...) {
