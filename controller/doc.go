@@ -56,9 +56,9 @@
 // wait for. Handlers run in goroutines of their informers.
 //
 // Lock order: Controller.mu comes first. The locks of the queue, of causes, of the own-writes barrier,
-// of held namespaces, of a mapping and of an attempt are taken only under Controller.mu or a mapping's
-// lock. One exception: the barrier and the held namespaces take the locks of queues, causes and caches
-// under their own. The lock of the source list is a leaf.
+// of held namespaces, of a mapping and of an attempt are taken while no other lock is held than
+// Controller.mu and a mapping's. One exception: the barrier and the held namespaces take the locks of
+// queues, causes and caches under their own. The lock of the source list is a leaf.
 //
 // No lock is held while a reconciler or a predicate runs. A map function runs under the lock of its
 // mapping, which serializes its calls.
