@@ -173,7 +173,7 @@ func TestAListWhosePagesLeadNowhereEnds(t *testing.T) {
 			l := podList("7")
 			l.Continue = fmt.Sprint(asked)
 			return l
-		}, "1000 pages in a row held nothing"},
+		}, "1000 consecutive pages were empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked, h := 0, &handmade{}

@@ -286,7 +286,7 @@ func TestASelectorOfNothingIsNotOneOfEverything(t *testing.T) {
 	for where, opts := range map[string]cache.Options{
 		"cache.Options: a selector":                                   {DefaultLabelSelector: nothing},
 		"cache.Options: a selector that":                              {DefaultFieldSelector: fields.Nothing()},
-		"cache.Options: a selector that selects":                      {DefaultFieldSelector: nothingAndMore},
+		"cache.Options: a selector that matches":                      {DefaultFieldSelector: nothingAndMore},
 		`cache.Options: namespace "shop": a selector`:                 {DefaultNamespaces: narrow},
 		"cache.Options: ByObject of *v1.Pod: a selector":              {ByObject: pods(cache.ByObject{Label: nothing})},
 		"cache.Options: ByObject of *v1.Pod: a selector that":         {ByObject: pods(cache.ByObject{Field: fields.Nothing()})},
@@ -295,7 +295,7 @@ func TestASelectorOfNothingIsNotOneOfEverything(t *testing.T) {
 		on(t, newCache, func(r *rig) {
 			_, err := r.side.newCache(r.cfg, opts)
 			require.ErrorContains(r, err, where)
-			require.ErrorContains(r, err, "selects nothing")
+			require.ErrorContains(r, err, "matches nothing")
 		})
 	}
 }

@@ -432,9 +432,9 @@ func TestSharingThatCannotWork(t *testing.T) {
 	pods, maps := &corev1.Pod{}, &corev1.ConfigMap{}
 	for want, shards := range map[string]map[client.Object]shard.Scope{
 		"Pod has no scope: name it in Options.Shards":                                                               {maps: {Share: share}},
-		"Pod, which owns ConfigMap: what is owned is whole in every process":                                        {pods: {Share: share}},
-		"the two do not have the same share":                                                                        {pods: {}, maps: {Share: share}},
-		"the two do not have the same share: give both one":                                                         {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},
+		"Pod, which owns ConfigMap: the owned kind is not shared but its owners are":                                {pods: {Share: share}},
+		"the two have different shares":                                                                             {pods: {}, maps: {Share: share}},
+		"the two have different shares: give both the same share":                                                   {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},
 		"owned objects are sharded by uid and their owners by uid":                                                  {pods: {Share: share}, maps: {Share: share}},
 		"share owners by uid and what they own by controller owner, or both by namespace":                           {pods: {Key: shard.ByNamespace(), Share: share}, maps: {Key: shard.ByOwner(), Share: share}},
 		"owned objects are sharded by label app and their owners by label team, so one process would have an owner": {pods: {Key: shard.ByLabel("team"), Share: share}, maps: {Key: shard.ByLabel("app"), Share: share}},

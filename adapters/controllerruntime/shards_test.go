@@ -126,7 +126,7 @@ func TestShardsThatCannotBe(t *testing.T) {
 		{want: "", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByNamespace(), Share: share}}, opts: through},
 		{want: "*unstructured.Unstructured", shards: map[client.Object]shard.Scope{&unstructured.Unstructured{}: {Share: share}}},
 		{want: "example.com/v1, Kind=Cart: unable to retrieve the complete list of server APIs", shards: map[client.Object]shard.Scope{unknown: {Share: share}}},
-		{want: "Pod is there twice", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}, raw: {Share: share}}},
+		{want: "Pod appears twice", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}, raw: {Share: share}}},
 		{want: "Kind=Pod: a controllerruntime_test.incomparable is not comparable", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Share: incomparable{}}}},
 		{want: "the share is a nil *controllerruntime.Group", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Share: (*controllerruntime.Group)(nil)}}},
 		{want: "objects go through a transform, which might change what label app reads", shards: map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: share}}, opts: through},
