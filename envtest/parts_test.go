@@ -31,7 +31,7 @@ func TestParts(t *testing.T) {
 	got := second.call(http.StatusOK, http.MethodGet, configMaps+"/shared", nil)
 	require.Equal(t, made.Metadata, got.Metadata)
 	_, err = one.Compact(t.Context())
-	require.ErrorContains(t, err, "etcd is another process")
+	require.ErrorContains(t, err, "etcd runs in another process")
 	_, err = etcd.Compact(t.Context())
 	require.NoError(t, err)
 
