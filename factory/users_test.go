@@ -88,8 +88,8 @@ func TestAKindIsOptionalAgainOnceAllUsersThatNeedItHaveLeft(t *testing.T) {
 func TestAShareThatCannotBeComparedIsAFailure(t *testing.T) {
 	f := nowhere(t)
 	i := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: slices{}}}})
-	require.ErrorContains(t, waitForSync(t, f), "its type must be comparable")
-	require.ErrorContains(t, i.Status().Reflector.Failure, "its type must be comparable")
+	require.ErrorContains(t, waitForSync(t, f), "needs a comparable type")
+	require.ErrorContains(t, i.Status().Reflector.Failure, "needs a comparable type")
 }
 
 type slices struct{ _ []int }

@@ -81,7 +81,7 @@ func (r *sharing) put(name string) {
 // A share that panics, or ends its goroutine, owns nothing, and is called again.
 func TestAShareThatFails(t *testing.T) {
 	for want, fail := range map[string]func(){
-		"the methods of the share (*sharedinformer_test.userShare) panicked: broken; nothing is held until":              func() { panic("broken") },
+		"the methods of the share (*sharedinformer_test.userShare) panicked: broken; nothing is owned until":             func() { panic("broken") },
 		"the methods of the share (*sharedinformer_test.userShare) called runtime.Goexit, as FailNow of a test does; no": runtime.Goexit,
 	} {
 		for _, where := range []string{"Owned", "Term"} {
@@ -214,7 +214,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 		shard.Share
 		_ []string
 	}
-	const refused = "its type must be comparable"
+	const refused = "needs a comparable type"
 	for _, namespaces := range [][]string{nil, {"shop"}, {"bank", "shop"}} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := apiservertest.New(apiservertest.Options{})

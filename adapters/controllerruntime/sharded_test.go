@@ -436,7 +436,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 		"the two have different shares":                                                                             {pods: {}, maps: {Share: share}},
 		"the two have different shares: give both the same share":                                                   {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},
 		"owned objects are sharded by uid and their owners by uid":                                                  {pods: {Share: share}, maps: {Share: share}},
-		"share owners by uid and what they own by controller owner, or both by namespace":                           {pods: {Key: shard.ByNamespace(), Share: share}, maps: {Key: shard.ByOwner(), Share: share}},
+		"shard owners by uid and owned objects by controller owner, or both by namespace":                           {pods: {Key: shard.ByNamespace(), Share: share}, maps: {Key: shard.ByOwner(), Share: share}},
 		"owned objects are sharded by label app and their owners by label team, so one process would have an owner": {pods: {Key: shard.ByLabel("team"), Share: share}, maps: {Key: shard.ByLabel("app"), Share: share}},
 	} {
 		on(t, newCache, func(r *rig) {
