@@ -17,23 +17,23 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 )
 
-// ErrKeptWhole means that a packed object cannot be archived, since bytes cannot give it
-// back: it is there as an object.
+// ErrKeptWhole means that a packed object cannot be archived, because its bytes would not decode to
+// an equal object. The packer holds the object itself instead.
 var ErrKeptWhole = errors.New("bytes cannot give the object back as it is")
 
-// Archive writes packed objects so that the packer of another process can take them back
-// without decoding any (see Packer.Extract). What objects have in common is written with the
-// first that needs it, so that they are to be read in the same order. It belongs to one
-// goroutine. The zero Archive has written nothing.
+// An Archive writes packed objects in a form that the [Packer] of another process can take over
+// without decoding them; see [Packer.Extract]. Metadata that several objects share is written with
+// the first of them, so objects must be read in the order in which they were written. An Archive
+// belongs to one goroutine. The zero Archive is ready to use.
 type Archive struct {
 	texts   pack.Archive
 	started bool
-	metas   map[*sharedMeta]uint64 // their numbers, from 1
-	codecs  map[*codec]uint64      // likewise
+	metas   map[*sharedMeta]uint64 // numbered from 1
+	codecs  map[*codec]uint64      // numbered from 1
 }
 
-// Append appends o. It fails with an *Error that wraps ErrKeptWhole, or ErrDamaged where that
-// is known of o.
+// Append appends o to dst. It fails with an [*Error] that wraps [ErrKeptWhole], or [ErrDamaged] if
+// o is known to be damaged.
 func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	switch fail := (&Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName())}); {
 	case o.meta.unpacked != nil:
@@ -57,7 +57,7 @@ func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	return a.texts.Append(dst, o.text), nil
 }
 
-// annotationKeys names the annotations that can be read without decoding.
+// annotationKeys returns the keys of the annotations that can be read without decoding.
 func (p *Packer) annotationKeys() string { return strings.Join(p.annotations, ",") }
 
 func (a *Archive) appendMeta(dst []byte, m *sharedMeta) ([]byte, error) {
@@ -109,7 +109,7 @@ func (a *Archive) appendCodec(dst []byte, c *codec) []byte {
 	return dst
 }
 
-// appendLength appends a length, with none told from zero.
+// appendLength appends a length. none marks a nil value, which differs from an empty one.
 func appendLength(dst []byte, n int, none bool) []byte {
 	if none {
 		return append(dst, 0)
@@ -117,13 +117,13 @@ func appendLength(dst []byte, n int, none bool) []byte {
 	return binary.AppendUvarint(dst, uint64(n)+1)
 }
 
-// Extract returns the objects that an Archive wrote, n of them, which must be all of raw. They
-// are of a Go type, a pointer that is an object.Object. Nothing is decoded, and nothing of raw is kept. It
-// fails with an *Error that wraps ErrDamaged where raw is not what an Archive wrote; what is
-// inside of an object shows only when that is opened.
+// Extract returns the n objects that an [Archive] wrote to raw. goType is their Go type, a pointer
+// that implements [object.Object]. Extract decodes nothing and keeps no reference to raw. It fails
+// with an [*Error] that wraps [ErrDamaged] if raw was not written by an Archive. Damage inside an
+// object is found only when the object is opened.
 func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, error) {
 	if want := reflect.TypeFor[object.Object](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
-		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: its objects are to be %v, which are no %v", ErrDamaged, goType, want)}
+		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: cannot extract %v: it does not implement %v", ErrDamaged, goType, want)}
 	}
 	return p.extract(raw, n, &archiveReader{goType: goType.Elem()})
 }
@@ -135,7 +135,7 @@ func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error)
 	}
 	if n > 0 {
 		if have := string(x.in.Bytes()); have != p.annotationKeys() && !x.headsOnly {
-			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.annotationKeys())}
+			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects keep the annotations %.200q, want %.200q", ErrDamaged, have, p.annotationKeys())}
 		}
 	}
 	objects := make([]*Packed, 0, min(n, len(raw)))
@@ -152,8 +152,8 @@ func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error)
 	return objects, nil
 }
 
-// ArchivedHeads returns the heads of the objects that an Archive wrote, whatever they are
-// themselves. It fails as Extract does.
+// ArchivedHeads returns the heads of the n objects that an [Archive] wrote to raw, whatever their
+// Go type. It fails as [Packer.Extract] does.
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	p := NewPacker(nil)
 	objects, err := p.extract(raw, n, &archiveReader{headsOnly: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
@@ -164,16 +164,16 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	return heads, err
 }
 
-// initialCommon is more labels or owners than an object has as a rule. Room for more is made
-// when they are there: a damaged length is not believed.
+// initialCommon is the initial capacity for labels and owners; objects usually have fewer. Larger
+// slices grow as elements are read, because a damaged length must not be trusted.
 const initialCommon = 16
 
 // archiveReader reads an archive.
 type archiveReader struct {
-	headsOnly bool // nothing is to be read but metadata, so that any type will do
+	headsOnly bool // read only metadata, so any type will do
 	packer    *Packer
 	in        *pack.ArchiveReader
-	goType    reflect.Type // what an object points to
+	goType    reflect.Type // the pointer's element type
 	metas     []*sharedMeta
 	codecs    []*codec
 }
@@ -226,7 +226,7 @@ func (x *archiveReader) meta() (*sharedMeta, error) {
 		common.DeletionTimestamp = new(metav1.Unix(int64(x.in.Uvarint()), 0))
 	}
 	if x.in.Failed() || number != uint64(len(x.metas)+1) {
-		return nil, fmt.Errorf("%w: what objects have in common", ErrDamaged)
+		return nil, fmt.Errorf("%w: shared metadata", ErrDamaged)
 	}
 	m := x.packer.metas.intern(c, headOf(&common))
 	x.metas = append(x.metas, m)
@@ -259,7 +259,8 @@ func (x *archiveReader) codec() (*codec, error) {
 	return c, nil
 }
 
-// length reads what appendLength wrote. Each of that many takes a byte at least.
+// length reads a length that appendLength wrote. It fails if fewer bytes are left, because each
+// element takes at least one.
 func (x *archiveReader) length() (n int, none bool) {
 	length := x.in.Uvarint()
 	if length == 0 || length-1 > uint64(x.in.Left()) {
@@ -268,16 +269,16 @@ func (x *archiveReader) length() (n int, none bool) {
 	return int(length - 1), false
 }
 
-// TypeFingerprint returns a text that changes when the Go type of objects does: its name, or the
-// name, type or tag of a field at any depth. A program may extract what another one archived if both
-// have the same fingerprint.
+// TypeFingerprint returns a string that changes if the Go type of the objects changes: its name, or
+// the name, type or tag of a field at any depth. A program may extract objects that another program
+// archived if both have the same fingerprint.
 func TypeFingerprint(goType reflect.Type) string {
 	hash := sha256.New()
 	fingerprint{hash, make(map[reflect.Type]int)}.write(goType)
 	return hex.EncodeToString(hash.Sum(nil)[:12])
 }
 
-// fingerprint writes down types, each of them once.
+// fingerprint describes types, each of them once.
 type fingerprint struct {
 	to   io.Writer
 	seen map[reflect.Type]int

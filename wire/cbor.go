@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// cborEncoding reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
-// itself, but apimachinery's codec decodes them. Nothing is shared, and a
-// projection is applied afterwards.
+// cborEncoding reads CBOR (RFC 8949, KEP-4222). It splits a body into objects itself, and
+// apimachinery's codec decodes them. Objects share nothing, and unselected fields are removed after
+// decoding.
 type cborEncoding struct{ decoderConfig }
 
 func newCBOR(c decoderConfig) (encoding, error) { return &cborEncoding{c}, nil }
@@ -31,7 +31,7 @@ func (d *cborEncoding) fail(where string, raw []byte, err error) *Error {
 
 func (d *cborEncoding) wholeBody(body []byte) (frame.Item, error) {
 	s := d.scan(frame.FromBytes(body))
-	s.MaxDepth++ // the tag in front, which items of a list do not have
+	s.MaxDepth++ // the leading tag, which list items do not have
 	raw, err := s.Value()
 	if err == nil {
 		err = s.AtEnd()
@@ -65,7 +65,7 @@ func (d *cborEncoding) watchError(i frame.Item) error {
 
 func (d *cborEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	scan := d.scan(s)
-	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // of a frame, with a tag around both maps
+	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // for a frame and a tag around both maps
 	return scan.NextFrame
 }
 
@@ -76,15 +76,14 @@ func (d *cborEncoding) splitFrame(i frame.Item) (string, frame.Item, error) {
 
 func (d *cborEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
 
-// newObjectDecoder returns the encoding itself: nothing is kept from one object to the next.
+// newObjectDecoder returns the encoding itself, because it has no state between objects.
 func (d *cborEncoding) newObjectDecoder(*share.Pool, bool) objectDecoder { return d }
 
-// pack packs nothing: apimachinery's codec decodes all.
+// pack always returns false, because apimachinery's codec decodes every object.
 func (d *cborEncoding) pack(frame.Item, bool) (packed object.Head, noKind, ok bool) {
 	return nil, false, false
 }
 
-// object decodes an object, and finishes it.
 func (d *cborEncoding) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	raw := i.Raw
 	obj = d.new()
@@ -100,7 +99,7 @@ func (d *cborEncoding) object(i frame.Item, needName bool) (obj object.Object, n
 		apiVersion := gvk.GroupVersion().String()
 		if apiVersion == "" && gvk.Kind != "" {
 			of, _ := cbor.IdentityOf(raw)
-			apiVersion = of.APIVersion // apimachinery drops one that it cannot parse
+			apiVersion = of.APIVersion // apimachinery drops an apiVersion that it cannot parse
 		}
 		if err := d.checkKind(apiVersion, gvk.Kind); err != nil {
 			return obj, false, err
@@ -148,5 +147,5 @@ func (d *cborEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 	return of.Version(), true
 }
 
-// readHead says that there is no short way.
+// readHead always returns false: CBOR heads are read by decoding.
 func (d *cborEncoding) readHead(*head.Head, frame.Item) bool { return false }

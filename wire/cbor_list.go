@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// cborList reads one list body: a map with the items in one field. The other fields
-// are small and come in any order. They are kept until the end.
+// cborList reads one list body: a map with the items in one field. The other fields are small, come
+// in any order and are kept until the end.
 type cborList struct {
 	*cborEncoding
 	*frame.CBOR
@@ -104,7 +104,7 @@ func (l *cborList) readItems() error {
 	}
 }
 
-// itemFailed says at which item the body is broken.
+// itemFailed returns the error for a body that is broken at the current item.
 func (l *cborList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
@@ -115,7 +115,7 @@ func (l *cborList) itemFailed(err error) error {
 	return l.fail(whereItem(l.Count()), nil, err)
 }
 
-// check uses that apart from the items, the fields of a list are those of a Status.
+// check decodes the list's other fields as a Status, which has the fields of a list without items.
 func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {
@@ -128,7 +128,7 @@ func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, itemsLackKind || !l.seenItems)
 }
 
-// selectedCBOR is selectedJSON for CBOR. list is the fields of the list without its items.
+// selectedCBOR is selectedJSON for CBOR. list holds the fields of the list without its items.
 func selectedCBOR(list []byte) string {
 	if !bytes.Contains(list, []byte("shardInfo")) {
 		return ""

@@ -22,17 +22,17 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// codec encodes the objects of one Go type for packing, and decodes them. If the bytes do not say the kind,
-// a codec is for one kind. It is immutable.
+// codec encodes the objects of one Go type for packing, and decodes them. If the bytes do not
+// include the kind, the codec also has the kind. A codec is immutable.
 type codec struct {
-	goType   reflect.Type // what an object points to
-	kind     object.GVK   // that the objects name; zero where they name none, or where the bytes do
+	goType   reflect.Type // the pointer's element type
+	kind     object.GVK   // of the objects; zero if they have none, or if the bytes include it
 	format   format
-	table    *protobuf.Table // nil if the reference alone reads protobuf
-	jsonType *json.TypeInfo  // nil where the reference alone reads JSON, or there is no Go type
+	table    *protobuf.Table // nil if only the reference reads protobuf
+	jsonType *json.TypeInfo  // nil if only the reference reads JSON, or there is no Go type
 
 	messages *protobuf.Guard // for the reference
-	guard    *guard.Guard    // likewise
+	guard    *guard.Guard    // for the reference
 }
 
 type format uint8
@@ -41,23 +41,23 @@ const (
 	formatProtobuf format = iota
 	formatTree
 	formatJSON
-	formatNone // there is no format; objects are kept as they are
+	formatNone // objects are kept as they are
 )
 
-// generated is what the generated types of the API have.
+// generated is the interface of the API's generated types.
 type generated interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 	Unmarshal([]byte) error
 }
 
-// formatOf returns how o is encoded, and the kind that its bytes do not say.
+// formatOf returns the format in which o is encoded, and the kind if its bytes do not include it.
 func formatOf(o object.Object) (format, object.GVK) {
 	switch o.(type) {
 	case *unstructured.Unstructured:
 		return formatTree, object.GVK{}
 	case generated:
-		if !protobuf.ContainsItself(elemType(o)) { // generated code would recurse as damaged bytes say
+		if !protobuf.ContainsItself(elemType(o)) { // generated code would recurse as deeply as damaged bytes ask
 			return formatProtobuf, o.GetObjectKind().GroupVersionKind()
 		}
 	}
@@ -67,7 +67,7 @@ func formatOf(o object.Object) (format, object.GVK) {
 	return formatNone, object.GVK{}
 }
 
-// formatFits reports whether objects like o may be in that format: the one that Pack uses, or JSON as a
+// formatFits reports whether objects like o may have format c: the one that Pack uses, or JSON as a
 // server wrote it.
 func formatFits(c format, o object.Object) bool {
 	usual, _ := formatOf(o)
@@ -81,7 +81,7 @@ func newCodec(goType reflect.Type, kind object.GVK, format format) *codec {
 	case format == formatProtobuf:
 		c.messages = protobuf.GuardOf(goType, map[reflect.Type]*protobuf.Guard{})
 		if protobuf.HasTable(goType) {
-			c.table, _ = protobuf.TableOf(goType, nil) // where it fails, the reference reads
+			c.table, _ = protobuf.TableOf(goType, nil) // if it fails, the reference reads
 		}
 	case format == formatJSON:
 		c.guard = guard.Of(goType)
@@ -95,7 +95,7 @@ func newCodec(goType reflect.Type, kind object.GVK, format format) *codec {
 	return c
 }
 
-// elemType returns the type that o points to, or else its own.
+// elemType returns the type that o points to, or the type of o if it is not a pointer.
 func elemType(o object.Object) reflect.Type {
 	t := reflect.TypeOf(o)
 	if t.Kind() == reflect.Pointer {
@@ -104,7 +104,7 @@ func elemType(o object.Object) reflect.Type {
 	return t
 }
 
-// isAPIType reports whether a Go type is one of an API, which is made to be written as JSON.
+// isAPIType reports whether t is an API type, which is meant to be encoded as JSON.
 func isAPIType(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -137,7 +137,7 @@ func hasStandardMeta(t reflect.Type) bool {
 		maps.Equal(o.GetAnnotations(), want.Annotations) && maps.Equal(o.GetLabels(), want.Labels) && reflect.DeepEqual(o.GetOwnerReferences(), want.OwnerReferences)
 }
 
-// append appends the bytes of o.
+// append appends the encoding of o to dst.
 func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 	switch c.format {
 	case formatNone:
@@ -161,7 +161,7 @@ func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 	return dst, nil
 }
 
-// bodyDecoders are what one goroutine decodes packed objects with.
+// bodyDecoders are the decoders that one goroutine uses for packed objects.
 type bodyDecoders struct {
 	protobuf protobuf.Decoder
 	json     *json.Decoder
@@ -169,11 +169,11 @@ type bodyDecoders struct {
 
 func newBodyDecoders(pool *Pool) *bodyDecoders {
 	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.sharePool()}}, json: json.NewDecoder(pool.sharePool(), nil)}
-	dec.protobuf.Versions, dec.json.Versions = true, true // the old and the new state of an update, or one state again
+	dec.protobuf.Versions, dec.json.Versions = true, true // the old and the new state of an update, or the same state again
 	return dec
 }
 
-// read makes an object of raw, of which it keeps nothing.
+// read decodes raw. The object does not refer to raw.
 func (c *codec) read(dec *bodyDecoders, raw []byte) (o object.Object, err error) {
 	switch c.format {
 	case formatTree:
@@ -192,8 +192,8 @@ func (c *codec) read(dec *bodyDecoders, raw []byte) (o object.Object, err error)
 	return o, nil
 }
 
-// readReusing makes an object of raw as read does. The object reuses parts of another one, which was made
-// of was, if they are equal.
+// readReusing decodes raw as read does, and reuses equal parts of other, which was decoded from
+// was.
 func (c *codec) readReusing(dec *bodyDecoders, raw []byte, other object.Object, was []byte) (object.Object, error) {
 	if c.table != nil {
 		made, o := c.new()
@@ -261,7 +261,7 @@ func (c *codec) readJSON(run *json.Decoder, raw []byte) (object.Object, error) {
 	return o, nil
 }
 
-// codecs are those of a packer, usually one.
+// codecs are the codecs of a packer, usually one.
 type codecs struct {
 	mu  sync.RWMutex
 	all []*codec
@@ -289,7 +289,7 @@ func (c *codecs) get(goType reflect.Type, kind object.GVK, format format) *codec
 	return have
 }
 
-// find is called under mu.
+// find requires mu.
 func (c *codecs) find(goType reflect.Type, kind object.GVK, format format) *codec {
 	for _, have := range c.all {
 		if have.goType == goType && have.format == format && have.kind == kind {

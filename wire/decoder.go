@@ -18,17 +18,17 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// decoderConfig says what a decoder reads and what it makes of that.
+// decoderConfig determines which objects a decoder reads and what it yields.
 type decoderConfig struct {
 	*objectType
 	opts   Options
 	output output
 }
 
-// output is what a decoder yields: objects, or packed ones.
+// output determines what a decoder yields: objects, or packed ones.
 type output struct {
-	convert         func(object.Object) (object.Head, error) // of a decoded object
-	convertBookmark func(object.Object) (object.Head, error) // of a bookmark, which is not cached
+	convert         func(object.Object) (object.Head, error) // converts a decoded object
+	convertBookmark func(object.Object) (object.Head, error) // converts a bookmark, which is not cached
 	packer          *Packer                                  // nil if objects are not packed
 }
 
@@ -38,40 +38,41 @@ func objectOutput() output {
 	return output{convert: itself, convertBookmark: itself}
 }
 
-// forBookmarks is the output of the decoder of bookmarks.
+// forBookmarks returns the output of the decoder of bookmarks.
 func (o output) forBookmarks() output {
 	return output{convert: o.convertBookmark, convertBookmark: o.convertBookmark}
 }
 
-// encoding is the part of a decoder that differs from one encoding to another.
+// encoding is the part of a decoder that depends on the encoding.
 type encoding interface {
-	// fail returns an error about an object, or about bytes in which there is none.
+	// fail returns an error about an object, or about bytes without an object.
 	fail(where string, raw []byte, err error) *Error
-	// wholeBody returns the object that a body consists of.
+	// wholeBody returns the single object in a body.
 	wholeBody(body []byte) (frame.Item, error)
-	// unwrap returns an object that does not lie in a list, without its envelope.
+	// unwrap removes the envelope of an object outside a list.
 	unwrap(i frame.Item) (frame.Item, error)
-	// status returns the error that was sent in the place of an object; nil if the object is none.
+	// status returns the error if a Status was sent instead of an object, and nil otherwise.
 	status(i frame.Item) error
-	// watchError returns the error that an ERROR event holds.
+	// watchError returns the error in an ERROR event.
 	watchError(i frame.Item) error
 
-	// list returns a reader of a list, which finds items for the parallel.
+	// list returns a reader of a list, which adds the items it finds to the parallel decoder.
 	list(*frame.Source, *parallel.Decoder[item], *metav1.ListMeta) listReader
-	// frames returns a function that finds frames of a watch; io.EOF where the stream ends before one.
+	// frames returns a function that finds the frames of a watch. It returns io.EOF if the stream
+	// ends between frames.
 	frames(*frame.Source) func() (frame.Item, error)
 	// splitFrame returns the type and the object of a frame.
 	splitFrame(frame.Item) (eventType string, object frame.Item, err error)
-	// frameBytes is the size of a frame on the wire.
+	// frameBytes returns the size of a frame on the wire.
 	frameBytes(frame.Item) int
 
-	// newObjectDecoder returns the decoder of one goroutine. Pool may be nil; versions says that there may be
-	// several versions of one object.
+	// newObjectDecoder returns a decoder for one goroutine. pool may be nil. versions tells it to
+	// expect several versions of the same object.
 	newObjectDecoder(pool *share.Pool, versions bool) objectDecoder
-	// identify returns which object an item is. It reports false where only decoding tells,
-	// and where it is not of the kind that is expected.
+	// identify returns the key, UID and version of an item. It returns false if only decoding can
+	// find them, or if the item is not of the expected kind.
 	identify(frame.Item) (object.Version, bool)
-	// readHead reads the rest of the head. It reports false where only decoding tells.
+	// readHead reads the rest of the head. It returns false if only decoding can find it.
 	readHead(*head.Head, frame.Item) bool
 }
 
@@ -79,30 +80,30 @@ type encoding interface {
 type objectDecoder interface {
 	// object decodes an object. It fails if needName is set and the object has no name.
 	object(i frame.Item, needName bool) (o object.Object, noKind bool, err error)
-	// pack packs an object without decoding it, if that would succeed.
+	// pack packs an object without decoding it. It returns false if decoding might fail.
 	pack(i frame.Item, needName bool) (packed object.Head, noKind, ok bool)
 }
 
 // listReader reads one list.
 type listReader interface {
-	// read reads the body to its end, and says where it is broken.
+	// read reads the body to its end. Its errors contain the place where the body is broken.
 	read() error
-	// check checks a list after its last byte, of which some items may not name their kind. It
-	// returns by which selector the server has selected, if by any.
+	// check checks a complete list. itemsLackKind means that some items may not name their kind. It
+	// returns the selector that the server has applied, or "".
 	check(itemsLackKind bool) (selector string, err error)
 }
 
-// decoder is a Decoder of any encoding.
+// decoder implements Decoder for any encoding.
 type decoder struct {
 	decoderConfig
 	encoding
 	bookmarks *decoder // decodes bookmarks, which are never projected
 
-	wanted     func(object.Head) bool // nil if all objects are
+	wanted     func(object.Head) bool // nil if all objects are wanted
 	onSelector func(selector string)  // may be nil
 }
 
-// newDecoderOf returns a decoder of an encoding that newEncoding makes.
+// newDecoderOf returns a decoder for the encoding that newEncoding makes.
 func newDecoderOf(c decoderConfig, newEncoding func(decoderConfig) (encoding, error)) (*decoder, error) {
 	e, err := newEncoding(c)
 	if err != nil {
@@ -116,21 +117,21 @@ func newDecoderOf(c decoderConfig, newEncoding func(decoderConfig) (encoding, er
 	return d, err
 }
 
-// WithFilter implements Decoder.
+// WithFilter implements [Decoder].
 func (d *decoder) WithFilter(wanted func(object.Head) bool) Decoder {
 	filtering := *d
 	filtering.wanted = wanted
 	return &filtering
 }
 
-// OnSelector implements Decoder.
+// OnSelector implements [Decoder].
 func (d *decoder) OnSelector(told func(selector string)) Decoder {
 	reporting := *d
 	reporting.onSelector = told
 	return &reporting
 }
 
-// Object implements Decoder.
+// Object implements [Decoder].
 func (d *decoder) Object(body []byte) (object.Head, error) {
 	i, err := d.wholeBody(body)
 	if err != nil {
@@ -142,8 +143,8 @@ func (d *decoder) Object(body []byte) (object.Head, error) {
 	return d.decodeWithKind(d.newObjectDecoder(nil, false), i, false)
 }
 
-// decodeWithKind decodes an object that must name its own kind. A Status instead of an
-// object is returned as an *errors.StatusError.
+// decodeWithKind decodes an object that must name its own kind. If the body is a Status instead, it
+// returns it as an *errors.StatusError.
 func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) (object.Head, error) {
 	made, noKind, err := d.decode(od, i, needName)
 	switch {
@@ -159,8 +160,8 @@ func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) 
 	return nil, d.fail("object", i.Raw, err)
 }
 
-// decode makes what is wanted of an object: it packs the bytes as they are, if it can, or
-// else decodes them.
+// decode returns what the decoder yields for an object: it packs the bytes as they are if possible,
+// and decodes them otherwise.
 func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made object.Head, noKind bool, err error) {
 	if made, noKind, ok := od.pack(i, needName); ok {
 		return made, noKind, nil
@@ -172,14 +173,14 @@ func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made ob
 	return made, noKind, err
 }
 
-// decodeWhole decodes all of an object.
+// decodeWhole decodes all fields of an object.
 func (d *decoder) decodeWhole(i frame.Item) (object.Object, error) {
 	o, _, err := d.bookmarks.newObjectDecoder(nil, false).object(i, false)
 	return o, err
 }
 
-// cached returns the caller's object if i is the same version of it, and not of another object with the
-// same name (L04).
+// cached returns the caller's object if i is the same version of the same object. An object with
+// the same name but another UID does not count (L04).
 func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool) {
 	if cached == nil {
 		return nil, false
@@ -192,7 +193,7 @@ func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool
 	return have, ok && have.GetResourceVersion() == v.RV && have.GetUID() == v.UID
 }
 
-// List implements Decoder.
+// List implements [Decoder].
 func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) iter.Seq2[object.Head, error] {
 	return func(yield func(object.Head, error) bool) {
 		s, noKind := frame.NewSource(body), false
@@ -221,7 +222,7 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) ite
 	}
 }
 
-// items returns a function that decodes items, for one goroutine.
+// items returns a function that decodes items. Each goroutine needs its own.
 func (d *decoder) items(cached Cached) parallel.Decode[item] {
 	od, lazy := d.newObjectDecoder(d.opts.Pool.sharePool(), false), newLazyHead(d)
 	return func(i frame.Item, number int) (item, error) {
@@ -239,7 +240,7 @@ func (d *decoder) items(cached Cached) parallel.Decode[item] {
 	}
 }
 
-// Watch implements Decoder.
+// Watch implements [Decoder].
 func (d *decoder) Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error] {
 	return func(yield func(Event[object.Head], error) bool) {
 		s := frame.NewSource(body)
@@ -255,7 +256,7 @@ func (d *decoder) Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.He
 	}
 }
 
-// findFrames finds frames until there is none.
+// findFrames finds frames until the end of the stream.
 func (d *decoder) findFrames(workers *parallel.Decoder[Event[object.Head]], next func() (frame.Item, error)) error {
 	for {
 		found, err := next()
@@ -272,7 +273,7 @@ func (d *decoder) findFrames(workers *parallel.Decoder[Event[object.Head]], next
 	}
 }
 
-// events returns a function that decodes frames of s, for one goroutine.
+// events returns a function that decodes the frames of s. Each goroutine needs its own.
 func (d *decoder) events(s *frame.Source, cached Cached) parallel.Decode[Event[object.Head]] {
 	od, lazy := d.newObjectDecoder(d.opts.Pool.sharePool(), true), newLazyHead(d)
 	return func(i frame.Item, number int) (Event[object.Head], error) {
@@ -324,13 +325,13 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 	return e, err
 }
 
-// setPassed makes e the event of an object that is not wanted.
+// setPassed makes e the event of an unwanted object.
 func (e *Event[T]) setPassed(v object.Version) {
 	v = v.Clone()
 	e.Passed = &v
 }
 
-// errNotStatus is the error of an ERROR event that holds something else than a Status.
+// errNotStatus returns the error for an ERROR event whose object is not a Status.
 func errNotStatus(apiVersion, kind string) error {
 	return fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind))
 }

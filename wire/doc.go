@@ -1,5 +1,5 @@
-// Package wire decodes what the Kubernetes API sends: lists item by item and
-// watches frame by frame, while they arrive.
+// Package wire decodes responses of the Kubernetes API while they arrive: lists item by item,
+// watches frame by frame.
 //
 // # Usage
 //
@@ -10,62 +10,55 @@
 //	var meta metav1.ListMeta
 //	for pod, err := range dec.List(resp.Body, &meta, nil) { ... }
 //
-// A Decoder reads JSON, protobuf or CBOR, and its caller need not know which. In
-// JSON and protobuf it finds each object in the body without decoding it, then
-// decodes it in place with a table built from its Go type. If a table does not
-// understand an object, apimachinery's own code, the reference, decodes it again
-// and has the last word. Options.Reference uses the reference alone. CBOR is also
-// read item by item, but apimachinery's codec decodes every object.
+// A [Decoder] reads JSON, protobuf or CBOR; the caller need not know which. For JSON and protobuf
+// it finds the bounds of each object in the body and then decodes it in place with a table built
+// from its Go type. If a table does not understand an object, apimachinery's own code, called the
+// reference, decodes it again and its result counts. [Options].Reference uses only the reference.
+// CBOR is also read item by item, but apimachinery's codec decodes every object.
 //
-// With Options.Pool, equal parts of JSON and protobuf objects are decoded once
-// and shared. With a Cached function, an object the caller already has in the same
-// version is not decoded at all.
+// With a [Pool], equal parts of JSON and protobuf objects are decoded once and shared. With a
+// [Cached] function, an object that the caller already has in the same version is not decoded at
+// all.
 //
 // The TypeMeta of an object depends on Options.Type. API types have none, as with every
 // typed client. Unstructured objects have their own. Metadata-only objects have
 // the real kind, not "PartialObjectMetadata".
 //
-// A Packer keeps objects as bytes. Packer.Decoder returns a decoder that packs what it reads
-// without making objects of it: it keeps the bytes as they came, once it has checked that they
-// can be decoded.
+// A [Packer] keeps objects as compressed bytes. [Packer.Decoder] returns a decoder that packs
+// objects without decoding them: it checks that the bytes can be decoded and keeps them as they
+// came.
 //
-// Options.Keep selects fields: wire.Only("spec.nodeName"),
-// wire.Without("status"), wire.WithoutManagedFields. Other fields are skipped, or
-// in CBOR removed after decoding.
+// Options.Keep selects [Fields]: wire.Only("spec.nodeName"), wire.Without("status"),
+// [WithoutManagedFields]. Other fields are skipped, or in CBOR removed after decoding.
 //
 // # Guarantees
 //
-//   - A body that ends early is an error. It is never a shorter list or the end
-//     of a watch (L18). There is one exception: a protobuf list may lack the empty
-//     fields after its last item.
-//   - An object that cannot be decoded, is too large, nests too deeply, has no
-//     name or has the wrong kind is an *Error that says where and which (L21).
-//     Nothing is yielded after it.
-//   - Decoding returns for any bytes (W02). Memory grows with what has arrived,
-//     not with what a length announces. Sizes and the depth of CBOR are checked
-//     first, the depth of JSON while a value is read. Types that contain
-//     themselves are not read from protobuf, because generated code recurses
-//     without a bound. The following are refused before the reference sees them,
-//     because it would take too long: quantities with more than 1,024 digits or an
-//     exponent of more than two, and protobuf map entries whose lengths lie.
-//   - An object becomes at most MaxMemoryPerByte bytes for each of its bytes, and
-//     MaxMemoryBase more, beside its text and the room that lists and maps keep to grow, which
-//     the reference does not trim. Elements are counted before a list is made.
-//     An object that would become more is ErrTooDense, in whatever encoding and also
-//     if it shares parts or is packed. To decode one allocates six times as much at
-//     most, in all: its table may give up at the end, and the reference, which grows
-//     its lists, starts when nothing refers to that attempt any more.
-//   - The result is the reference's, whether a value or an error (W01).
-//   - Sharing is invisible as long as nobody changes an object, and keeps nothing
-//     alive (W03). Sharing makes an object hold at most twice its own bytes.
-//   - A watch that waits holds a few kilobytes, whatever it has read, and of untyped
-//     JSON the names of up to 4,096 places in its objects, at most 1.5 MB.
-//   - A projected object equals the whole one with every other field zero. Name,
-//     namespace, UID and resource version are always there (W04).
-//   - A packed object can be opened, and is then what a decoder would have made of it
-//     (C01).
-//   - Errors quote nothing of an object except its key, the names of fields and
-//     types, and the kind it claims. Objects may be Secrets.
+//   - A body that ends early is an error. It is never a shorter list or the end of a watch (L18). One
+//     exception: a protobuf list may lack the empty fields after its last item.
+//   - An object that cannot be decoded, is too large, nests too deeply, has no name or has the wrong
+//     kind is an [*Error] that names the place and the object (L21). The iteration ends with it.
+//   - Decoding returns for any bytes (W02). Buffers grow with the bytes received, not with announced
+//     lengths. Sizes and the depth of CBOR are checked first, the depth of JSON while a value is read.
+//     Types that contain themselves are not read from protobuf, because generated code recurses without
+//     a bound. Two kinds of values are refused before the reference sees them, because it would take
+//     too long: quantities with more than 1,024 digits or an exponent of more than two digits, and
+//     protobuf map entries with wrong lengths.
+//   - A decoded object takes at most MaxMemoryPerByte bytes per input byte plus MaxMemoryBase, not
+//     counting its text and the spare capacity of lists and maps, which the reference does not trim.
+//     Elements are counted before a list is allocated. An object that would take more fails with
+//     [ErrTooDense], in every encoding, even if it shares parts or is packed. Decoding allocates at
+//     most six times this amount in total: a table may give up at the end of an object, and the
+//     reference, which grows its lists, then starts over.
+//   - The result equals the reference's, whether a value or an error (W01).
+//   - Sharing is invisible unless a program changes an object, and it keeps nothing alive (W03). A
+//     shared object holds at most twice its own bytes.
+//   - An idle watch holds a few kilobytes, whatever it has read. For untyped JSON it also holds the
+//     names of up to 4,096 fields, at most 1.5 MB.
+//   - A projected object equals the whole one with every other field zero. Name, namespace, UID and
+//     resource version are always present (W04).
+//   - Opening a packed object gives the object that a decoder would have returned (C01).
+//   - Errors quote only the key of an object, the names of fields and types, and the kind it claims,
+//     because it may be a Secret.
 //
 // # Concurrency
 //
@@ -78,35 +71,34 @@
 //
 // # Failure
 //
-// There are three kinds of errors. An *Error is about the bytes: they are bad, or
-// end too early (io.ErrUnexpectedEOF). An *errors.StatusError of apimachinery is
-// the server speaking: an ERROR event, or a Status instead of an object. Any other
-// error comes from the reader: the connection broke, which says nothing about the
-// bytes.
+// There are three kinds of errors. An [*Error] is about the bytes: they are malformed, or end too
+// early (io.ErrUnexpectedEOF). An *errors.StatusError of apimachinery was sent by the server, in an
+// ERROR event or instead of an object. Any other error comes from the reader, usually because the
+// connection broke.
 //
 // # Debugging
 //
-// Error.Where counts items and frames from 0. Error.Key is read from what is left
-// of a bad object, if possible. An Event has the size of its frame, the time when
-// its last byte was read from the connection, and the time when it was decoded.
+// Error.Where counts items and frames from 0. Error.Key is read from the malformed object, if
+// possible. An [Event] has the size of its frame, the time when its last byte was read from the
+// connection, and the time when it was decoded.
 //
 // # Where things are
 //
-// This package is what users see, and reads lists and watches. The work is done in
-// rooms below it. A body passes through them from the top:
+// This package contains the API and reads lists and watches. Internal packages do the rest. A body
+// passes through them from the top:
 //
-//	internal/frame      buffers the body, finds where a value, an item or a watch frame ends
-//	internal/parallel   hands values to goroutines, results to the caller
+//	internal/frame      buffers the body, finds the end of a value, an item or a watch frame
+//	internal/parallel   hands values to goroutines and results to the caller
 //	internal/json       decodes an object from JSON, with or without a Go type
 //	internal/protobuf   decodes an object from protobuf
 //	internal/cbor       decodes an object from CBOR with apimachinery's codec
-//	internal/selection  says which fields of an object are wanted
-//	internal/pack       keeps bytes small, beside their siblings
-//	internal/head       holds the head of an object that is packed as it came
-//	internal/share      finds parts that objects have in common
-//	internal/memory     makes text and slices, keeps what is used again
-//	internal/guard      bounds the memory of an object, and what the reference may read
-//	internal/fault      holds the reasons to refuse a body
+//	internal/selection  selects the fields of an object
+//	internal/pack       compresses an object against similar ones
+//	internal/head       holds the head of an object that is packed without decoding
+//	internal/share      finds equal parts of objects
+//	internal/memory     allocates text and slices, keeps buffers for reuse
+//	internal/guard      bounds the memory of an object and the input of the reference
+//	internal/fault      defines the errors for malformed bodies
 //
 // The files of this package:
 //

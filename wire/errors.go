@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Reasons to refuse a body. An *Error wraps one of them, or io.ErrUnexpectedEOF if
-// the body ended too early.
+// Reasons to refuse a body. An [*Error] wraps one of them, or io.ErrUnexpectedEOF if the body ended
+// too early.
 var (
 	ErrMedia     = fault.ErrMedia     // media type not supported
 	ErrSyntax    = fault.ErrSyntax    // malformed body
@@ -24,15 +24,15 @@ var (
 	ErrNoName    = fault.ErrNoName    // object without a name
 	ErrEventType = fault.ErrEventType // unknown event type
 	ErrQuantity  = fault.ErrQuantity  // quantity with too many digits or too large an exponent
-	ErrTooDense  = fault.ErrTooDense  // would become more memory than MaxMemoryPerByte allows
+	ErrTooDense  = fault.ErrTooDense  // would take more memory than MaxMemoryPerByte allows
 )
 
 // ErrFields means that Options.Keep names a field that the objects do not have.
 var ErrFields = fault.ErrFields
 
-// An Error says which part of a body could not be decoded, and why. Neither its
-// text nor what it wraps holds any of the object's content, which may be a secret.
-// It has only the names of fields and types, offsets, sizes, and the object's key.
+// An Error describes which part of a body could not be decoded, and why. Because an object may be a
+// Secret, neither the text nor the wrapped errors contain its content. They contain only the names
+// of fields and types, offsets, sizes, and the object's key.
 type Error struct {
 	Media string     // media type of the body
 	Where string     // "object", "list", "item 17" or "frame 3", counted from 0
@@ -41,7 +41,7 @@ type Error struct {
 	Err   error
 }
 
-// Error returns the place, the key, the size and the reason on one line.
+// Error returns the place, key, size and reason on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "decode %s: %s", e.Media, e.Where)
@@ -58,13 +58,14 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// keyOf returns the key in an Error. The texts may lie in a buffer, and be anything.
+// keyOf returns the key for an Error. It copies the strings, which may point into a buffer, and
+// makes them safe to print.
 func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// listError says where in a list it went wrong, unless err already does. Errors
-// of the transport say nothing about the bytes and stay as they are.
+// listError adds the place in the list to err unless err has one. Errors of the transport do not
+// concern the bytes and stay as they are.
 func listError(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)

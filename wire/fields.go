@@ -7,30 +7,28 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// Fields selects fields of objects. Other fields are left out while an object is
-// decoded and cost neither time nor memory. The zero value selects all fields.
+// Fields selects fields of objects. Other fields are skipped while an object is decoded and cost
+// neither time nor memory. The zero value selects all fields.
 //
-// A path names a field as in JSON, such as "spec.nodeName" or "metadata.labels",
-// with everything below it. A path leads through pointers, the elements of lists
-// and the values of maps: "spec.containers.image" is the image of every container.
-// In an unstructured object a map looks like an object, so a path names the keys
-// of both. A key with a dot or a comma cannot be named. One string may hold several
-// paths, separated by commas.
+// A path names a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
+// everything below it. A path passes through pointers, the elements of lists and the values of
+// maps: "spec.containers.image" is the image of every container. In an unstructured object a map
+// looks like an object, so a path names the keys of both. A path cannot name a key that contains a
+// dot or a comma. One string may hold several paths, separated by commas.
 //
-// The name, namespace, UID and resource version of an object are always selected;
-// see Decoder for its APIVersion and kind. A field that is left out looks empty: a
-// zero value in Go, no key in an unstructured object. What leads to a selected
-// field stays as it was: a pointer is nil only if the object has nothing there, and
-// lists keep their lengths.
+// The name, namespace, UID and resource version of an object are always selected; see [Decoder] for
+// its APIVersion and kind. A field that is left out looks empty: a zero value in Go, no key in an
+// unstructured object. The path to a selected field stays intact: a pointer is nil only if the
+// object has nothing there, and lists keep their lengths.
 //
-// Do not write back an object that lacks fields: the server would delete them.
-// Patch it, or read it again. An object that lacks only its managed fields may be
-// updated, because the server keeps them if an update has none.
+// Do not write back an object that lacks fields: the server would delete them. Use a patch, or read
+// the object again. An object that lacks only its managed fields may be updated, because the server
+// keeps them if an update has none.
 //
-// Fields are immutable. Two that select the same are equal (==).
+// Fields are immutable and comparable: equal selections are equal (==).
 type Fields struct {
 	mode  fieldsMode
-	paths string // sorted, none of them below another; separated by commas
+	paths string // sorted, separated by commas, no path below another
 }
 
 type fieldsMode uint8
@@ -41,16 +39,16 @@ const (
 	fieldsWithout
 )
 
-// WithoutManagedFields selects all fields but metadata.managedFields, which are
-// long in most objects and rarely read.
+// WithoutManagedFields selects all fields except metadata.managedFields, which is long in most
+// objects and rarely read.
 var WithoutManagedFields = Without("metadata.managedFields")
 
-// Only selects the fields at the paths and no others. NewDecoder fails if the type
-// lacks one of them.
+// Only selects the fields at the paths and no others. [NewDecoder] fails if the Go type lacks one
+// of them.
 func Only(paths ...string) Fields { return Fields{fieldsOnly, canonicalPaths(paths)} }
 
-// Without selects all fields but those at the paths. Without() selects all fields
-// explicitly. NewDecoder fails if the type lacks one of the paths.
+// Without selects all fields except those at the paths. Without() selects all fields explicitly.
+// [NewDecoder] fails if the Go type lacks one of the paths.
 func Without(paths ...string) Fields { return Fields{fieldsWithout, canonicalPaths(paths)} }
 
 func canonicalPaths(paths []string) string {
@@ -78,7 +76,7 @@ func (f Fields) Keeps(path string) bool {
 	return true
 }
 
-// KeepsAll reports whether the field at path is wanted, and all that is below it.
+// KeepsAll reports whether f selects the field at path and everything below it.
 func (f Fields) KeepsAll(path string) bool {
 	if selection.IsIdentity(path) {
 		return true
@@ -93,13 +91,13 @@ func (f Fields) KeepsAll(path string) bool {
 	return true
 }
 
-// Whole reports whether an object with these fields may be written back: all are
-// wanted, or all but the managed fields, which the server keeps.
+// Whole reports whether an object with these fields may be written back: f selects all fields, or
+// all except the managed fields, which the server keeps.
 func (f Fields) Whole() bool {
 	return f.mode == fieldsUnsaid || f == Without() || f == WithoutManagedFields
 }
 
-// String is "all fields", "only spec.nodeName,status.phase" or "without
+// String returns "all fields", "only spec.nodeName,status.phase" or "without
 // metadata.managedFields".
 func (f Fields) String() string {
 	switch {
@@ -113,7 +111,6 @@ func (f Fields) String() string {
 	return "all fields"
 }
 
-// split returns the paths.
 func (f Fields) split() []string {
 	if f.paths == "" {
 		return nil

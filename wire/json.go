@@ -18,14 +18,13 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// jsonEncoding reads JSON with the semantics of Kubernetes: field names are
-// case-sensitive, integers stay integers, unknown fields are ignored. It decodes
-// objects with the table of their Go type, or without one, and leaves anything
-// unusual to the reference.
+// jsonEncoding reads JSON with the semantics of Kubernetes: field names are case-sensitive,
+// integers stay integers, unknown fields are ignored. It decodes objects with the table of their Go
+// type, or without one, and leaves anything unusual to the reference.
 type jsonEncoding struct {
 	decoderConfig
 	typeInfo *json.TypeInfo // nil for unstructured objects, and if the reference reads all objects
-	codec    *codec         // of packed objects; nil if they are not packed as they come
+	codec    *codec         // of packed objects; nil if the decoder cannot pack bytes as received
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -62,8 +61,9 @@ func (d *jsonEncoding) wholeBody(body []byte) (frame.Item, error) {
 	return onlyObject(d.scan(frame.FromBytes(body)))
 }
 
-// onlyObject reads a JSON object, with nothing but white space around it. A body that is whole
-// and something else has not ended early, although more digits might have come.
+// onlyObject reads a JSON object surrounded only by white space. If the body is a complete value
+// other than an object, it returns a syntax error rather than io.ErrUnexpectedEOF, even for a
+// number that more digits could have followed.
 func onlyObject(s *frame.JSON) (frame.Item, error) {
 	if c, err := s.Space(); err == nil && c != '{' {
 		return frame.Item{}, s.Syntax("a JSON object")
@@ -101,7 +101,7 @@ func (d *jsonEncoding) watchError(i frame.Item) error {
 
 func (d *jsonEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	scan := d.scan(s)
-	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+1 // of a frame
+	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+1 // for a frame
 	return scan.NextFrame
 }
 
@@ -123,7 +123,7 @@ func (d *jsonEncoding) newObjectDecoder(pool *share.Pool, versions bool) objectD
 	return jsonObjectDecoder{d, r}
 }
 
-// pack packs an item without decoding it, if that would succeed.
+// pack packs an item without decoding it. It returns false if decoding might fail.
 func (d jsonObjectDecoder) pack(i frame.Item, needName bool) (packed object.Head, noKind, ok bool) {
 	if d.codec == nil || len(i.Tape) == 0 {
 		return packed, false, false
@@ -144,7 +144,6 @@ func (d jsonObjectDecoder) pack(i frame.Item, needName bool) (packed object.Head
 	return d.output.packer.packBytes(d.codec, &b.head, kept), noKind, true
 }
 
-// object decodes an object, and finishes it.
 func (d jsonObjectDecoder) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	obj, err = d.unmarshal(i)
 	if err != nil {
@@ -158,7 +157,7 @@ func (d jsonObjectDecoder) object(i frame.Item, needName bool) (obj object.Objec
 	if gvk != d.kind {
 		apiVersion := gvk.GroupVersion().String()
 		if apiVersion == "" && gvk.Kind != "" {
-			apiVersion = json.ReadClaim(i.Raw).APIVersion // apimachinery drops one that it cannot parse
+			apiVersion = json.ReadClaim(i.Raw).APIVersion // apimachinery drops an apiVersion that it cannot parse
 		}
 		if err := d.checkKind(apiVersion, gvk.Kind); err != nil {
 			return obj, false, err
@@ -222,14 +221,13 @@ func (d *jsonEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 
 func (d *jsonEncoding) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
 
-// UnmarshalJSON makes an object of JSON that anybody may have written, such as a part
-// of a webhook's body, as apimachinery does. It refuses an object whose own apiVersion and
-// kind are not those of kind, or are missing. It also refuses what a Decoder refuses (W02):
-// text that nests deeper than 1,000 levels, what would keep apimachinery's code busy
-// for hours, and what would become more memory than MaxMemoryPerByte allows. It does not look
-// at the name. Its errors wrap ErrKind, ErrSyntax, ErrTooDeep, ErrTooDense, ErrQuantity or
-// io.ErrUnexpectedEOF. Of the content, which may be a secret, they hold apiVersion and kind
-// alone. It is safe for concurrent use.
+// UnmarshalJSON decodes untrusted JSON, such as a part of a webhook's body, as apimachinery does.
+// It refuses an object whose own apiVersion and kind are missing or differ from kind. It also
+// refuses what a [Decoder] refuses (W02): text nested deeper than 1,000 levels, values that would
+// keep apimachinery's code busy for hours, and objects that would take more memory than
+// [MaxMemoryPerByte] allows. It does not require a name. Its errors wrap [ErrKind], [ErrSyntax],
+// [ErrTooDeep], [ErrTooDense], [ErrQuantity] or io.ErrUnexpectedEOF. They quote only the apiVersion
+// and kind, because the object may be a Secret. It is safe for concurrent use.
 func UnmarshalJSON[T object.Object](raw []byte, kind object.GVK) (T, error) {
 	o, err := unmarshalJSON(raw, Options{Kind: kind, Type: reflect.TypeFor[T]()})
 	made, _ := o.(T)
@@ -258,9 +256,9 @@ func unmarshalJSON(raw []byte, opts Options) (object.Object, error) {
 	return obj, nil
 }
 
-// EstimateJSONMemory estimates how many bytes of memory apimachinery's code takes to decode raw into a value
-// of type t, a pointer. It may take three times as much while a list grows. raw must be valid JSON.
-// EstimateJSONMemory refuses nothing.
+// EstimateJSONMemory estimates how many bytes of memory apimachinery's code needs to decode raw
+// into a value of type t, a pointer. While a list grows, it may need three times as much. raw must
+// be valid JSON. EstimateJSONMemory refuses nothing.
 func EstimateJSONMemory(raw []byte, t reflect.Type) int64 {
 	return json.EstimateMemory(guard.Of(t), raw)
 }

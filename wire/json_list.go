@@ -15,17 +15,17 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// jsonList reads one list body. The fields of a list come in any order, so items
-// may come before the list says what it is.
+// jsonList reads one list body. The fields of a list come in any order, so the items may precede
+// the list's kind.
 type jsonList struct {
 	*jsonEncoding
 	*frame.JSON
 	*parallel.Decoder[item]
 	meta       *metav1.ListMeta
-	selector   string // by which the server has selected
+	selector   string // that the server has applied
 	apiVersion string
 	kind       string
-	status     metav1.Status // what the body is if it turns out to be one
+	status     metav1.Status // the body, if it turns out to be a Status
 	seenItems  bool
 }
 
@@ -145,7 +145,7 @@ func (l *jsonList) readNull() error {
 	return err
 }
 
-// itemFailed says at which item the body is broken.
+// itemFailed returns the error for a body that is broken at the current item.
 func (l *jsonList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
@@ -156,8 +156,9 @@ func (l *jsonList) itemFailed(err error) error {
 	return l.fail(whereItem(l.Count()), nil, err)
 }
 
-// selectedJSON returns the selector in the metadata of a list by which the server has selected (shardInfo,
-// KEP-5866), which apimachinery knows since v0.36. It returns "" for anything unexpected.
+// selectedJSON returns the selector that the server has applied to a list (shardInfo, KEP-5866),
+// from the list's metadata. apimachinery supports it since v0.36. It returns "" for anything
+// unexpected.
 func selectedJSON(metadata []byte) string {
 	if !bytes.Contains(metadata, []byte("shardInfo")) {
 		return ""

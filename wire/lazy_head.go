@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// lazyHead is the head of an object that is not decoded, for the function that decides whether it is
-// wanted. It reads no more of the bytes than that function asks for. Its strings refer to the bytes of
-// the object. It belongs to one goroutine and is reused for each object.
+// lazyHead is the head of an object that is not decoded yet. The filter function gets it. It reads
+// only the fields that the function asks for, and its strings point into the bytes of the object.
+// It belongs to one goroutine and is reused for each object.
 type lazyHead struct {
 	wanted  func(object.Head) bool
 	decoder *decoder
@@ -19,12 +19,12 @@ type lazyHead struct {
 	object.Version
 	item frame.Item
 
-	loaded      bool // what follows is set
+	loaded      bool // the fields below are set
 	head        head.Head
 	labels      map[string]string
 	annotations map[string]string
 	decoded     object.Object // replaces head if the bytes are unusual
-	err         error         // of decoding
+	err         error         // from decoding
 }
 
 // newLazyHead returns a lazyHead for one goroutine, or nil if all objects are wanted.
@@ -35,8 +35,8 @@ func newLazyHead(d *decoder) *lazyHead {
 	return &lazyHead{wanted: d.wanted, decoder: d}
 }
 
-// excludes reports whether an object is not wanted, and which one it is. An object that cannot be decoded
-// is not excluded, so that decoding it fails.
+// excludes reports whether the filter rejects an object, and returns its version. An object that
+// cannot be decoded is not excluded, so decoding it reports the error.
 func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool) {
 	if h == nil {
 		return v, false
@@ -64,7 +64,7 @@ func (h *lazyHead) reset() {
 	*h = lazyHead{wanted: h.wanted, decoder: h.decoder, head: h.head, labels: h.labels, annotations: h.annotations}
 }
 
-// decode decodes the object, because its head is unusual.
+// decode decodes the object if its head is unusual.
 func (h *lazyHead) decode() {
 	h.loaded = true
 	if h.decoded, h.err = h.decoder.decodeWhole(h.item); h.err == nil && h.decoded.GetName() == "" {
@@ -75,7 +75,7 @@ func (h *lazyHead) decode() {
 	}
 }
 
-// load reads the rest of the head. It returns the object if that had to be decoded.
+// load reads the rest of the head. It returns the object if it had to be decoded.
 func (h *lazyHead) load() (decoded object.Object) {
 	if !h.loaded {
 		h.loaded, h.head.WantsAll = true, true
@@ -86,7 +86,7 @@ func (h *lazyHead) load() (decoded object.Object) {
 	return h.decoded
 }
 
-// GetNamespace implements object.Head, as do the methods that follow.
+// GetNamespace implements object.Head, as do the methods below.
 func (h *lazyHead) GetNamespace() string { return h.Key.Namespace }
 
 // GetName needs no load.
@@ -138,7 +138,7 @@ func (h *lazyHead) GetOwnerReferences() []metav1.OwnerReference {
 	return h.head.Owners
 }
 
-// asMap returns pairs as a map. It reuses the map for the previous object.
+// asMap returns pairs as a map. It reuses the previous object's map.
 func asMap(reused *map[string]string, pairs []head.Label) map[string]string {
 	if *reused == nil && len(pairs) > 0 {
 		*reused = make(map[string]string, len(pairs))

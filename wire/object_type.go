@@ -18,24 +18,24 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// form is how much of an object is decoded, and into what.
+// form determines how much of an object is decoded, and into which type.
 type form int
 
 const (
 	formTyped        form = iota // an API type; TypeMeta is left empty
 	formUnstructured             // a map; APIVersion and kind are part of it
-	formMetadata                 // metadata alone, under the real kind
+	formMetadata                 // only metadata, under the real kind
 )
 
-// objectType says what to make of the bytes of one object: which Go type to allocate,
-// which kinds to accept, and what a finished object must have. It is immutable.
+// objectType describes the objects of a decoder: which Go type to allocate, which kinds to accept,
+// and which fields a finished object must have. It is immutable.
 type objectType struct {
 	kind       object.GVK
 	apiVersion string
 	form       form
-	goType     reflect.Type    // what an object points to
-	guard      *guard.Guard    // of what the reference reads
-	fields     *selection.Tree // of an object; nil for all of it
+	goType     reflect.Type    // the pointer's element type
+	guard      *guard.Guard    // for the reference
+	fields     *selection.Tree // selected fields; nil for all
 }
 
 func newObjectType(opts Options) (*objectType, error) {
@@ -90,7 +90,7 @@ func (t *objectType) setFields(f Fields) error {
 	return selection.Check(f.split(), t.goType)
 }
 
-// withoutSelection returns t with all fields.
+// withoutSelection returns t with all fields selected.
 func (t *objectType) withoutSelection() *objectType {
 	w := *t
 	w.fields = nil
@@ -112,8 +112,8 @@ func (t *objectType) kindFromScheme(opts Options) error {
 	return nil
 }
 
-// checkScheme returns an error if the scheme has the Go type for other kinds only. Its fields would take the bytes of
-// one kind for those of another. The type of another version of the kind may do.
+// checkScheme returns an error if the scheme knows the Go type only for other kinds, because its
+// fields would misread the bytes. The type of another version of the same kind is allowed.
 func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	if t.form != formTyped || scheme == nil {
 		return nil
@@ -129,7 +129,7 @@ func (t *objectType) new() object.Object {
 	return reflect.New(t.goType).Interface().(object.Object)
 }
 
-// kindToSet is the kind that a decoded object must name although its bytes may not.
+// kindToSet returns the kind that a decoded object must have although its bytes may lack it.
 func (t *objectType) kindToSet() object.GVK {
 	if t.form == formTyped {
 		return object.GVK{}
@@ -142,19 +142,18 @@ func (t *objectType) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind
 // isStatus reports whether this is the kind of a metav1.Status.
 func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
 
-// isMetadata reports whether this is the kind under which a server sends
-// metadata alone.
+// isMetadata reports whether a server uses this kind to send only metadata.
 func isMetadata(apiVersion, kind, suffix string) bool {
 	return kind == "PartialObjectMetadata"+suffix && (apiVersion == "meta.k8s.io/v1" || apiVersion == "meta.k8s.io/v1beta1")
 }
 
-// matches reports whether an object that names this apiVersion and kind is of the expected kind.
+// matches reports whether apiVersion and kind name the expected kind.
 func (t *objectType) matches(apiVersion, kind string) bool {
 	return apiVersion == t.apiVersion && kind == t.kind.Kind
 }
 
-// checkKind compares what an object says about itself with what is expected.
-// An empty field says nothing.
+// checkKind fails if an object's apiVersion or kind differs from the expected one. Empty fields
+// match.
 func (t *objectType) checkKind(apiVersion, kind string) error {
 	if t.form == formMetadata && isMetadata(apiVersion, kind, "") {
 		return nil
@@ -173,9 +172,9 @@ func (t *objectType) checkNamed(apiVersion, kind string) error {
 	return t.checkKind(apiVersion, kind)
 }
 
-// checkListKind is checkKind for a list. itemsLackKind says that some of its items do not name their kind,
-// or that the body has no items at all: then the kind of the list must vouch for them. A CustomResourceDefinition
-// may call its list anything; Kubernetes itself always appends "List".
+// checkListKind is checkKind for a list. itemsLackKind means that some items do not name their kind
+// or that there are no items; then the kind of the list must match. A CustomResourceDefinition may
+// give its list any kind; Kubernetes itself always appends "List".
 func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) error {
 	switch {
 	case t.form == formMetadata && isMetadata(apiVersion, kind, "List"):
@@ -189,8 +188,8 @@ func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) 
 	return t.wrongKind(apiVersion, kind, "List")
 }
 
-// isBuiltinGroup reports whether a group is one of k8s.io/api, whatever its objects are in Go.
-// Those of custom resources have a dot.
+// isBuiltinGroup reports whether a group is part of k8s.io/api, whatever Go type its objects have.
+// The groups of custom resources contain a dot.
 func isBuiltinGroup(group string) bool {
 	switch name, ok := strings.CutSuffix(group, ".k8s.io"); {
 	case ok:
@@ -200,7 +199,7 @@ func isBuiltinGroup(group string) bool {
 	}
 }
 
-// builtinGroups are those groups of k8s.io/api whose names end in ".k8s.io", without that.
+// builtinGroups are the groups of k8s.io/api whose names end in ".k8s.io", without that suffix.
 var builtinGroups = []string{
 	"admission", "admissionregistration", "apidiscovery", "authentication", "authorization", "certificates",
 	"coordination", "discovery", "events", "flowcontrol.apiserver", "imagepolicy", "internal.apiserver", "networking",
@@ -216,14 +215,14 @@ func (t *objectType) wrongKind(apiVersion, kind, suffix string) error {
 	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind), t.apiVersion, want)
 }
 
-// finish sets the TypeMeta that the object's form promises. It refuses an object
-// without a name if it needs one.
+// finish sets the TypeMeta for the object's form. It fails if needName is set and the object has no
+// name.
 func (t *objectType) finish(obj object.Object, needName bool) error {
 	switch t.form {
 	case formTyped:
 		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
 	case formUnstructured:
-		// Nearly all name their kind, and writing to a map costs.
+		// Most objects name their kind already, and writing to a map is slow.
 		if u := obj.(*unstructured.Unstructured); u.GetAPIVersion() != t.apiVersion || u.GetKind() != t.kind.Kind {
 			u.SetGroupVersionKind(t.kind)
 		}
@@ -236,8 +235,8 @@ func (t *objectType) finish(obj object.Object, needName bool) error {
 	return nil
 }
 
-// project takes from an object what is not wanted of it. It is the definition
-// of what decoders leave out. No part of the object may be shared: it is changed.
+// project removes the unselected fields of an object. It defines what decoders leave out. The
+// object must not share parts with others, because project changes it.
 func (t *objectType) project(obj object.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		selection.PruneUntyped(u.Object, t.fields)
@@ -246,11 +245,10 @@ func (t *objectType) project(obj object.Object) {
 	selection.Prune(reflect.ValueOf(obj), t.fields)
 }
 
-// SupportsProtobuf reports whether NewDecoder can read the Go type that opts
-// determine from protobuf: the type has a generated Unmarshal method and does not
-// contain itself. Generated code recurses as deeply as the bytes say. For a type
-// that contains itself, a few hostile megabytes would overflow the stack, from
-// which no caller can recover. Read such types from JSON.
+// SupportsProtobuf reports whether [NewDecoder] can read the Go type in opts from protobuf: the
+// type has a generated Unmarshal method and does not contain itself. Generated code recurses as
+// deeply as its input asks. A few hostile megabytes would overflow the stack with a type that
+// contains itself, and the program could not recover. Read such types from JSON.
 func SupportsProtobuf(opts Options) bool {
 	t, err := newObjectType(opts)
 	return err == nil && protobuf.UnsupportedReason(t.goType) == ""

@@ -16,25 +16,25 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 )
 
-// Packed is an object that is there as bytes, which are compressed. Its head can be read
-// at any time; Open makes the object. A Packer makes it. Its content never changes. It is
-// safe for concurrent use.
+// Packed is an object kept as compressed bytes. Its head can be read at any time; [Packed.Open]
+// decodes the object. Packed objects are created by a [Packer]. The content never changes. A Packed
+// is safe for concurrent use.
 type Packed struct {
 	packer *Packer
 	meta   *sharedMeta
-	text   pack.Text // name, UID, resource version and rest, and then the object
+	text   pack.Text // name, UID, resource version and packedRest, then the object
 	headEnds
-	damaged atomic.Bool // it was found to be damaged
+	damaged atomic.Bool // set when damage is found
 	opened  memory.Weak
 }
 
 // Type returns the Go type of the object, a pointer.
 func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.meta.codec.goType) }
 
-// GetNamespace returns the namespace, as do the methods that follow what they say.
+// GetNamespace returns the namespace.
 func (o *Packed) GetNamespace() string { return o.meta.namespace }
 
-// GetName returns the name. It lies in the same memory as the object.
+// GetName returns the name. The string shares memory with the object.
 func (o *Packed) GetName() string { return o.text.Prefix()[:o.name] }
 
 // GetUID returns the UID.
@@ -51,14 +51,14 @@ func (o *Packed) GetResourceVersion() string {
 // GetGeneration returns the generation.
 func (o *Packed) GetGeneration() int64 { return packedRest(o.text.Prefix()[o.rv:]).generation() }
 
-// GetDeletionTimestamp returns when the deletion was asked for, which others share.
+// GetDeletionTimestamp returns the time of the deletion request, or nil. Other objects share it.
 func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.meta.deleted }
 
-// GetLabels returns the labels, which others may share. It makes a map if the name of the object is the value of
-// one; Labels does not.
+// GetLabels returns the labels, which other objects may share. It allocates a map if the object's
+// name is the value of a label; [Packed.Labels] does not.
 func (o *Packed) GetLabels() map[string]string { return o.meta.allLabels(o.GetName()) }
 
-// Labels returns the labels for a selector (see object.Labels).
+// Labels returns the labels for a selector. See [object.Labels].
 func (o *Packed) Labels() labels.Labels {
 	if len(o.meta.derived) == 0 {
 		return labels.Set(o.meta.labels)
@@ -83,11 +83,11 @@ func (l *packedLabels) Lookup(key string) (value string, ok bool) {
 	return l.meta.label(key, (*Packed)(l).GetName())
 }
 
-// GetOwnerReferences returns the owners, which others share.
+// GetOwnerReferences returns the owners. Other objects share them.
 func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.meta.owners }
 
-// GetAnnotation returns an annotation. It opens the object where the packer does not keep
-// that one at hand; where that fails there is none.
+// GetAnnotation returns an annotation. It opens the object unless [Packer.KeepAnnotations] includes
+// the key. It returns false if the object cannot be opened.
 func (o *Packed) GetAnnotation(key string) (value string, ok bool) {
 	if n := slices.Index(o.packer.annotations, key); n >= 0 {
 		return packedRest(o.text.Prefix()[o.rv:]).annotation(n)
@@ -96,7 +96,7 @@ func (o *Packed) GetAnnotation(key string) (value string, ok bool) {
 	return value, ok
 }
 
-// GetAnnotations opens the object. It returns nil where that fails.
+// GetAnnotations opens the object and returns its annotations, or nil if it cannot be opened.
 func (o *Packed) GetAnnotations() map[string]string {
 	opened, err := o.Open()
 	if err != nil {
@@ -105,9 +105,9 @@ func (o *Packed) GetAnnotations() map[string]string {
 	return opened.GetAnnotations()
 }
 
-// Open returns the object. As long as anybody holds it, all who open it get the same one.
-// It must not be changed. Open fails with an *Error that wraps ErrDamaged, and from then on
-// the object has no resource version: it is no known state of anything.
+// Open returns the object, which must not be changed. While any caller holds it, all callers of
+// Open get the same object. Open fails with an [*Error] that wraps [ErrDamaged]. After that the
+// Packed has no resource version, because its state is unknown.
 func (o *Packed) Open() (object.Object, error) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, nil
@@ -122,17 +122,18 @@ func (o *Packed) Open() (object.Object, error) {
 	return o.packer.publish(o, opened), nil
 }
 
-// OpenBoth opens o, and old, which is another state of the same object. That takes less than to
-// open one after the other, and what has not changed is there once. It reports false where one
-// cannot be opened or is in use already, or where a small old would keep a large o, and then has
-// opened neither. With Packer.OnOpen it opens neither, because a change to one could spoil the other.
+// OpenBoth opens o and old, which is another state of the same object. It is faster than opening
+// one after the other, and the result shares unchanged parts. It opens neither object and returns
+// false if one of them cannot be opened or is in use already, or if a small old would keep a large
+// o alive. It also returns false with [Packer.OnOpen], because a change to one object could spoil
+// the other.
 func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	p, c := o.packer, o.meta.codec
 	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {
 		return now, was, false
 	}
 	if o.text.Size() > maxRecentBytes && old.text.Size() <= maxRecentBytes {
-		return now, was, false // the old one stays in use (see publish), and would keep the text of the new one
+		return now, was, false // the old object stays in use (see publish) and would keep the text of the new one alive
 	}
 	_, used := p.inUse(o)
 	_, oldUsed := p.inUse(old)
@@ -145,8 +146,8 @@ func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	return now, was, ok
 }
 
-// Copy returns an object that is the caller's own and may be changed: a copy of one that is
-// in use, or else one that is made of the bytes. It fails as Open does.
+// Copy returns an object that belongs to the caller and may be changed. It copies the object if it
+// is in use, and decodes the bytes otherwise. It fails as [Packed.Open] does.
 func (o *Packed) Copy() (object.Object, error) {
 	if shared, ok := o.InUse(); ok {
 		return shared.DeepCopyObject().(object.Object), nil
@@ -159,7 +160,7 @@ func (o *Packed) Copy() (object.Object, error) {
 	return made, nil
 }
 
-// InUse returns the object if anybody holds it.
+// InUse returns the opened object if any caller still holds it.
 func (o *Packed) InUse() (object.Object, bool) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, true
@@ -167,11 +168,12 @@ func (o *Packed) InUse() (object.Object, bool) {
 	return o.packer.inUse(o)
 }
 
-// KeptWhole reports whether the packer holds the object itself, because bytes do not give it back.
+// KeptWhole reports whether the packer holds the object itself, because its bytes would not decode
+// to an equal object.
 func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 
-// Size is the number of bytes of memory that the object takes, without the opened one that Open returns. Labels and owners that
-// objects have in common count for the first of them.
+// Size returns the object's memory in bytes, without the opened object that [Packed.Open] returns.
+// Labels and owners that several objects share are counted for the first of them.
 func (o *Packed) Size() int {
 	size := o.text.HeldBytes() + packedSize
 	if o.meta.firstName == o.GetName() {
@@ -180,19 +182,19 @@ func (o *Packed) Size() int {
 	return size
 }
 
-// packedSize is that of a Packed.
+// packedSize is the size of a Packed.
 const packedSize = 80
 
-// String gives the key and the size, and nothing of the content.
+// String returns the key and the size, without content.
 func (o *Packed) String() string {
 	return fmt.Sprintf("%s, packed in %d bytes", object.FormatKey(object.KeyOf(o)), o.Size())
 }
 
-// headEnds are where the parts of the prefix of a packed object end, each behind the one before.
-// The packedRest follows the last of them.
+// headEnds are the end offsets of the parts in the prefix of a packed object. The packedRest
+// follows the last part.
 type headEnds struct{ name, uid, rv uint32 }
 
-// appendHead appends the head of o, without its sharedMeta.
+// appendHead appends the head of o to dst, without its sharedMeta.
 func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, headEnds) {
 	dst, at := appendNames(dst, o.GetName(), string(o.GetUID()), o.GetResourceVersion())
 	have := o.GetAnnotations()
@@ -202,7 +204,7 @@ func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, headEn
 	}), at
 }
 
-// appendNames appends the parts of a head that have ends.
+// appendNames appends the parts of a head that have a headEnds entry.
 func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 	start := len(dst)
 	var at headEnds
@@ -215,12 +217,12 @@ func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 	return dst, at
 }
 
-// packedRest is what a packed object has of its head beside the names and versions, and not in
-// common with others: the generation, and then the annotations that can be read without decoding, each
-// with its number among those of the packer. It is empty where there is none of that.
+// packedRest is the part of an object's head that is neither a name or version nor shared: the
+// generation, followed by the annotations that can be read without decoding, each with its index in
+// the packer's list. It is empty if the object has neither.
 type packedRest string
 
-// appendRest appends the rest of a head, with those of the annotations that it has.
+// appendRest appends a packedRest with the listed annotations that the object has.
 func appendRest(dst []byte, generation int64, annotations []string, annotation func(key string) (value string, ok bool)) []byte {
 	start := len(dst)
 	dst = binary.AppendVarint(dst, generation)
@@ -239,17 +241,17 @@ func appendRest(dst []byte, generation int64, annotations []string, annotation f
 
 func (r packedRest) generation() int64 {
 	folded, _ := r.number()
-	return int64(folded>>1) ^ -int64(folded&1) // as Varint has it
+	return int64(folded>>1) ^ -int64(folded&1) // zigzag encoding, as in binary.Varint
 }
 
-// annotation returns the n-th of the annotations that are kept.
+// annotation returns the annotation at index n of the packer's list.
 func (r packedRest) annotation(n int) (value string, ok bool) {
 	_, r = r.number()
 	for len(r) > 0 {
 		var at, size uint64
 		at, r = r.number()
 		size, r = r.number()
-		size = min(size, uint64(len(r))) // more would be damage
+		size = min(size, uint64(len(r))) // the size of a damaged text may be too large
 		if at == uint64(n) {
 			return string(r[:size]), true
 		}
@@ -258,7 +260,7 @@ func (r packedRest) annotation(n int) (value string, ok bool) {
 	return "", false
 }
 
-// number reads an unsigned number, and returns what follows it.
+// number reads an unsigned number and returns the remaining bytes.
 func (r packedRest) number() (uint64, packedRest) {
 	var n uint64
 	for i := range min(len(r), binary.MaxVarintLen64) {

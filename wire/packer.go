@@ -17,61 +17,61 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 )
 
-// ErrDamaged means that the bytes of a packed object cannot be read any more.
+// ErrDamaged means that the bytes of a packed object are corrupt.
 var ErrDamaged = pack.ErrDamaged
 
-// mediaPacked is what an Error says of packed objects.
+// mediaPacked is the Media of an Error about packed objects.
 const mediaPacked = "packed bytes"
 
-// Packer packs the objects of one cache. An object is compressed against another one of
-// the same controller, with which it shares nearly all, or else against samples of all
-// objects. Make it with NewPacker. It is safe for concurrent use.
+// A Packer compresses the objects of one cache. It compresses an object against another one of the
+// same controller, which is nearly equal, or else against samples of all objects. Use [NewPacker]
+// to create one. It is safe for concurrent use.
 type Packer struct {
 	compressor      *pack.Compressor
 	metas           *metaTable
 	codecs          codecs
 	sharingDecoders sync.Pool // of *bodyDecoders
-	plainDecoders   sync.Pool // of *bodyDecoders without a Pool: their objects share nothing
+	plainDecoders   sync.Pool // of *bodyDecoders without a Pool, whose objects share nothing
 	pool            *Pool
 
-	annotations []string                     // that can be read without decoding
+	annotations []string                     // can be read without decoding
 	onOpen      func(*Packed, object.Object) // see OnOpen; may be nil
 	onDamage    func(*Packed, error)         // see OnDamage; may be nil
-	opened      atomic.Uint64                // counts objects that were made for somebody
+	opened      atomic.Uint64                // counts decoded objects
 
 	placeholders placeholders
 
-	locks [16]sync.Mutex // each guards Packed.open of some
+	locks [16]sync.Mutex // each guards Packed.open of some objects
 
-	mu       sync.Mutex // guards the rest; nothing of the user's is called while it is held
+	mu       sync.Mutex // guards the fields below; not held while user code runs
 	decoders map[decoderKey]Decoder
-	recent   [maxRecent]object.Object // are kept alive
-	next     int                      // in recent
+	recent   [maxRecent]object.Object // kept alive
+	next     int                      // index in recent
 }
 
-// PackerRef is a *Packer for packages that only pass it on; PackerOf returns it. A package that names a source
-// refers to a PackerRef, and so does not compile again the generic types that packed objects are made of
+// PackerRef is a *Packer for packages that only pass it on; [PackerOf] returns the Packer. A
+// package that uses a PackerRef does not compile the generic types of packed objects again
 // (docs/design/types.md).
 type PackerRef interface{ isPacker() }
 
 func (*Packer) isPacker() {}
 
-// PackerOf returns the packer, nil for nil.
+// PackerOf returns p as a *Packer, or nil if p is nil.
 func PackerOf(p PackerRef) *Packer {
 	packer, _ := p.(*Packer)
 	return packer
 }
 
-// maxRecent is how many decoded objects a packer keeps alive: those that were opened last. So an object
-// that several handlers get, or that is looked up again soon, is decoded once. They are some hundred KB
-// of Pods.
+// maxRecent is how many of the objects opened last a packer keeps alive. An object that several
+// handlers receive, or that is read again soon, is then decoded once. For Pods they take some
+// hundred kilobytes.
 const maxRecent = 64
 
-// maxRecentBytes is how many bytes an object may have to be one of them.
+// maxRecentBytes is the size of the largest object that a packer keeps alive.
 const maxRecentBytes = 1 << 16
 
-// NewPacker returns a packer that has packed nothing. Objects that it opens share equal
-// parts by way of the pool, if that is not nil.
+// NewPacker returns an empty packer. If pool is not nil, objects that the packer opens share equal
+// parts through it.
 func NewPacker(pool *Pool) *Packer {
 	p := &Packer{compressor: pack.NewCompressor(), metas: new(metaTable), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.sharingDecoders.New = func() any { return newBodyDecoders(pool) }
@@ -79,10 +79,10 @@ func NewPacker(pool *Pool) *Packer {
 	return p
 }
 
-// Decoder returns a decoder as NewDecoder does, which packs what it reads. Where it can it
-// keeps the bytes as they came, without what opts.Keep leaves out, and makes no object of
-// them: it only checks that this could be done. Bookmarks are kept as objects. Of the same options, which
-// must not be changed, it returns the same decoder again.
+// Decoder returns a decoder as [NewDecoder] does, which packs the objects it reads. If possible it
+// keeps the bytes as received, without the fields that opts.Keep leaves out, and only checks that
+// they can be decoded. Bookmarks are not packed. For equal options it returns the same decoder.
+// opts must not be changed after the call.
 func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
 	of := decoderKey{contentType, opts}
 	p.mu.Lock()
@@ -124,24 +124,24 @@ func (p *Packer) newDecoder(contentType string, opts Options) (Decoder, error) {
 	return newDecoder(contentType, opts, output{convert: pack, convertBookmark: func(o object.Object) (object.Head, error) { return p.packWhole(o), nil }, packer: p})
 }
 
-// OnOpen has opened called with each object that is made of bytes, before anybody else has
-// it. It must be called before anything is packed. What it is given must not be changed.
+// OnOpen registers opened, which is called with each decoded object before any caller gets it.
+// opened must not change the object. OnOpen must be called before anything is packed.
 func (p *Packer) OnOpen(opened func(o *Packed, opened object.Object)) { p.onOpen = opened }
 
-// OnDamage has damaged called with each object that turns out to be damaged, when that is found
-// for the first time, and with the error of Open. It may be called in any goroutine and
-// under any lock under which Open is. It must be called before anything is packed.
+// OnDamage registers damaged, which is called once for each damaged object, when the damage is
+// found, with the error of [Packed.Open]. It may be called in any goroutine and with any lock held
+// that the caller of Open holds. OnDamage must be called before anything is packed.
 func (p *Packer) OnDamage(damaged func(o *Packed, err error)) { p.onDamage = damaged }
 
-// KeepAnnotations keeps the values of some annotations uncompressed, so that reading one of
-// them decodes nothing (see object.Annotation). Each takes as much memory as it is long. It must
-// be called before anything is packed.
+// KeepAnnotations keeps the values of the given annotations uncompressed, so that reading them does
+// not decode the object. See [object.Annotation]. A value takes as much memory as its length.
+// KeepAnnotations must be called before anything is packed.
 func (p *Packer) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
 
-// Opened is how many objects have been made of bytes.
+// Opened returns how many objects have been decoded.
 func (p *Packer) Opened() uint64 { return p.opened.Load() }
 
-// buffers are for bytes that are not compressed.
+// buffers hold uncompressed bytes.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxReusedBytes is the size of the largest buffer that is reused.
@@ -153,7 +153,7 @@ func putBuffer(b *[]byte) {
 	}
 }
 
-// packBuffers are what packing an object as it came needs, for reuse.
+// packBuffers are the reusable buffers for packing bytes as received.
 type packBuffers struct {
 	head head.Head
 	raw  []byte // the bytes of the object without dropped fields
@@ -161,7 +161,7 @@ type packBuffers struct {
 
 var packBufferPool = sync.Pool{New: func() any { return new(packBuffers) }}
 
-// release returns b to the pool. It refers to no object any more.
+// release returns b to the pool and drops its references to the object.
 func (b *packBuffers) release() {
 	b.head.Reset()
 	if cap(b.raw) > maxReusedBytes {
@@ -170,8 +170,8 @@ func (b *packBuffers) release() {
 	packBufferPool.Put(b)
 }
 
-// Pack packs o, of which it keeps nothing, unless bytes cannot give it back as it is: then o
-// is kept. It fails with an *Error where o is too large.
+// Pack compresses o. The result does not refer to o, unless its bytes would not decode to an equal
+// object: then it holds o itself. Pack fails with an [*Error] if o is too large.
 func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	c := p.codecs.of(o)
 	buffer := buffers.Get().(*[]byte)
@@ -190,7 +190,7 @@ func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	return &Packed{packer: p, meta: meta, text: p.compressor.Pack(meta.group, raw[:head], raw[head:]), headEnds: at}, nil
 }
 
-// packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
+// packBytes packs bytes that c can decode. It does not decode them and keeps no reference to them.
 func (p *Packer) packBytes(c *codec, h *head.Head, raw []byte) *Packed {
 	meta := p.metas.intern(c, h)
 	var room [256]byte
@@ -205,16 +205,16 @@ func (p *Packer) packWhole(o object.Object) *Packed {
 	return &Packed{packer: p, meta: metaOfUnpacked(p.codecs.of(o), o), text: pack.Plain(prefix), headEnds: at}
 }
 
-// write appends the bytes of o. It reports false, and appends nothing, where o is not what
-// comes back of them: a form may leave out what an API server never sends, such as the
-// fraction of a second.
+// write appends the encoding of o to dst. It returns false and appends nothing if the encoding does
+// not decode to an equal object: a format may omit details that an API server never sends, such as
+// fractions of a second.
 func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bool) {
 	if c.format == formatNone {
 		return dst, false
 	}
 	start := len(dst)
 	var written object.Object = o
-	if c.format != formatTree { // to write a quantity notes its text in it, and others may have the object
+	if c.format != formatTree { // encoding a quantity stores its text in it, and other code may hold the object
 		copied, ok := o.DeepCopyObject().(object.Object)
 		if !ok {
 			return dst, false
@@ -237,14 +237,14 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	return raw, true
 }
 
-// sameContent reports whether a and b mean the same. As a rule they are the same in all, which
-// takes a small part of the time to find out.
+// sameContent reports whether a and b mean the same. They are usually identical, which is fast to
+// find out.
 func sameContent(a, b object.Object) (same bool) {
 	if reflect.DeepEqual(a, b) {
 		return true
 	}
-	// It panics at a field that is not exported, such as those of a time.Time. Nobody can say
-	// then that they are the same.
+	// It panics at an unexported field, such as those of a time.Time. The objects then count as
+	// different.
 	defer func() { _ = recover() }()
 	return equality.Semantic.DeepEqual(a, b)
 }
@@ -261,13 +261,13 @@ func (p *Packer) Equal(a, b *Packed) bool {
 			return true
 		}
 	}
-	// A server may write the same content in several ways.
+	// A server may encode the same content in several ways.
 	one, err := p.content(a)
 	other, err2 := p.content(b)
 	return err == nil && err2 == nil && reflect.DeepEqual(one, other)
 }
 
-// content is the object of o, which may be one that nobody else has.
+// content returns the object of o for a comparison. The object may be a temporary one.
 func (p *Packer) content(o *Packed) (any, error) {
 	if o.meta.unpacked != nil {
 		return o.meta.unpacked, nil
@@ -275,7 +275,7 @@ func (p *Packer) content(o *Packed) (any, error) {
 	return p.unpack(o, &p.sharingDecoders)
 }
 
-// unpack decodes the object of o with one of some decoders, which are *bodyDecoders.
+// unpack decodes o with one of the decoders, which are *bodyDecoders.
 func (p *Packer) unpack(o *Packed, decoders *sync.Pool) (opened object.Object, err error) {
 	buffer := buffers.Get().(*[]byte)
 	defer putBuffer(buffer)
@@ -293,7 +293,7 @@ func (p *Packer) unpack(o *Packed, decoders *sync.Pool) (opened object.Object, e
 	return made, nil
 }
 
-// unpackBoth makes the objects of both.
+// unpackBoth decodes both objects.
 func (p *Packer) unpackBoth(c *codec, o, old *Packed) (now, was object.Object, ok bool) {
 	room, oldRoom := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer putBuffer(room)
@@ -321,7 +321,7 @@ func (p *Packer) unpackBoth(c *codec, o, old *Packed) (now, was object.Object, o
 	return made, oldMade, true
 }
 
-// inUse returns the object of o if anybody holds it.
+// inUse returns the opened object of o if any caller still holds it.
 func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	lock := p.lock(o)
 	lock.Lock()
@@ -333,7 +333,8 @@ func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object), true
 }
 
-// publish makes opened the object that all get who open o, unless there is one.
+// publish makes opened the object that all callers of Open get, unless there is one already. It
+// returns that object.
 func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 	opened = p.shareOpened(o, opened)
 	if o.text.Size() > maxRecentBytes {
@@ -350,7 +351,7 @@ func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 func (p *Packer) shareOpened(o *Packed, opened object.Object) object.Object {
 	lock := p.lock(o)
 	lock.Lock()
-	defer lock.Unlock() // what copies an object may panic
+	defer lock.Unlock() // functions that copy an object may panic
 	if at := o.opened.Value(); at != nil {
 		return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object)
 	}
@@ -362,7 +363,7 @@ func (p *Packer) shareOpened(o *Packed, opened object.Object) object.Object {
 	return opened
 }
 
-// noteDamage notes that o is damaged, and returns the error that says so.
+// noteDamage marks o as damaged and returns the error for it.
 func (p *Packer) noteDamage(o *Packed, err error) error {
 	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.HeldBytes(), Err: err}
 	if !o.damaged.Swap(true) && p.onDamage != nil {

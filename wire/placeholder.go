@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// placeholders are objects that stand for packed ones. An entry is removed when its placeholder is
+// placeholders maps placeholders to packed objects. An entry is removed when its placeholder is
 // garbage collected.
 type placeholders struct {
 	mu  sync.Mutex // guards all
@@ -16,9 +16,8 @@ type placeholders struct {
 }
 
 // Placeholder returns an object of the same Go type that has only the key, the UID and the resource
-// version, for code that needs to know which version of an object there is. [Packer.PackedOf] returns
-// the packed object for it. Placeholder returns false if the setters of the Go type panic on an empty
-// object.
+// version, for code that only compares versions. [Packer.PackedOf] returns the packed object for
+// it. Placeholder returns false if the setters of the Go type panic on an empty object.
 func (o *Packed) Placeholder() (placeholder object.Object, ok bool) {
 	if o.meta.unpacked != nil {
 		return o.meta.unpacked.(object.Object), true
@@ -34,7 +33,8 @@ func (o *Packed) Placeholder() (placeholder object.Object, ok bool) {
 	return placeholder, true
 }
 
-// PackedOf returns the packed object that placeholder stands for, if Packed.Placeholder made it.
+// PackedOf returns the packed object for a placeholder that [Packed.Placeholder] returned. It
+// returns false for other objects.
 func (p *Packer) PackedOf(placeholder object.Object) (*Packed, bool) {
 	v := reflect.ValueOf(placeholder)
 	if v.Kind() != reflect.Pointer {

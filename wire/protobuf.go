@@ -15,16 +15,16 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// maxSmallField bounds the fields of a list body that are not items.
+// maxSmallField bounds the fields of a list body other than its items.
 const maxSmallField = 1 << 20
 
 // protobufEncoding decodes protobuf with the table of the Go type, and falls back to
 // the type's Unmarshal method.
 type protobufEncoding struct {
 	decoderConfig
-	table    *protobuf.Table // nil for the reference alone
-	messages *protobuf.Guard // of the messages that the reference reads
-	codec    *codec          // of packed objects; nil if they are not packed as they come
+	table    *protobuf.Table // nil if only the reference reads
+	messages *protobuf.Guard // guards the messages that the reference reads
+	codec    *codec          // of packed objects; nil if the decoder cannot pack bytes as received
 }
 
 func newProtobuf(c decoderConfig) (encoding, error) {
@@ -41,9 +41,9 @@ func newProtobuf(c decoderConfig) (encoding, error) {
 
 func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 	if bytes.HasPrefix(raw, []byte(protobuf.Magic)) {
-		raw = nil // an envelope is no object
+		raw = nil // an envelope is not an object
 	}
-	// As much of the key as can be read: the object was refused already.
+	// The object was refused already, so a part of the key will do.
 	of, _ := protobuf.IdentityOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
@@ -52,7 +52,7 @@ func (d *protobufEncoding) wholeBody(body []byte) (frame.Item, error) {
 	return frame.Item{Raw: body}, nil
 }
 
-// unwrap returns the bytes of an object out of its envelope, which must name its kind.
+// unwrap removes the envelope of an object. The envelope must name its kind.
 func (d *protobufEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	e, err := protobuf.Open(MediaProtobuf, i.Raw)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *protobufEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	return frame.Item{Raw: e.Raw}, nil
 }
 
-// status is nil: the envelope says what is in it.
+// status returns nil: the envelope tells a Status from an object.
 func (d *protobufEncoding) status(frame.Item) error { return nil }
 
 func (d *protobufEncoding) watchError(i frame.Item) error {
@@ -119,8 +119,8 @@ func (d protobufObjectDecoder) pack(i frame.Item, needName bool) (packed object.
 	return d.output.packer.packBytes(d.codec, &b.head, kept), false, true
 }
 
-// object decodes with the table, or else with the reference. noKind is always false: the list names
-// the kind of an item, and the envelope that of any other object.
+// object decodes with the table, or with the reference if the table gives up. noKind is always
+// false: the list names the kind of its items, and the envelope names the kind of any other object.
 func (d protobufObjectDecoder) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	obj = d.new()
 	if d.table == nil || d.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), i.Raw) != nil {
@@ -132,7 +132,7 @@ func (d protobufObjectDecoder) object(i frame.Item, needName bool) (obj object.O
 	return obj, false, d.finish(obj, needName)
 }
 
-// unmarshal is the reference.
+// unmarshal decodes raw with the reference.
 func (d *protobufEncoding) unmarshal(obj object.Object, raw []byte) error {
 	if err := d.messages.Check(raw); err != nil {
 		return err

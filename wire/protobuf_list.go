@@ -17,13 +17,13 @@ import (
 //
 //	magic, Unknown{typeMeta, raw{1 ListMeta, 2 item, 2 item, ...}, ...}
 //
-// Only a few batches of items are in memory at a time.
+// At most a few batches of items are in memory at a time.
 type protobufList struct {
 	*protobufEncoding
 	*frame.Protobuf
 	*parallel.Decoder[item]
 	meta     *metav1.ListMeta
-	selector string // by which the server has selected
+	selector string // that the server has applied
 	envelope protobuf.Envelope
 }
 
@@ -171,7 +171,7 @@ func selectedProtobuf(metadata []byte) string {
 	return string(lastField(lastField(metadata, 5), 1))
 }
 
-// lastField returns the last field of a message with a number.
+// lastField returns the last field of a message with the given number.
 func lastField(msg []byte, number int) (content []byte) {
 	for len(msg) > 0 {
 		f, rest, err := protobuf.NextField(msg)

@@ -17,29 +17,29 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// sharedMeta is the metadata that an object has in common with many others, usually the Pods of one controller.
+// sharedMeta is the metadata that many objects have in common, usually the Pods of one controller.
 type sharedMeta struct {
 	codec     *codec
 	namespace string
-	labels    map[string]string // without derived
+	labels    map[string]string // without the derived ones
 	derived   []derivedLabel
 	owners    []metav1.OwnerReference
 	deleted   *metav1.Time // when the deletion was requested; nil if it was not
 	group     string       // the UID of the controller; empty if there is none
-	unpacked  any          // the object itself, if bytes cannot give it back
-	firstName string       // the name of the object that it was made for
+	unpacked  any          // the object itself, if it cannot be encoded
+	firstName string       // the name of the object for which it was created
 }
 
-// metaTable has each sharedMeta of a packer once, as long as an object refers to it. It is not a part
-// of the packer, because the cleanup of a sharedMeta keeps the table alive and must not keep anything
-// that refers to the sharedMeta.
+// metaTable holds each sharedMeta of a packer once, while any object refers to it. It is separate
+// from the packer because the cleanup of a sharedMeta keeps the table alive, so the table must not
+// lead to anything that refers to the sharedMeta.
 type metaTable struct {
 	mu   sync.Mutex // guards all
 	seed maphash.Seed
 	all  map[uint64]weak.Pointer[sharedMeta]
 }
 
-// intern returns the sharedMeta of the object with the head h.
+// intern returns the sharedMeta for an object with the head h.
 func (t *metaTable) intern(c *codec, h *head.Head) *sharedMeta {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +54,8 @@ func (t *metaTable) intern(c *codec, h *head.Head) *sharedMeta {
 	return made
 }
 
-// newSharedMeta returns the sharedMeta of the object with the head h. It keeps no memory of h.
+// newSharedMeta returns a new sharedMeta for an object with the head h. It does not refer to memory
+// of h.
 func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
 	m := &sharedMeta{codec: c, firstName: strings.Clone(h.Name), namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
 	if h.HasLabels {
@@ -81,7 +82,7 @@ func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
 	return m
 }
 
-// headOf returns the part of the head of o that a sharedMeta is made of.
+// headOf returns the fields of o's head from which a sharedMeta is made.
 func headOf(o object.Head) *head.Head {
 	labels, owners := o.GetLabels(), o.GetOwnerReferences()
 	h := &head.Head{Owners: owners, Deleted: o.GetDeletionTimestamp(), HasLabels: labels != nil, HasOwners: owners != nil}
@@ -92,7 +93,7 @@ func headOf(o object.Head) *head.Head {
 	return h
 }
 
-// matches reports whether m is the metadata of the object with the head h.
+// matches reports whether m is the metadata of an object with the head h.
 func (m *sharedMeta) matches(h *head.Head) bool {
 	if m.namespace != h.Namespace || (m.labels != nil) != h.HasLabels || len(m.labels)+len(m.derived) != len(h.Labels) ||
 		(m.owners != nil) != h.HasOwners || len(m.owners) != len(h.Owners) || !m.deleted.Equal(h.Deleted) {
@@ -123,12 +124,12 @@ func sameBool(a, b *bool) bool {
 	return *a == *b
 }
 
-// metaOfUnpacked returns the metadata of an object that is kept as it is.
+// metaOfUnpacked returns the metadata of an object that is kept whole.
 func metaOfUnpacked(c *codec, o object.Object) *sharedMeta {
 	return &sharedMeta{codec: c, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), unpacked: o}
 }
 
-// deadMeta identifies a sharedMeta that no object refers to any more.
+// deadMeta identifies a sharedMeta that was garbage collected.
 type deadMeta struct {
 	hash uint64
 	meta weak.Pointer[sharedMeta]
@@ -142,7 +143,7 @@ func (t *metaTable) forget(b deadMeta) {
 	}
 }
 
-// hash returns a hash that does not depend on the order of labels. It is called under mu.
+// hash returns a hash that does not depend on the order of the labels. It requires mu.
 func (t *metaTable) hash(c *codec, h *head.Head) uint64 {
 	if t.all == nil {
 		t.seed, t.all = maphash.MakeSeed(), make(map[uint64]weak.Pointer[sharedMeta])
@@ -164,23 +165,24 @@ func (t *metaTable) hash(c *codec, h *head.Head) uint64 {
 	return sum
 }
 
-// derivedLabel is a label whose value comes from the name of its object, such as the name and the index of a Pod
-// in the labels of a StatefulSet. Siblings have it in common although their values differ.
+// derivedLabel is a label whose value comes from the name of its object, such as the name and the
+// index of a Pod in the labels of a StatefulSet. It lets siblings share their labels although these
+// values differ.
 type derivedLabel struct {
 	key  string
 	from labelSource
 }
 
-// labelSource says where the value of a label comes from.
+// labelSource is the origin of a label's value.
 type labelSource uint8
 
 const (
 	literal    labelSource = iota
-	fullName               // it is the name of the object
-	nameSuffix             // it is the part of the name behind the last dash
+	fullName               // the name of the object
+	nameSuffix             // the part of the name after the last dash
 )
 
-// labelSourceOf returns where a value comes from in an object of that name.
+// labelSourceOf returns the origin of a value in an object with this name.
 func labelSourceOf(value, name string) labelSource {
 	switch value {
 	case fullName.value(name):
@@ -191,7 +193,7 @@ func labelSourceOf(value, name string) labelSource {
 	return literal
 }
 
-// value returns the value of the label in an object of that name.
+// value returns the value of the label in an object with this name.
 func (from labelSource) value(name string) string {
 	if from == nameSuffix {
 		return name[strings.LastIndexByte(name, '-')+1:]
@@ -199,7 +201,7 @@ func (from labelSource) value(name string) string {
 	return name
 }
 
-// label returns a label of an object of that name.
+// label returns a label of an object with this name.
 func (m *sharedMeta) label(key, name string) (value string, ok bool) {
 	for i := range m.derived {
 		if m.derived[i].key == key {
@@ -210,7 +212,7 @@ func (m *sharedMeta) label(key, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// allLabels returns the labels of an object of that name.
+// allLabels returns the labels of an object with this name.
 func (m *sharedMeta) allLabels(name string) map[string]string {
 	if len(m.derived) == 0 {
 		return m.labels
@@ -223,7 +225,7 @@ func (m *sharedMeta) allLabels(name string) map[string]string {
 	return all
 }
 
-// memorySize returns how many bytes of memory m takes.
+// memorySize returns the memory of m in bytes.
 func (m *sharedMeta) memorySize() int {
 	size := metaSize + len(m.firstName) + len(m.namespace)
 	if m.labels != nil {
@@ -242,8 +244,8 @@ func (m *sharedMeta) memorySize() int {
 	return size
 }
 
-// Sizes without the memory that a value refers to. That of a sharedMeta includes its entry in the table and the
-// cleanup that removes the entry.
+// Sizes without the memory to which a value refers. The size of a sharedMeta includes its entry in
+// the table and the cleanup that removes the entry.
 var (
 	metaSize      = sizeOf[sharedMeta]() + 150
 	derivedSize   = sizeOf[derivedLabel]()
