@@ -19,7 +19,7 @@ import (
 
 // ErrKeptWhole means that a packed object cannot be archived, because its bytes would not decode to
 // an equal object. The packer holds the object itself instead.
-var ErrKeptWhole = errors.New("bytes cannot give the object back as it is")
+var ErrKeptWhole = errors.New("the bytes would not decode to an equal object")
 
 // An Archive writes packed objects in a form that the [Packer] of another process can take over
 // without decoding them; see [Packer.Extract]. Metadata that several objects share is written with
@@ -147,7 +147,7 @@ func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error)
 		objects = append(objects, o)
 	}
 	if x.in.Left() > 0 {
-		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d bytes behind the last object", ErrDamaged, x.in.Left())}
+		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d bytes after the last object", ErrDamaged, x.in.Left())}
 	}
 	return objects, nil
 }
@@ -189,7 +189,7 @@ func (x *archiveReader) object() (*Packed, error) {
 		return nil, err
 	}
 	if name == 0 || name > uid || uid > rv || rv > uint64(len(text.Prefix())) {
-		return nil, fmt.Errorf("%w: the name of an object", ErrDamaged)
+		return nil, fmt.Errorf("%w: invalid object name", ErrDamaged)
 	}
 	return &Packed{packer: x.packer, meta: m, text: text, headEnds: headEnds{uint32(name), uint32(uid), uint32(rv)}}, nil
 }
@@ -217,7 +217,7 @@ func (x *archiveReader) meta() (*sharedMeta, error) {
 		for range n {
 			var owner metav1.OwnerReference
 			if owner.Unmarshal(x.in.Bytes()) != nil || x.in.Failed() {
-				return nil, fmt.Errorf("%w: an owner", ErrDamaged)
+				return nil, fmt.Errorf("%w: invalid owner", ErrDamaged)
 			}
 			common.OwnerReferences = append(common.OwnerReferences, owner)
 		}
@@ -226,7 +226,7 @@ func (x *archiveReader) meta() (*sharedMeta, error) {
 		common.DeletionTimestamp = new(metav1.Unix(int64(x.in.Uvarint()), 0))
 	}
 	if x.in.Failed() || number != uint64(len(x.metas)+1) {
-		return nil, fmt.Errorf("%w: shared metadata", ErrDamaged)
+		return nil, fmt.Errorf("%w: invalid shared metadata", ErrDamaged)
 	}
 	m := x.packer.metas.intern(c, headOf(&common))
 	x.metas = append(x.metas, m)
@@ -241,7 +241,7 @@ func (x *archiveReader) codec() (*codec, error) {
 	format := format(x.in.Byte())
 	kind := object.GVK{Group: string(x.in.Bytes()), Version: string(x.in.Bytes()), Kind: string(x.in.Bytes())}
 	if x.in.Failed() || number != uint64(len(x.codecs)+1) {
-		return nil, fmt.Errorf("%w: a type", ErrDamaged)
+		return nil, fmt.Errorf("%w: invalid type", ErrDamaged)
 	}
 	goType := x.goType
 	if x.headsOnly && format == formatTree {
@@ -252,7 +252,7 @@ func (x *archiveReader) codec() (*codec, error) {
 		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, goType)
 	}
 	if !x.headsOnly && (!formatFits(format, o) || format == formatTree && !kind.Empty()) {
-		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, goType)
+		return nil, fmt.Errorf("%w: %v was archived in another format", ErrDamaged, goType)
 	}
 	c := x.packer.codecs.get(goType, kind, format)
 	x.codecs = append(x.codecs, c)

@@ -74,7 +74,7 @@ func (l *cborList) field() error {
 		return err
 	}
 	if l.others = append(l.others, value...); len(l.others) > maxSmallField {
-		return fmt.Errorf("%w: the list has more than %d bytes beside its items", ErrTooLarge, maxSmallField)
+		return fmt.Errorf("%w: the list has more than %d bytes in addition to its items", ErrTooLarge, maxSmallField)
 	}
 	return nil
 }

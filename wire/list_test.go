@@ -194,7 +194,7 @@ func TestErrorSaysWhereAndWhich(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "item 1", e.Where)
 	require.Equal(t, object.Key{Namespace: "x", Name: "b"}, e.Key)
-	require.EqualError(t, err, `decode application/json: item 1 (x/b), 63 bytes: malformed body: field "spec.nodeName" of type string cannot hold a JSON number; Keep wire.Without("spec.nodeName") does without the field`)
+	require.EqualError(t, err, `decode application/json: item 1 (x/b), 63 bytes: malformed body: field "spec.nodeName" of type string cannot hold a JSON number; to skip the field, use Keep: wire.Without("spec.nodeName")`)
 }
 
 func TestListRefusesBadProtobuf(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// maxDepth is how deeply the codec can be made to read.
+// maxDepth is the deepest nesting for which the codec can be configured.
 const maxDepth = 1 << 16
 
-// Check fails with ErrTooDense if the codec would make too much memory of the object raw, which is
-// as a scanner found it. It passes over anything that the codec refuses.
+// Check fails with ErrTooDense if the codec would need too much memory for the object raw, which a
+// scanner has found. It ignores anything that the codec refuses.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{raw: raw}, budget: guard.BudgetOf(len(raw))}
 	if c.value(g); c.budget < 0 {
@@ -19,15 +19,15 @@ func Check(g *guard.Guard, raw []byte) error {
 	return nil
 }
 
-// check walks an object and counts the memory that the codec would make. Its methods report false
-// to end the walk: the object is too large, or the codec will refuse it.
+// check walks an object and counts the memory that the codec would allocate. Its methods return
+// false to end the walk: the object is too large, or the codec will refuse it.
 type check struct {
 	walk
 	budget guard.Budget
 	depth  int
 }
 
-// head returns the next head that is no tag.
+// head returns the next head that is not a tag.
 func (c *check) head() (h frame.CBORHead, ok bool) {
 	for h.Major, ok = frame.CBORTag, true; ok && h.Major == frame.CBORTag; {
 		h, ok = c.walk.head()
@@ -35,13 +35,13 @@ func (c *check) head() (h frame.CBORHead, ok bool) {
 	return h, ok
 }
 
-// value passes over the next value.
+// value skips the next value.
 func (c *check) value(g *guard.Guard) bool {
 	h, ok := c.head()
 	return ok && c.valueAfter(g, h)
 }
 
-// valueAfter passes over a value whose head was read.
+// valueAfter skips a value whose head was read.
 func (c *check) valueAfter(g *guard.Guard, h frame.CBORHead) bool {
 	object, array := h.Major == frame.CBORMap, h.Major == frame.CBORArray
 	for g != nil && !h.IsNull() && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
@@ -55,7 +55,7 @@ func (c *check) valueAfter(g *guard.Guard, h frame.CBORHead) bool {
 		g = g.Elem
 	}
 	if g != nil && g.Form == guard.Raw {
-		g = guard.Untyped // it becomes JSON by way of that
+		g = guard.Untyped // the codec converts it to JSON through an any
 	}
 	untyped := g != nil && g.Form == guard.Any
 	switch h.Major {
@@ -92,7 +92,7 @@ func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
 	return content, true
 }
 
-// skipBreak steps over a break, if there is one.
+// skipBreak skips a break, if there is one.
 func (c *check) skipBreak() bool {
 	if c.at < len(c.raw) && c.raw[c.at] == frame.CBORBreak {
 		c.at++
@@ -156,7 +156,7 @@ func (c *check) entries(g *guard.Guard, h frame.CBORHead) bool {
 	return !empty || bytes == (guard.MapBytes{}) || c.budget.Take(1, bytes.Of(0))
 }
 
-// entry passes over a name and its value.
+// entry skips a name and its value.
 func (c *check) entry(g, each *guard.Guard) bool {
 	h, ok := c.head()
 	if !ok || h.Major != frame.CBORText && h.Major != frame.CBORBytes {

@@ -1,5 +1,5 @@
-// Package cbor reads CBOR objects, each found by package frame: their identity and the
-// two fields of a watch event by itself, everything else with apimachinery's codec.
+// Package cbor reads CBOR objects that package frame has found. It reads their identity and the two
+// fields of a watch event itself, and everything else with apimachinery's codec.
 package cbor
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// Unmarshal decodes a map with apimachinery's codec, whatever kind it claims.
+// Unmarshal decodes a map of any kind with apimachinery's codec.
 func Unmarshal(raw []byte, into runtime.Object) error {
 	w := walk{raw: raw}
 	if h, ok := w.enter(); !ok || h.Major != frame.CBORMap {
@@ -29,8 +29,8 @@ func Unmarshal(raw []byte, into runtime.Object) error {
 	return nil
 }
 
-// reason says why the codec refused an object, without quoting it. That of apimachinery v0.35
-// reads fewer levels and fewer elements than a decoder may be asked for.
+// reason returns why the codec refused an object, without quoting it. The codec of apimachinery
+// v0.35 reads fewer levels and fewer elements than Options allow.
 func reason(err error) error {
 	const advice = "read such objects from JSON, or build with v0.36 or later of k8s.io/apimachinery"
 	if limit, ok := errors.AsType[*codec.MaxNestedLevelError](err); ok {
@@ -50,8 +50,8 @@ type target struct{ object runtime.Object }
 
 func (i target) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
 
-// Tree is an object without a Go type. The codec's own unstructured decoding
-// refuses objects that do not name their kind, which items of a list may not.
+// Tree is an object without a Go type. The codec's own unstructured decoding refuses objects that
+// do not name their kind, but list items may lack it.
 type Tree map[string]any
 
 func (t *Tree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
@@ -61,8 +61,8 @@ func (t *Tree) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// MayHideAbsurdQuantity reports whether a string in raw is absurd as a quantity, or may become so by
-// its tags or when its pieces are put together. raw is as a scanner found it.
+// MayHideAbsurdQuantity reports whether a string in raw is an absurd quantity, or may become one
+// through its tags or when its pieces are joined. raw is a data item that a scanner has found.
 func MayHideAbsurdQuantity(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := frame.ReadCBORHead(raw[n:])

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// walk is a place in a data item. Its methods move on from there, and report
-// whether they found what they expected.
+// walk is a position in a data item. Its methods advance it and report whether they found what they
+// expected.
 type walk struct {
 	raw []byte
 	at  int
@@ -22,7 +22,7 @@ func (w *walk) head() (frame.CBORHead, bool) {
 	return h, ok && err == nil
 }
 
-// enter returns the next head, after the tag that only marks CBOR as such.
+// enter returns the next head. It skips the tag that marks CBOR.
 func (w *walk) enter() (frame.CBORHead, bool) {
 	h, ok := w.head()
 	if ok && h.Major == frame.CBORTag && h.Value == frame.CBORSelfDescribed {
@@ -31,7 +31,7 @@ func (w *walk) enter() (frame.CBORHead, bool) {
 	return h, ok
 }
 
-// text reads a string, which may be of bytes.
+// text reads a text string or a byte string.
 func (w *walk) text() (text []byte, ok bool) {
 	h, ok := w.head()
 	if !ok || h.Major != frame.CBORText && h.Major != frame.CBORBytes || h.Indefinite || h.Value > uint64(len(w.raw)-w.at) {
@@ -42,13 +42,13 @@ func (w *walk) text() (text []byte, ok bool) {
 	return w.raw[start:w.at:w.at], true
 }
 
-// TextOf returns the text of a data item that is a string.
+// TextOf returns the text of a data item if it is a string.
 func TextOf(raw []byte) (text []byte, ok bool) {
 	w := walk{raw: raw}
 	return w.text()
 }
 
-// skip passes over a data item and returns it.
+// skip skips a data item and returns it.
 func (w *walk) skip() (raw []byte, ok bool) {
 	s := frame.CBOR{Source: frame.FromBytes(w.raw[w.at:]), MaxBytes: len(w.raw), MaxDepth: len(w.raw)}
 	raw, err := s.Value()
@@ -56,8 +56,8 @@ func (w *walk) skip() (raw []byte, ok bool) {
 	return raw, err == nil
 }
 
-// eachField calls read at the value of each field of the map that begins here,
-// until it returns false. It reports whether all went well.
+// eachField calls read at the value of each field of the map that begins here, until read returns
+// false. It reports whether it reached the end of the map.
 func (w *walk) eachField(read func(name []byte) bool) bool {
 	h, ok := w.enter()
 	if !ok || h.Major != frame.CBORMap {
@@ -76,8 +76,8 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// IdentityOf reads as much of the identity of an object as it can, and decodes nothing else. ok means that the
-// object could be read as a whole.
+// IdentityOf reads as much of the identity of an object as it can and decodes nothing else. ok
+// means that the whole object could be read.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	w := walk{raw: raw}
 	set := func(into *string) bool {
@@ -118,7 +118,7 @@ func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	return of, ok
 }
 
-// SplitEvent takes a metav1.WatchEvent apart.
+// SplitEvent returns the fields of a metav1.WatchEvent.
 func SplitEvent(raw []byte) (typ string, obj []byte, err error) {
 	w := walk{raw: raw}
 	sound := w.eachField(func(name []byte) bool {

@@ -1,7 +1,6 @@
-// Package fault holds the reasons for which a body is refused, and makes errors that
-// quote nothing of an object. Package wire exports the reasons.
-//
-// ErrUnusual alone is no reason: it sends an object to the reference.
+// Package fault defines the errors for refused bodies, and makes errors that do not quote an
+// object. Package wire exports the errors, except ErrUnusual, which sends an object to the
+// reference.
 package fault
 
 import (
@@ -16,7 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Reasons to refuse a body. Package wire explains and exports them.
+// Reasons to refuse a body. Package wire documents and exports them.
 var (
 	ErrMedia     = errors.New("media type not supported")
 	ErrSyntax    = errors.New("malformed body")
@@ -32,11 +31,11 @@ var (
 // ErrFields means that a path names a field that the objects do not have.
 var ErrFields = errors.New("no such field")
 
-// ErrUnusual means that bytes are not as API servers write them: invalid, or valid
-// in a form that they never use. The reference then has the last word.
+// ErrUnusual means that bytes differ from the form that API servers write: they are invalid, or
+// valid in a form that servers never use. The reference then decides.
 var ErrUnusual = errors.New("not in canonical form")
 
-// Unusual returns ErrUnusual in place of any error.
+// Unusual returns ErrUnusual for any error, and nil for nil.
 func Unusual(err error) error {
 	if err != nil {
 		return ErrUnusual
@@ -44,7 +43,7 @@ func Unusual(err error) error {
 	return nil
 }
 
-// Truncated is the error for a body that ends inside a value.
+// Truncated returns the error for a body that ends inside a value.
 func Truncated(err error) error {
 	if err == io.EOF {
 		return fmt.Errorf("the body ends early: %w", io.ErrUnexpectedEOF)
@@ -52,9 +51,9 @@ func Truncated(err error) error {
 	return err
 }
 
-// WithoutContent replaces an error of the reference by one that does not quote the
-// object. Such an error may hold any value (time.Parse quotes its input), so only
-// what is known to be harmless is kept.
+// WithoutContent replaces an error of the reference by one that does not quote the object. Such an
+// error may contain any value (time.Parse quotes its input), so WithoutContent keeps only parts
+// known to be harmless.
 func WithoutContent(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
@@ -63,11 +62,11 @@ func WithoutContent(err error) error {
 		return fmt.Errorf("%w: invalid JSON at byte %d of the object", ErrSyntax, offset)
 	}
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		// Value is "number 123" for a number: the word alone will do.
+		// For a number, Value is "number 123": keep only the word.
 		value, _, _ := strings.Cut(te.Value, " ")
 		err := fmt.Errorf("%w: field %q of type %v cannot hold a JSON %s", ErrSyntax, te.Field, te.Type, value)
 		if te.Field != "" {
-			err = fmt.Errorf("%w; Keep wire.Without(%q) does without the field", err, te.Field)
+			err = fmt.Errorf("%w; to skip the field, use Keep: wire.Without(%q)", err, te.Field)
 		}
 		return err
 	}

@@ -21,25 +21,24 @@ const (
 )
 
 const (
-	CBORSelfDescribed = 55799 // a tag that says nothing but that this is CBOR
-	CBORNull          = 22    // among the simple values
-	CBORBreak         = 0xff  // ends what is of indefinite length
+	CBORSelfDescribed = 55799 // a tag that only marks the data as CBOR
+	CBORNull          = 22    // a simple value
+	CBORBreak         = 0xff  // ends an item of indefinite length
 )
 
-// CBORHead is the head of a data item: its major type and its argument, which is a
-// number, a length, a count or a tag.
+// CBORHead is the head of a data item: its major type and its argument, which is a number, a
+// length, a count or a tag.
 type CBORHead struct {
 	Major      byte
 	Value      uint64
-	Indefinite bool // a break ends the item; or this is the break
+	Indefinite bool // a break ends the item, or this is the break
 	Size       int  // of the head, in bytes
 }
 
 func (h CBORHead) isBreak() bool { return h.Major == CBORSimple && h.Indefinite }
 func (h CBORHead) IsNull() bool  { return h.Major == CBORSimple && h.Size == 1 && h.Value == CBORNull }
 
-// ReadCBORHead reads the head at the beginning of b. ok is false if b ends within
-// it.
+// ReadCBORHead reads the head at the beginning of b. It returns false if b ends within the head.
 func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 	if len(b) == 0 {
 		return h, false, nil
@@ -65,23 +64,22 @@ func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 	return h, true, nil
 }
 
-// CBOR finds the data items in a CBOR body without decoding them. It checks
-// size, depth, and what is needed to find the end of an item. Decoding checks the
-// rest.
+// CBOR finds the data items in a CBOR body without decoding them. It checks size, depth, and
+// everything needed to find the end of an item. Decoding checks the rest.
 type CBOR struct {
 	*Source
 	MaxBytes   int
 	MaxDepth   int
-	open       []uint64 // the items that are still to come, for each that has not ended
+	open       []uint64 // for each unfinished item, how many items it still expects
 	indefinite int      // how many of these end with a break
 }
 
-// untilBreak stands for the number of items that a break ends.
+// untilBreak is the count of an item that ends with a break.
 const untilBreak = ^uint64(0)
 
-// MaxEndless is how deeply items of indefinite length may nest. The codec counts
-// the elements of each item before it reads them, so it reads the innermost once
-// for each level. API servers write no such items.
+// MaxIndefinite is how deeply items of indefinite length may nest. The codec counts the elements of
+// each item before it reads them, so it reads the innermost once for each level. API servers write
+// no such items.
 const MaxIndefinite = 32
 
 func (s *CBOR) Syntax(want string) error {
@@ -105,9 +103,8 @@ func (s *CBOR) Head() (CBORHead, error) {
 	}
 }
 
-// Value consumes a data item and returns it. The result is valid until the next
-// call. value fails with ErrTooLarge or ErrTooDeep before the whole item is in
-// memory.
+// Value consumes a data item and returns it. The result is valid until the next call. Value fails
+// with ErrTooLarge or ErrTooDeep before the whole item is in memory.
 func (s *CBOR) Value() ([]byte, error) {
 	s.open, s.indefinite = s.open[:0], 0
 	for n := 0; ; {
@@ -132,8 +129,8 @@ func (s *CBOR) Value() ([]byte, error) {
 	}
 }
 
-// More reports whether there is more in the array or map with this head, of which
-// n elements or pairs were consumed. It consumes the break that may end it.
+// More reports whether the array or map with head h has more than the n elements or pairs already
+// consumed. It consumes the break that may end the item.
 func (s *CBOR) More(h CBORHead, n uint64) (bool, error) {
 	if !h.Indefinite {
 		return n < h.Value, nil
@@ -158,9 +155,8 @@ func (s *CBOR) AtEnd() error {
 	}
 }
 
-// scan continues with a data item after its first n bytes, which may be more than
-// have been seen. It returns how many bytes are done now, and whether the item is
-// complete.
+// scan continues with a data item after its first n bytes; the source may have more in seen. It
+// returns how many bytes it has scanned in total, and whether the item is complete.
 func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 	for n < len(seen) {
 		h, ok, err := ReadCBORHead(seen[n:])
@@ -171,7 +167,7 @@ func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 		switch {
 		case h.isBreak():
 			if len(s.open) == 0 || s.open[len(s.open)-1] != untilBreak {
-				return n, false, fmt.Errorf("%w: a break where nothing ends", fault.ErrSyntax)
+				return n, false, fmt.Errorf("%w: a break outside an item of indefinite length", fault.ErrSyntax)
 			}
 			s.indefinite--
 			s.open = s.open[:len(s.open)-1]
@@ -201,7 +197,7 @@ func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 	return n, false, nil
 }
 
-// begin steps into a data item that so many others belong to.
+// begin enters a data item that contains the given number of items.
 func (s *CBOR) begin(items uint64) error {
 	if len(s.open) == s.MaxDepth {
 		return fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.MaxDepth)
@@ -213,8 +209,8 @@ func (s *CBOR) begin(items uint64) error {
 	return nil
 }
 
-// itemEnded counts a head, or the end of an item, and reports whether the whole is
-// over.
+// itemEnded counts a head, or the end of an item, and reports whether the outermost item is
+// complete.
 func (s *CBOR) itemEnded() bool {
 	for len(s.open) > 0 {
 		last := &s.open[len(s.open)-1]

@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// JSON finds the values in a JSON body without decoding them. It checks
-// brackets, strings, size and depth. Decoding checks the rest.
+// JSON finds the values in a JSON body without decoding them. It checks brackets, strings, size and
+// depth. Decoding checks the rest.
 type JSON struct {
 	*Source
 	MaxBytes int // at most 1 GB, so that a tape can hold every offset
 	MaxDepth int
 
-	// Part is what the source holds, if not "the body": messages count bytes from its
-	// beginning.
+	// Part names the source in messages, which count bytes from its beginning. Empty means "the
+	// body".
 	Part string
 
-	tape     Tape    // of the value at hand
-	open     []int32 // the extents on the tape that have not ended yet
-	inString bool    // where the scan stands
+	tape     Tape    // of the current value
+	open     []int32 // the unfinished extents on the tape
+	inString bool    // the scan is inside a string
 }
 
 func (s *JSON) Syntax(want string) error {
@@ -60,8 +60,8 @@ func (s *JSON) Expect(c byte) error {
 	return nil
 }
 
-// More consumes the comma before the next element of an array or object, or
-// its closing bracket. first says that no element was read yet.
+// More consumes the comma before the next element of an array or object, or its closing bracket.
+// first means that no element was read yet.
 func (s *JSON) More(closing byte, first bool) (bool, error) {
 	c, err := s.Space()
 	switch {
@@ -105,9 +105,8 @@ func Unquote(raw []byte) (string, error) {
 	return v, err
 }
 
-// Value consumes the next value and returns it. The result is valid until the next
-// call. value fails with ErrTooLarge or ErrTooDeep before the whole value is in
-// memory.
+// Value consumes the next value and returns it. The result is valid until the next call. Value
+// fails with ErrTooLarge or ErrTooDeep before the whole value is in memory.
 func (s *JSON) Value() (Item, error) {
 	c, err := s.Space()
 	if err != nil {
@@ -141,8 +140,8 @@ func (s *JSON) Value() (Item, error) {
 	}
 }
 
-// scan continues with a value after its first n bytes. It returns how many bytes
-// are done now, and whether the value is complete.
+// scan continues with a value after its first n bytes. It returns how many bytes it has scanned in
+// total, and whether the value is complete.
 func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 	for n < len(value) {
 		if s.inString {
@@ -160,9 +159,9 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 			case value[n] == '\\' && value[n+1] >= ' ':
 				n += 2
 			default:
-				// RFC 8259, section 7. In a watch, where each frame ends in a line
-				// break, it shows that a quote was lost in this one: to look for
-				// the next quote would be to swallow the changes that follow.
+				// RFC 8259, section 7. Each frame of a watch ends in a line break, so a line break
+				// in a string means that a quote is missing in this frame. Searching for the next
+				// quote would swallow the events that follow.
 				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of %s", fault.ErrSyntax, s.Offset()+int64(n), cmp.Or(s.Part, "the body"))
 			}
 			continue
@@ -189,7 +188,7 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 	return n, false, nil
 }
 
-// mark is what a byte outside of strings means to a scan.
+// mark classifies a byte outside of strings.
 type mark uint8
 
 const (
@@ -228,7 +227,7 @@ func (s *JSON) scalar() ([]byte, error) {
 
 // NextFrame finds one frame: a metav1.WatchEvent.
 func (s *JSON) NextFrame() (Item, error) {
-	s.tape = s.tape.Reset() // that of the frame before was copied
+	s.tape = s.tape.Reset() // the previous frame's tape was copied
 	switch c, err := s.Space(); {
 	case err != nil:
 		return Item{}, err
@@ -250,26 +249,26 @@ func (s *JSON) AtEnd() error {
 	}
 }
 
-// Eight bytes at a time: a word that has one of these in each byte.
+// Words that contain the same byte eight times, to compare eight bytes at once.
 const (
 	eachOne   = 0x0101010101010101
 	eachTop   = 0x80 * eachOne
 	eachSlash = '\\' * eachOne
 )
 
-// textStops returns a word in which the high bit of the lowest byte that is a
-// quote, a backslash or a control character is set, and none below it. Nothing
-// is set where there is no such byte.
+// textStops returns a word that marks the first quote, backslash or control character among the
+// eight bytes: the high bit of that byte is set, and no bit below it. The word is zero if there is
+// no such byte.
 func textStops(word uint64) uint64 {
-	// Exchanging '"' and ' ', and '!' and '#', puts the quote beside the control
-	// characters: all below '!' are stops then.
+	// Exchanging '"' and ' ', and '!' and '#', moves the quote next to the control characters: then
+	// all bytes below '!' are stops.
 	swapped := word ^ 2*eachOne
 	slash := word ^ eachSlash
 	return ((swapped-'!'*eachOne)&^swapped | (slash-eachOne)&^slash) & eachTop
 }
 
-// TextEnd returns where in b, from n on, the first quote, backslash or control
-// character is, or len(b).
+// TextEnd returns the index of the first quote, backslash or control character in b from n on, or
+// len(b).
 func TextEnd(b []byte, n int) int {
 	for ; n+8 <= len(b); n += 8 {
 		if stops := textStops(binary.LittleEndian.Uint64(b[n:])); stops != 0 {
@@ -282,6 +281,6 @@ func TextEnd(b []byte, n int) int {
 	return n
 }
 
-// EndsScalar has the bytes that cannot be a part of a number, true, false or
-// null, and follow one.
+// EndsScalar contains the bytes that may follow a number, true, false or null and cannot be a part
+// of it.
 var EndsScalar = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true}

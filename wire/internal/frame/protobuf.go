@@ -22,19 +22,19 @@ const (
 // ErrProtobuf means that bytes are not protobuf.
 var ErrProtobuf = fmt.Errorf("%w: invalid protobuf", fault.ErrSyntax)
 
-// Overhead is how many bytes a watch frame may have beside its object: the
-// event's type and the envelope.
+// Overhead is how many bytes a watch frame may have in addition to its object, for the event's type
+// and the envelope.
 const Overhead = 1 << 10
 
-// Protobuf finds the fields of a message and the frames of a watch in a protobuf
-// body without decoding them.
+// Protobuf finds the fields of a message and the frames of a watch in a protobuf body without
+// decoding them.
 type Protobuf struct {
 	*Source
 	MaxBytes int // of the object in a frame
 }
 
-// FieldHeader reads the number, the wire type and the size of the next field.
-// A varint is consumed with its header, so that its size is 0.
+// FieldHeader reads the number, the wire type and the size of the next field. It consumes a varint
+// together with its header and returns size 0 for it.
 func (s *Protobuf) FieldHeader() (number, wire int, size uint64, err error) {
 	tag, err := s.uvarint()
 	if err != nil {
@@ -99,5 +99,5 @@ func (s *Protobuf) NextFrame() (Item, error) {
 	return Item{Raw: raw}, nil
 }
 
-// FramePrefix is how many bytes the length of a frame has.
+// FramePrefix is the size of the length that precedes a frame.
 const FramePrefix = 4

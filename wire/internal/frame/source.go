@@ -9,25 +9,24 @@ import (
 )
 
 const (
-	smallBuffer = 4 << 10 // for waiting
+	smallBuffer = 4 << 10 // used while the source waits
 
-	// BusyBuffer is how much is read at once if so much is there, in bytes.
+	// BusyBuffer is the most that is read at once, in bytes.
 	BusyBuffer = 256 << 10
 
-	// maxReusedBuffer is the largest buffer that is used again: one huge object must
-	// not stay in memory for the hours that a watch lasts.
+	// maxReusedBuffer is the largest buffer that is kept for reuse. One huge object must not stay
+	// in memory for the hours that a watch lasts.
 	maxReusedBuffer = 1 << 20
 )
 
-// Source reads a body through a buffer in which the value at hand is always
-// contiguous, so that it can be decoded in place. The buffer grows with what has
-// arrived, never with what a length announces. When everything is consumed, the
-// source waits with a small buffer, and the large one rests.
+// Source reads a body through a buffer in which the current value is always contiguous, so that it
+// can be decoded in place. The buffer grows with the bytes received, never with announced lengths.
+// When everything is consumed, the source waits with a small buffer and releases the large one.
 //
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
 //
-// A slice that Next or a scan returns is valid until the reader is asked for more.
+// A slice that Next or a scan returns is valid until the source reads more.
 type Source struct {
 	r          io.Reader
 	buf        []byte
@@ -36,10 +35,10 @@ type Source struct {
 	pos        int
 	end        int
 	off        int64
-	err        error        // sticky, from r; met only when the buffer is used up
-	full       bool         // the last read took all the room there was
+	err        error        // from r, sticky; returned only after the buffer is consumed
+	full       bool         // the last read filled the buffer
 	readTime   time.Time    // when the bytes up to end had arrived
-	beforeRead func() error // called before the reader is asked for more, if not nil
+	beforeRead func() error // called before reading more, if not nil
 }
 
 // NewSource returns a source that reads a body from r.
@@ -50,8 +49,8 @@ func FromBytes(data []byte) *Source {
 	return &Source{buf: data, end: len(data), err: io.EOF}
 }
 
-// BeforeRead has f called before the reader is asked for more. An error of f ends
-// the reading.
+// BeforeRead registers f, which is called before the source reads more. An error of f ends the
+// reading.
 func (s *Source) BeforeRead(f func() error) { s.beforeRead = f }
 
 // ReadTime returns when the bytes read last had arrived.
@@ -60,8 +59,8 @@ func (s *Source) ReadTime() time.Time { return s.readTime }
 // Offset returns the position in the body of the next unread byte.
 func (s *Source) Offset() int64 { return s.off + int64(s.pos) }
 
-// fill reads at least one more byte behind end, keeping everything from pos on.
-// It moves pos to the front of the buffer.
+// fill reads at least one more byte at the end of the buffer and keeps everything from pos on. It
+// moves pos to the front of the buffer.
 func (s *Source) fill() error {
 	if s.err != nil {
 		return s.err
@@ -94,8 +93,7 @@ func (s *Source) fill() error {
 	return s.err
 }
 
-// readError is an error of the reader. It tells a connection that failed from
-// bytes that are no good.
+// readError is an error of the reader. It distinguishes a failed connection from malformed bytes.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -140,8 +138,8 @@ func (s *Source) Peek() (byte, error) {
 	return s.buf[s.pos], nil
 }
 
-// Next consumes exactly n bytes. At the end of the body it returns io.EOF where
-// there is no byte left and io.ErrUnexpectedEOF where there are too few.
+// Next consumes exactly n bytes. At the end of the body it returns io.EOF if no byte is left, and
+// io.ErrUnexpectedEOF if there are too few.
 func (s *Source) Next(n int) ([]byte, error) {
 	for s.end-s.pos < n {
 		if err := s.fill(); err != nil {
@@ -169,29 +167,28 @@ func (s *Source) Skip(n uint64) error {
 	return nil
 }
 
-// IsTransport reports whether err came from the reader of the body: the
-// connection failed, which says nothing about the bytes.
+// IsTransport reports whether err came from the reader of the body: the connection failed, and the
+// bytes may be fine.
 func IsTransport(err error) bool {
 	_, ok := errors.AsType[*readError](err)
 	return ok
 }
 
-// Item is a value that was found in a body but not decoded yet: its bytes, and for
-// JSON a tape. Another goroutine may decode it while the one that reads the body
-// waits.
+// Item is a value found in a body but not decoded yet: its bytes, and for JSON a tape. Another
+// goroutine may decode it while the reading goroutine waits.
 type Item struct {
 	Raw  []byte
 	Tape Tape // empty unless the value is a JSON object or array
 }
 
-// Tape holds where each object and array of a value ends, in the order in which they
-// begin, so that they can be skipped without reading them again.
+// Tape holds the end of each object and array of a value, in the order in which they begin, so that
+// they can be skipped without reading them again.
 type Tape []extent
 
 // extent is one object or array on a tape.
 type extent struct {
-	End  int32 // where in the value's bytes it is over
-	Next int32 // where on the tape the first one after it stands
+	End  int32 // offset of its end in the value's bytes
+	Next int32 // index on the tape of the first extent after it
 }
 
 // maxReusedTape is the longest tape, in extents, that is kept for the next value.
@@ -205,8 +202,8 @@ func (t Tape) Reset() Tape {
 	return t[:0]
 }
 
-// Within makes an item of the object or array in i that begins at byte start
-// and is at place n of the tape. The tape of i is of no use any more.
+// Within returns the object or array in i that begins at byte start and at index n of the tape. The
+// result takes over the tape of i, which must not be used afterwards.
 func (i Item) Within(start, n int) Item {
 	last := i.Tape[n]
 	inner := i.Tape[n:last.Next]

@@ -1,7 +1,7 @@
-// Package guard bounds how much memory an object may become, and knows what apimachinery's own
-// code must not read, because it would compute for hours or allocate gigabytes: absurd quantities,
-// and elements that take far more memory than bytes. It says where a Go type may hold such values.
-// The room of each encoding looks for them in its bytes.
+// Package guard bounds the memory of a decoded object. It also defines which input apimachinery's
+// own code must not read because it would compute for hours or allocate gigabytes: absurd
+// quantities, and elements that take far more memory than bytes. A Guard describes where a Go type
+// may hold such values. The package of each encoding looks for them in its bytes.
 package guard
 
 import (
@@ -19,34 +19,34 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// Guard says what the reference makes of a value for one Go type, by the names that JSON and CBOR
-// have in common: where it meets quantities, and what takes memory. Other strings are not looked
-// at, because names and hashes may look like absurd numbers too. A nil Guard means that nothing
-// in the value needs a look.
+// Guard describes how the reference decodes a value of one Go type: where it meets quantities and
+// where it allocates memory. It uses the names that JSON and CBOR have in common. Other strings are
+// not checked, because names and hashes may look like absurd numbers too. A nil Guard means that
+// the value needs no check.
 type Guard struct {
 	Form     Form
-	Size     int64    // bytes of memory: of the target of a pointer, of an element of a list, of the structs that a struct embeds by pointers
+	Size     int64    // bytes of memory: of a pointer's target, a list's element, or the structs that a struct embeds by pointer
 	MapBytes MapBytes // of a map
-	Elem     *Guard   // of the target of a pointer, or of the elements of a list or a map
+	Elem     *Guard   // of a pointer's target, or of the elements of a list or a map
 
 	names        map[string]field // the fields of a struct
 	alternatives []*Guard         // an Unmarshaler fills one of them
 }
 
-// field is a field of a struct or of one that it embeds. Of several with one name, it is the one that
-// encoding/json fills.
+// field is a field of a struct or of a struct that it embeds. If several have the same name, it is
+// the one that encoding/json fills.
 type field struct {
-	guard  *Guard // nil if the value needs no look, or if no field is filled
+	guard  *Guard // nil if the value needs no check, or if no field is filled
 	depth  int    // of the embedding
 	tagged bool   // the name is from a tag
 }
 
-// hides reports whether f is filled and a field of the same name is not.
+// hides reports whether encoding/json fills f rather than other, which has the same name.
 func (f field) hides(other field) bool {
 	return f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged
 }
 
-// Form is what a value is made into.
+// Form is the kind of Go value into which a value is decoded.
 type Form uint8
 
 const (
@@ -56,19 +56,19 @@ const (
 	List
 	Map
 	Struct
-	Unmarshaler // a type that decodes itself; see Alternative
-	Raw         // a type that keeps JSON as it is; CBOR becomes an Any first
+	Unmarshaler // a type that decodes itself; see Guard.Alternative
+	Raw         // a type that keeps JSON as it is; CBOR is decoded as Any first
 	Any         // a value without a Go type
 )
 
 // Untyped guards objects without a Go type.
 var Untyped = &Guard{Form: Any}
 
-// guards caches the result of Of, *Guard by reflect.Type. There is one for each type that a program
-// decodes. They are immutable.
+// guards caches the results of Of: *Guard by reflect.Type, for each type that a program decodes.
+// They are immutable.
 var guards sync.Map
 
-// Of returns the guard of t, which is shared.
+// Of returns the guard of t. All callers share it.
 func Of(t reflect.Type) *Guard {
 	if g, ok := guards.Load(t); ok {
 		return g.(*Guard)
@@ -82,8 +82,8 @@ func Of(t reflect.Type) *Guard {
 	return shared.(*Guard)
 }
 
-// prune takes away what needs no look, such as numbers, so that it is passed over, and returns
-// what is left. A type may contain itself, so it first finds what matters.
+// prune removes guards of values that need no check, such as numbers, and returns the others.
+// Because a type may contain itself, it first finds the guards that matter.
 func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	matters = make(map[*Guard]bool)
 	for grown := true; grown; {
@@ -105,7 +105,7 @@ func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	return matters
 }
 
-// matters reports whether a value needs a look, whatever it holds.
+// matters reports whether a value needs a check regardless of the values in it.
 func (g *Guard) matters() bool {
 	switch g.Form {
 	case Quantity, Map, Any, Raw:
@@ -114,7 +114,7 @@ func (g *Guard) matters() bool {
 	return g.Size > 0
 }
 
-// leadsTo reports whether one of these is directly below g.
+// leadsTo reports whether one of these guards is directly below g.
 func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	in := func(g *Guard) bool { return these[g] }
 	if these[g.Elem] || slices.ContainsFunc(g.alternatives, in) {
@@ -128,7 +128,7 @@ func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	return false
 }
 
-// newGuard is Of; known are the types that were met before.
+// newGuard is Of for a type within others. known contains the types seen so far.
 func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	if g, ok := known[t]; ok {
 		return g
@@ -154,8 +154,8 @@ func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return g
 }
 
-// setStruct makes g the guard of a struct. One that reads itself and whose fields have no names
-// in JSON becomes one of them: a bool or a schema, a list or what may be an element of it.
+// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names
+// stands for one of its fields: a bool or a schema, a list or an element of that list.
 func (g *Guard) setStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 	g.Form, g.names = Struct, make(map[string]field)
 	readsItself, named := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), false
@@ -205,7 +205,8 @@ func (g *Guard) setField(f reflect.StructField, name string, known map[reflect.T
 	}
 }
 
-// add adds a field. If neither it nor the one that has the name hides the other, none is filled.
+// add adds a field. If another field has the same name and neither hides the other, encoding/json
+// fills none of them.
 func (g *Guard) add(name string, f field) {
 	have, ok := g.names[name]
 	switch {
@@ -217,11 +218,11 @@ func (g *Guard) add(name string, f field) {
 	}
 }
 
-// Field returns the guard of a field of a struct. It returns nil if the value needs no look.
+// Field returns the guard of a field of a struct, or nil if the value needs no check.
 func (g *Guard) Field(name string) *Guard { return g.names[name].guard }
 
-// Alternative returns the guard of the field that an Unmarshaler fills if the value is an object, an
-// array or anything else. It returns nil if the value needs no look.
+// Alternative returns the guard of the field that an Unmarshaler fills, depending on whether the
+// value is an object, an array or anything else. It returns nil if the value needs no check.
 func (g *Guard) Alternative(object, array bool) *Guard {
 	for _, one := range g.alternatives {
 		form := one.Form
@@ -244,8 +245,8 @@ func (g *Guard) Alternative(object, array bool) *Guard {
 	return nil
 }
 
-// CheckValue fails with ErrQuantity if a value without a Go type, such as a
-// map[string]any, holds an absurd quantity.
+// CheckValue fails with ErrQuantity if a value without a Go type, such as a map[string]any,
+// contains an absurd quantity.
 func (g *Guard) CheckValue(v any) error {
 	for g != nil && g.Form == Pointer {
 		g = g.Elem

@@ -7,20 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resource.ParseQuantity computes with numbers as long as their text or as their
-// exponent is large: "1e-999999999" keeps it busy for hours, a million digits for
-// seconds. Quantities end at 2^63 and at nine decimals, so no sound one comes near
-// these limits.
+// The time of resource.ParseQuantity grows with the length of the text and with the exponent:
+// "1e-999999999" keeps it busy for hours, a million digits for seconds. Quantities are limited to
+// 2^63 and nine decimals, so valid ones stay far below these limits.
 const (
-	maxExponentDigits = 2 // three take 3 KB each to parse
+	maxExponentDigits = 2 // three would take 3 KB each to parse
 
 	// MaxNumerals is how many digits, signs and points a quantity may have.
 	MaxNumerals = 1024
 )
 
-// AbsurdQuantity reports whether the text of a quantity would take long to parse: whether
-// it is a number with too many digits or too long an exponent. White space around
-// it does not count.
+// AbsurdQuantity reports whether a quantity would take long to parse because it has too many digits
+// or too long an exponent. White space around it does not count.
 func AbsurdQuantity(s []byte) bool {
 	s = bytes.TrimSpace(s)
 	n := 0
@@ -37,8 +35,8 @@ func AbsurdQuantity(s []byte) bool {
 	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
 }
 
-// PlainQuantity reports whether s is a quantity of a few digits and perhaps a suffix, as
-// nearly all are. Others are to be parsed.
+// PlainQuantity reports whether s is a quantity of a few digits and perhaps a suffix, as nearly all
+// are. Other quantities must be parsed.
 func PlainQuantity(s []byte) bool {
 	const mostDigits = 15
 	n := 0
@@ -60,9 +58,9 @@ func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-
 // ReachesQuantity reports whether a value of t can lead to a resource.Quantity.
 func ReachesQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
 
-// ContainsQuantity reports whether a value of t is a resource.Quantity or has one in itself: not
-// behind a pointer, nor in a list or a map. To read a quantity may write to it: it keeps its
-// text when that is first asked for, and takes another form when it is compared with some.
+// ContainsQuantity reports whether a value of t is a resource.Quantity or contains one directly,
+// not behind a pointer and not in a list or a map. Reading such a value may write to it: a quantity
+// caches its text on first use, and some comparisons change its representation.
 func ContainsQuantity(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:
@@ -80,7 +78,7 @@ func ContainsQuantity(t reflect.Type) bool {
 	return false
 }
 
-// quantityWithin is ReachesQuantity; path holds the struct types on the way to t.
+// quantityWithin is ReachesQuantity. path contains the struct types on the way to t.
 func quantityWithin(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:

@@ -1,5 +1,5 @@
-// Package head holds the head of an object that is packed as it came: what is to be known
-// of it without decoding it. Packages json and protobuf fill it in.
+// Package head holds the head of an object that is packed without decoding. Packages json and
+// protobuf fill it in.
 package head
 
 import (
@@ -11,43 +11,43 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Identity is which object an object is, in which version, and of which kind. Its strings refer to the
-// bytes that it was read from. A string is empty if the bytes do not have it.
+// Identity identifies an object, its version and its kind. Its strings point into the bytes from
+// which it was read. A string is empty if the bytes lack it.
 type Identity struct {
 	APIVersion, Kind         string
 	Namespace, Name, UID, RV string
 }
 
-// Version returns the object and its version.
+// Version returns the key, UID and resource version.
 func (i Identity) Version() object.Version {
 	return object.Version{Key: object.Key{Namespace: i.Namespace, Name: i.Name}, UID: types.UID(i.UID), RV: i.RV}
 }
 
-// Head is what is known of a packed object. Its texts lie in the bytes that it was read
-// from. It belongs to one goroutine, and is made to be used again.
+// Head is the head of a packed object. Its strings point into the bytes from which it was read. It
+// belongs to one goroutine and can be reused.
 type Head struct {
 	Identity
 
 	Labels    []Label
-	HasLabels bool // there may also be none in them
+	HasLabels bool // the object has the field, which may be empty
 	Owners    []metav1.OwnerReference
 	HasOwners bool
 
 	Generation int64
-	Deleted    *metav1.Time // nil as a rule
+	Deleted    *metav1.Time // usually nil
 
-	Wanted      []string // keys of annotations; set by who wants to know them
-	WantsAll    bool     // all annotations are wanted
-	Annotations []Label  // those of them that there are
+	Wanted      []string // keys of annotations, set by the caller
+	WantsAll    bool     // the caller wants all annotations
+	Annotations []Label  // the wanted annotations that the object has
 
-	yes, no bool // what owners point to
+	yes, no bool // targets for the pointers in owners
 	time    metav1.Time
 }
 
 // Label is a label or an annotation.
 type Label struct{ Key, Value string }
 
-// Reset makes the head an empty one, which refers to nothing.
+// Reset empties the head and drops all references.
 func (h *Head) Reset() {
 	clear(h.Labels)
 	clear(h.Owners)
@@ -67,7 +67,7 @@ func (h *Head) Reset() {
 // maxReused is for how many labels, annotations or owners Reset keeps room.
 const maxReused = 64
 
-// BoolPtr returns a pointer to true or to false.
+// BoolPtr returns a pointer to on.
 func (h *Head) BoolPtr(on bool) *bool {
 	if on {
 		h.yes = true
@@ -76,7 +76,7 @@ func (h *Head) BoolPtr(on bool) *bool {
 	return &h.no
 }
 
-// SetDeleted sets when the deletion was requested.
+// SetDeleted sets the time of the deletion request.
 func (h *Head) SetDeleted(at metav1.Time) { h.time, h.Deleted = at, &h.time }
 
 // WantsAnnotation reports whether the annotation is wanted.
@@ -84,7 +84,7 @@ func (h *Head) WantsAnnotation(key []byte) bool {
 	return h.WantsAll || slices.ContainsFunc(h.Wanted, func(wanted string) bool { return wanted == string(key) })
 }
 
-// Annotation returns an annotation that was wanted.
+// Annotation returns a wanted annotation.
 func (h *Head) Annotation(key string) (value string, ok bool) {
 	for i := range h.Annotations {
 		if h.Annotations[i].Key == key {

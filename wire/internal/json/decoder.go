@@ -21,47 +21,45 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Decoder decodes objects from JSON, one after the other: typed ones by the
-// TypeInfo of their Go type, others as they come (see untypedDecoder). It belongs to one
-// goroutine.
+// Decoder decodes objects from JSON, one after the other: typed objects with the [TypeInfo] of
+// their Go type, others as maps (see untypedDecoder). It belongs to one goroutine.
 //
-// It reads the forms that API servers write. At anything else, valid or not, it
-// gives up with ErrUnusual, and the reference decodes the object again. So it need
-// not know what is an error.
+// It reads the forms that API servers write. For anything else, valid or not, it gives up with
+// ErrUnusual, and the reference decodes the object again. So it need not distinguish unusual input
+// from errors.
 type Decoder struct {
 	walk
 	share.Sharer
 	untyped   untypedDecoder
 	text      memory.Text
 	backing   backing
-	unescaped []byte // the strings of this object that had escapes
+	unescaped []byte // the object's strings that had escapes
 	filter    filter
 
-	Versions bool // there may be several versions of one object
+	Versions bool // the same object may come in several versions
 
-	// By the place of a field, what came there last and probably comes again.
+	// For each field by its place: the value seen last, which probably comes again.
 	nextField []*tableField            // the next field
-	texts     memory.WeakTable[string] // the text of the field, if many share it
+	texts     memory.WeakTable[string] // the text of the field, if many objects have it
 }
 
-// backing is memory that the current part will keep: a copy of the item's bytes
-// from start on. Strings may point into it.
+// backing is memory that the current part will keep: a copy of the item's bytes from start on.
+// Strings may point into it.
 type backing struct {
 	raw         []byte
 	start       int
-	copyStrings bool // there is no such memory, and each string is allocated
+	copyStrings bool // there is no such memory; each string is allocated
 }
 
-// NewDecoder returns a decoder for objects with the wanted fields. For typed objects,
-// their TypeInfo says the same.
+// NewDecoder returns a decoder for objects with the wanted fields. The TypeInfo of typed objects
+// must be for the same selection.
 func NewDecoder(pool *share.Pool, wanted *selection.Tree) *Decoder {
 	d := &Decoder{Sharer: share.Sharer{Pool: pool}}
 	d.untyped = untypedDecoder{walk: &d.walk, Sharer: share.Sharer{Pool: pool}, paths: newPaths(wanted)}
 	return d
 }
 
-// Decode decodes i into the zeroed struct at at. After an error the struct is
-// useless.
+// Decode decodes i into the zeroed struct at at. After an error the struct must not be used.
 func (d *Decoder) Decode(info *TypeInfo, at unsafe.Pointer, i frame.Item) error {
 	d.begin(i)
 	err := d.value(info, at)
@@ -89,7 +87,7 @@ func (d *Decoder) begin(i frame.Item) {
 	d.untyped.begin()
 }
 
-// nextObject returns the number of the object that is decoded now.
+// nextObject returns a number for the object that is decoded next.
 func (d *Decoder) nextObject() uint8 {
 	if !d.Versions || d.Pool == nil {
 		return d.NextObject()
@@ -97,7 +95,7 @@ func (d *Decoder) nextObject() uint8 {
 	return d.ObjectNamed(nameOf(d.Item))
 }
 
-// end finishes an object, or gives it up.
+// end finishes an object, or discards it if err is not nil.
 func (d *Decoder) end(err error) error {
 	if err == nil {
 		d.text.Commit()
@@ -163,7 +161,7 @@ func (d *Decoder) fields(t *table, at unsafe.Pointer) error {
 		} else {
 			word, bit := f.number/64, uint64(1)<<(f.number%64)
 			if seen[word]&bit != 0 {
-				return fault.ErrUnusual // the second is merged into the first
+				return fault.ErrUnusual // the reference merges the second into the first
 			}
 			seen[word] |= bit
 			place = f.place
@@ -184,8 +182,8 @@ func (d *Decoder) fields(t *table, at unsafe.Pointer) error {
 	return nil
 }
 
-// field reads a name and the colon after it, and returns the field that has it,
-// or nil. place is that of the field before it.
+// field reads a name and the colon after it, and returns the field with that name, or nil. place is
+// the place of the previous field.
 func (d *Decoder) field(t *table, place int) (*tableField, error) {
 	if d.peek() != '"' {
 		return nil, fault.ErrUnusual
@@ -211,7 +209,7 @@ func (d *Decoder) field(t *table, place int) (*tableField, error) {
 	return f, d.colon()
 }
 
-// fieldText reads the text of a field, which many objects may have.
+// fieldText reads the text of a field whose values often repeat.
 func (d *Decoder) fieldText(f *tableField, at *string) error {
 	text, plain, err := d.walk.text()
 	if err != nil {
@@ -257,7 +255,7 @@ func (d *Decoder) string(at *string) error {
 func (d *Decoder) keepText(at *string, text []byte, plain bool) (err error) {
 	switch {
 	case plain && d.backing.raw != nil:
-		// The text ends one byte before this place, with the quote.
+		// The text ends one byte before d.at, with the quote.
 		end := d.at - 1 - d.backing.start
 		*at = memory.String(d.backing.raw[end-len(text) : end])
 	case plain && d.backing.copyStrings:
@@ -351,7 +349,7 @@ func (d *Decoder) time(at *metav1.Time) error {
 	return nil
 }
 
-// quantity reads a quantity unless that would take long.
+// quantity reads a quantity. It fails if parsing would take long.
 func (d *Decoder) quantity(at *resource.Quantity) error {
 	d.peek()
 	start := d.at
@@ -391,7 +389,7 @@ func (d *Decoder) unmarshalOther(k *TypeInfo, at unsafe.Pointer) error {
 	return fault.Unusual(err)
 }
 
-// any reads a value of no particular type.
+// any reads a value into an any.
 func (d *Decoder) any(at *any) (err error) {
 	f := &d.untyped
 	f.ContinueFrom(&d.Sharer)

@@ -19,19 +19,19 @@ import (
 // filter is the state of filtering one object.
 type filter struct {
 	head *head.Head
-	out  []byte // what is left of raw up to done
+	out  []byte // the kept bytes of raw up to done
 	done int
-	cut  bool // something was left out
+	cut  bool // a field was left out
 
-	metadata bool // was met
+	metadata bool // metadata was seen
 
-	number   int64 // is written to, and never read
+	number   int64 // written, but never read
 	time     metav1.Time
 	quantity resource.Quantity
 	text     []byte
 }
 
-// level is where a value is: some fields are known by it.
+// level is the position of a value, for the fields that get special treatment there.
 type level uint8
 
 const (
@@ -47,11 +47,11 @@ func (l level) of(name string) level {
 	return nested
 }
 
-// Filter checks an object without decoding it: by the TypeInfo of its Go type, or without one if
-// that is nil. It returns true if Decode or DecodeUntyped would decode it, and then returns
-// what these would look at, which is the object itself or in room, and what it says of
-// itself in h. A typed object is left without its TypeMeta. Filter also gives up at some
-// things that Decode understands, such as an escape in the name of the object.
+// Filter checks an object without decoding it, with the TypeInfo of its Go type or, if info is nil,
+// without a type. It returns true if Decode or DecodeUntyped would decode the object. Then kept
+// holds the bytes that they would read, which are the object itself or a copy in room, and h holds
+// its head. The TypeMeta of a typed object is left out. Filter also gives up in some cases that
+// Decode understands, such as an escape in the name of the object.
 func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byte) (kept []byte, ok bool) {
 	d.walk, d.Budget = walk{Item: i}, guard.BudgetOf(len(i.Raw))
 	s := &d.filter
@@ -74,7 +74,7 @@ func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byt
 		return i.Raw, true
 	}
 	*room = append(s.out, i.Raw[s.done:]...)
-	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // what is kept counts as all that there is
+	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // account for the kept bytes as if nothing had been left out
 }
 
 // maxReusedText is the largest buffer, in bytes, that is kept between objects.
@@ -95,10 +95,10 @@ func (d *Decoder) cutBytes(start, end int) {
 	s.done, s.cut = end, true
 }
 
-// fieldRow is the fields of an object that is filtered: between those that are kept there is one
-// comma.
+// fieldRow tracks the fields of an object while it is filtered, to put one comma between the kept
+// fields.
 type fieldRow struct {
-	end     int // of the field before, or where the fields begin
+	end     int // of the previous field, or where the fields begin
 	kept    bool
 	dropped bool
 }
@@ -111,7 +111,7 @@ func (d *Decoder) keepField(r *fieldRow, start int) {
 	r.kept = true
 }
 
-// dropField is called behind a field that is dropped.
+// dropField is called after a dropped field.
 func (d *Decoder) dropField(r *fieldRow) {
 	d.cutBytes(r.end, d.at)
 	r.dropped = true
@@ -244,7 +244,7 @@ func (d *Decoder) filterQuantity() error {
 // filterOther checks a value as unmarshalOther reads it.
 func (d *Decoder) filterOther(k *TypeInfo) error {
 	switch k.typ {
-	case reflect.TypeFor[metav1.FieldsV1](): // takes anything
+	case reflect.TypeFor[metav1.FieldsV1](): // accepts anything
 		return d.skip()
 	case reflect.TypeFor[intstr.IntOrString]():
 		if d.peek() == '"' {

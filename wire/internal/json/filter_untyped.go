@@ -18,7 +18,7 @@ func (d *Decoder) filterAny(wanted *selection.Tree, at level) error {
 	case c == '[':
 		return d.filterArray(wanted)
 	case !wanted.KeepsValues():
-		return fault.ErrUnusual // the field around it goes with it
+		return fault.ErrUnusual // the field that holds it is dropped as a whole
 	}
 	switch c {
 	case '"':

@@ -15,10 +15,10 @@ import (
 // maxDepth is how deeply the reference reads.
 const maxDepth = 10000
 
-// Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would
-// become too much memory, with ErrQuantity at a quantity that takes long. It looks at every value,
-// as the reference does: also at the first of two that have one name. The reference refuses invalid
-// JSON before it decodes anything, and so may end the look.
+// Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would take
+// too much memory, with ErrQuantity if a quantity takes too long to parse. Like the reference, it
+// visits every value, including the first of two fields with the same name. It may stop at invalid
+// JSON, because the reference refuses that before decoding anything.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: guard.BudgetOf(len(raw))}
 	switch err := c.value(g); err {
@@ -31,24 +31,24 @@ func Check(g *guard.Guard, raw []byte) error {
 	}
 }
 
-// EstimateMemory returns about how many bytes of memory the reference makes of the JSON object raw, with
-// the room that it leaves in lists.
+// EstimateMemory returns about how many bytes of memory the reference allocates for the JSON object
+// raw, including spare capacity of lists.
 func EstimateMemory(g *guard.Guard, raw []byte) int64 {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: math.MaxInt64, estimates: true}
 	_ = c.value(g)
 	return int64(math.MaxInt64-c.budget) + int64(len(raw))
 }
 
-// check walks an object and counts the memory that the reference would make. It needs no tape.
+// check walks an object and counts the memory that the reference would allocate. It needs no tape.
 type check struct {
 	walk
 	budget    guard.Budget
 	depth     int
-	estimates bool // and judges no quantities
+	estimates bool // only estimate memory; don't check quantities
 }
 
-// value passes over the next value, and fails if the reference must not read it. It fails with
-// ErrUnusual if the reference will refuse it.
+// value skips the next value. It fails if the reference must not read it, and with ErrUnusual if
+// the reference will refuse it.
 func (c *check) value(g *guard.Guard) error {
 	b := c.peek()
 	for g != nil && b != 'n' && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
@@ -83,7 +83,7 @@ func (c *check) value(g *guard.Guard) error {
 	return nil
 }
 
-// pass passes over a value. If it is invalid, pass may end anywhere.
+// pass skips a value. If the value is invalid, pass may end anywhere.
 func (c *check) pass() {
 	if b := c.peek(); b != '{' && b != '[' {
 		c.skipUnchecked()
@@ -105,7 +105,7 @@ func (c *check) pass() {
 	}
 }
 
-// nested looks into an object or array.
+// nested checks the inside of an object or array.
 func (c *check) nested(g *guard.Guard, look func(*guard.Guard) error) error {
 	if c.depth++; c.depth > maxDepth {
 		return fault.ErrUnusual
@@ -180,8 +180,8 @@ func (c *check) fields(g *guard.Guard) error {
 	return nil
 }
 
-// unquoted returns what the JSON string raw stands for to the reference, and
-// other values as they are.
+// unquoted returns the text of the JSON string raw as the reference decodes it, and any other value
+// unchanged.
 func unquoted(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return raw

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// IdentityOf reads the identity of an object and decodes nothing else. ok means that the name,
-// the UID and the version are there, and all in their usual form, so that decoding the object
-// would give the same.
+// IdentityOf reads the identity of an object and decodes nothing else. ok means that the name, UID
+// and resource version are present in their usual form, so decoding the object would give the same
+// values.
 func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	if len(i.Tape) == 0 {
 		return of, false
@@ -40,8 +40,8 @@ func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	return of, ok && of.Name != "" && of.UID != "" && of.RV != ""
 }
 
-// ReadHead reads all of the head of an object, but for its kind, if it is as servers write it.
-// It decodes nothing else.
+// ReadHead reads the head of an object, except its kind, and decodes nothing else. It returns false
+// if the head differs from the form that servers write.
 func ReadHead(h *head.Head, i frame.Item) bool {
 	if len(i.Tape) == 0 {
 		return false
@@ -98,7 +98,7 @@ func (w *walk) metadata(of *head.Identity) bool {
 	})
 }
 
-// once reads a plain text that was not met before.
+// once reads a plain text into an empty string. It fails if the field was read before.
 func (w *walk) once(into *string) bool {
 	if *into != "" {
 		return false
@@ -108,8 +108,8 @@ func (w *walk) once(into *string) bool {
 	return err == nil && plain
 }
 
-// eachField calls read at the value of each field of the object that begins
-// here, until it returns false. It reports whether all went well.
+// eachField calls read at the value of each field of the object that begins here, until read
+// returns false. It reports whether it reached the end of the object.
 func (w *walk) eachField(read func(name []byte) bool) bool {
 	if w.peek() != '{' {
 		return false
@@ -126,7 +126,7 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// pass skips a value without looking into it.
+// pass skips a value without checking its content.
 func (w *walk) pass() bool {
 	if c := w.peek(); c == '{' || c == '[' {
 		w.skipContainer()
@@ -135,7 +135,7 @@ func (w *walk) pass() bool {
 	return w.skip() == nil
 }
 
-// Claim is what an object says about itself. It is read for error messages, and
+// Claim is the kind of an object and, for a Status, its fields. It is read for error messages, and
 // for bodies that may be a Status.
 type Claim struct {
 	APIVersion string `json:"apiVersion"`
@@ -146,15 +146,16 @@ type Claim struct {
 	} `json:"metadata"`
 }
 
-// ReadClaim reads as much of the claim as it can. The object was already refused, so
-// a second failure would say nothing new.
+// ReadClaim reads as much of the claim as it can. The object was refused already, so it ignores
+// further errors.
 func ReadClaim(raw []byte) (h Claim) {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
 	return h
 }
 
-// recordHeadField records a field of an object or of its metadata in the head, if it belongs there. whole
-// says that all of it is wanted. It fails on input that servers do not write, such as a name that is there twice.
+// recordHeadField records a field of an object or of its metadata in the head, if it belongs there.
+// whole means that the whole field is wanted. It fails on input that servers do not write, such as
+// a name that appears twice.
 func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool) error {
 	h := d.filter.head
 	w := &walk{Item: frame.Item{Raw: raw}}
@@ -205,7 +206,7 @@ func (w *walk) readHeadField(h *head.Head, name string, whole bool) error {
 	return nil
 }
 
-// readText reads a text into the empty string at at.
+// readText reads a text into at, which must be empty.
 func (w *walk) readText(at *string) error {
 	text, plain, err := w.text()
 	if err != nil || !plain || *at != "" {
@@ -245,8 +246,8 @@ func (w *walk) readDeletion(h *head.Head) error {
 	return nil
 }
 
-// readPairs reads a map of strings, whose keys come in order, as servers write them: so none
-// is there twice.
+// readPairs reads a map of strings whose keys are sorted, as servers write them, and therefore
+// unique.
 func (w *walk) readPairs(whole bool, pair func(key []byte) error) error {
 	if !whole || w.peek() != '{' {
 		return fault.ErrUnusual

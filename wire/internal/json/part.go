@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// part reads a pointer, a slice or a map: one that is shared, or one of its own.
+// part reads a pointer, a slice or a map. The result is a shared part or a new one.
 func (d *Decoder) part(k *TypeInfo, at unsafe.Pointer) error {
 	if c := d.peek(); k.share == nil || c != '{' && c != '[' {
 		return d.decodePart(k, at)
@@ -52,8 +52,8 @@ func (d *Decoder) part(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// worthKeeping reports whether a projected part may be remembered. It would hold all its
-// bytes, so they must not be more than its memory.
+// worthKeeping reports whether a projected part may be remembered. It keeps all its bytes alive, so
+// they must not exceed its memory.
 func (d *Decoder) worthKeeping(k *TypeInfo, raw []byte) bool {
 	n := 1
 	if k.op != opPointer {
@@ -62,7 +62,7 @@ func (d *Decoder) worthKeeping(k *TypeInfo, raw []byte) bool {
 	return len(raw) <= n*int(k.elem.size)
 }
 
-// decodePart reads a pointer, a slice or a map into memory of its own.
+// decodePart reads a pointer, a slice or a map into new memory.
 func (d *Decoder) decodePart(k *TypeInfo, at unsafe.Pointer) error {
 	switch k.op {
 	case opPointer:
@@ -73,8 +73,7 @@ func (d *Decoder) decodePart(k *TypeInfo, at unsafe.Pointer) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
-	// The strings of a map cannot be moved later, so they get their own memory
-	// now.
+	// The strings of a map cannot be moved later, so allocate their memory now.
 	was := d.backing
 	switch {
 	case was.raw != nil:
@@ -105,7 +104,7 @@ func (d *Decoder) pointer(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// small returns the shared copy of the value at p if it is a common one, else p.
+// small returns the shared copy of the value at p if the value is a common one, and p otherwise.
 func (d *Decoder) small(k *TypeInfo, p unsafe.Pointer) unsafe.Pointer {
 	if d.Pool == nil {
 		return p
@@ -154,8 +153,7 @@ func (d *Decoder) slice(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// strings reads a map of strings by strings, or of named types with the same
-// layout.
+// strings reads a map with string keys and values, or with named types of the same layout.
 func (d *Decoder) strings(k *TypeInfo, at unsafe.Pointer) error {
 	n := d.count(0)
 	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {
@@ -187,7 +185,7 @@ func (d *Decoder) strings(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// pairs reads every other map.
+// pairs reads any other map.
 func (d *Decoder) pairs(k *TypeInfo, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
 	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {

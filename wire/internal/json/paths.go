@@ -8,43 +8,42 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// path is what a decoder has learned about one place in objects without a Go type,
-// such as "metadata.labels": which fields come there, in which order, and whether
-// sharing pays. Objects of one kind have nearly the same fields, so the next name is
-// usually known before it is read.
+// path remembers one place in objects without a Go type, such as "metadata.labels": which fields
+// occur there, in which order, and whether sharing pays. Objects of one kind have nearly the same
+// fields, so the decoder usually knows the next name before it reads it.
 type path struct {
-	name     string          // of the field; shared by all objects that have it
-	wanted   *selection.Tree // of the value; nil for all of it
-	dropped  bool            // nothing of the value is wanted
+	name     string          // of the field; shared by all objects that have the field
+	wanted   *selection.Tree // of the value; nil for all
+	dropped  bool            // no part of the value is wanted
 	catchAll bool            // stands for all unknown places with the same selection
 
 	share    *share.Site      // within the decoder; nil if nothing is shared
-	fields   map[string]*path // those of an object here
-	elem     *path            // the elements of an array here
-	first    *path            // the field that came first here, the last time
-	next     *path            // the one that came after this one
-	lastText uint32           // the mark of the text that was here the last time
+	fields   map[string]*path // fields of an object at this place
+	elem     *path            // elements of an array at this place
+	first    *path            // the field that came first here last time
+	next     *path            // the field that came after this one last time
+	lastText uint32           // the mark of the last text here
 }
 
-// paths are all that one decoder has learned. Their number is bounded: names that are met once are
+// paths is everything that one decoder has learned. Its size is bounded: names seen only once are
 // not learned, and after maxPaths places the next object starts from nothing.
 type paths struct {
 	wanted    *selection.Tree
 	root      *path                     // an object
 	embedded  *path                     // a value within a typed object
 	catchAlls map[*selection.Tree]*path // by the selection of a place
-	dropped   *path                     // the catch-all of places that are not wanted
-	pathCount int                       // how many places
-	texts     memory.WeakTable[*string] // by the number of a place, a text that was there twice in a row
+	dropped   *path                     // the catch-all of unwanted places
+	pathCount int                       // number of places
+	texts     memory.WeakTable[*string] // by place, a text that occurred twice in a row
 	objects   int
 	seed      maphash.Seed
-	seen      [][2]uint32 // marks of names that were met; from the second object on
+	seen      [][2]uint32 // marks of names seen, from the second object on
 }
 
 const (
 	maxPaths    = 4096
 	maxPathName = 64   // bytes
-	seenNames   = 1024 // places for two marks each, 8 KB
+	seenNames   = 1024 // slots of two marks each, 8 KB
 )
 
 // newPaths returns the paths of objects with the wanted fields.
@@ -58,8 +57,8 @@ func (s *paths) forget() {
 	s.pathCount, s.texts = 0, memory.WeakTable[*string]{}
 	s.catchAlls = make(map[*selection.Tree]*path)
 	s.embedded = s.newPath("", nil)
-	// An object and its metadata are never shared: no other object has the same,
-	// and completing an object writes to them.
+	// An object and its metadata are never shared: no other object has the same ones, and
+	// completing an object writes to them.
 	metadata, _ := s.wanted.Field("metadata")
 	s.root = &path{wanted: s.wanted, fields: map[string]*path{"metadata": {name: "metadata", wanted: metadata}}}
 }
@@ -76,7 +75,7 @@ func (s *paths) catchAll(wanted *selection.Tree) *path {
 	return at
 }
 
-// newPath returns the path of a place that is known from now on.
+// newPath adds a place and returns its path.
 func (s *paths) newPath(name string, wanted *selection.Tree) *path {
 	catchAll := s.catchAll(wanted)
 	s.pathCount++
@@ -114,7 +113,7 @@ func (s *paths) field(at *path, name []byte) *path {
 	return known
 }
 
-// catchAllField returns the path of a field whose place is not known.
+// catchAllField returns the path of a field with an unknown place.
 func (s *paths) catchAllField(wanted *selection.Tree, kept bool) *path {
 	if !kept {
 		return s.dropped
@@ -122,8 +121,8 @@ func (s *paths) catchAllField(wanted *selection.Tree, kept bool) *path {
 	return s.catchAll(wanted)
 }
 
-// repeats reports whether a name was met before, and notes that it was met now.
-// Nothing is noted of the first object: it may be the only one.
+// repeats reports whether a name was seen before, and records it. Names of the first object are not
+// recorded, because it may be the only one.
 func (s *paths) repeats(name []byte) bool {
 	if s.objects == 1 || len(name) > maxPathName {
 		return false
@@ -141,11 +140,11 @@ func (s *paths) repeats(name []byte) bool {
 	return false
 }
 
-// maxRepeatedText is the longest text, in bytes, that a place learns.
+// maxRepeatedText is the longest text, in bytes, that a place remembers.
 const maxRepeatedText = 64
 
-// repeatedText returns a string equal to text if that text comes here again and again,
-// else nil. The string has its own memory.
+// repeatedText returns a string equal to text if that text repeats at this place, and nil
+// otherwise. The string has its own memory.
 func (s *paths) repeatedText(at *path, text []byte) *string {
 	if at.catchAll || at.share == nil || len(text) > maxRepeatedText {
 		return nil

@@ -19,22 +19,22 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// TypeInfo says how to read values of one Go type from JSON. It is built once for
-// each type from the type's layout and tags, and then immutable. Only the fields
-// that its op needs are set.
+// TypeInfo describes how to read values of one Go type from JSON. It is built once for each type
+// from the type's layout and tags, and is immutable afterwards. Only the fields that its op needs
+// are set.
 type TypeInfo struct {
 	op        op
 	typ       reflect.Type
 	size      uintptr
 	bits      int                // of a number
-	first     byte               // with which every value begins but null; 0 where that is not known
+	first     byte               // first byte of every value except null; 0 if unknown
 	table     *table             // of a struct
-	elem      *TypeInfo          // of the target of a pointer, or of the elements of a slice or a map
+	elem      *TypeInfo          // of a pointer's target, or of the elements of a slice or a map
 	elements  *memory.ArrayMaker // of a slice
-	projected bool               // some fields of a value are dropped
-	share     *share.Site        // nil where sharing cannot pay
-	quantity  bool               // a type that is not read here holds quantities
-	guard     *guard.Guard       // of a type that is not read here; may be nil
+	projected bool               // some fields of the value are dropped
+	share     *share.Site        // nil if sharing cannot pay
+	quantity  bool               // for a type left to the reference: it contains quantities
+	guard     *guard.Guard       // of a type left to the reference; may be nil
 	mapBytes  guard.MapBytes     // of a map
 
 	quantityFields func() [][]byte // of a pointer, a slice or a map; see quantityFieldNames
@@ -43,13 +43,13 @@ type TypeInfo struct {
 // ReadsObjects reports whether the values are structs that have a table.
 func (k *TypeInfo) ReadsObjects() bool { return k.op == opStruct }
 
-// op is what is done with a value.
+// op determines how a value is read.
 type op uint8
 
 const (
 	opUnknown     op = iota // the reference reads the whole object
-	opReference             // the reference reads the value: rare types
-	opUnmarshaler           // a type with an UnmarshalJSON method
+	opReference             // the reference reads the value; for rare types
+	opUnmarshaler           // the type has an UnmarshalJSON method
 	opTime
 	opQuantity
 	opBool
@@ -65,65 +65,63 @@ const (
 	opMap
 )
 
-// table says where the fields of a struct are.
+// table describes the fields of a struct.
 type table struct {
 	fields []tableField
 	byName map[string]*tableField
 	start  int // the place before the first field
 }
 
-// tableField is a field of a struct, or of one that is embedded in it.
+// tableField is a field of a struct, or of a struct embedded in it.
 type tableField struct {
 	name     string
-	number   int // in the table
-	place    int // under which a run knows its habits
+	number   int // index in the table
+	place    int // index of what the decoder remembers about the field
 	offset   uintptr
 	typeInfo *TypeInfo
-	share    *share.Site // of a string, where sharing it may pay
+	share    *share.Site // of a string, if sharing it may pay
 }
 
-// partName names a kind of part in JSON: the type of what is pointed to, of an
-// element or of a map, and which of these it is.
+// partName identifies a kind of part in JSON: the type of a pointer's target, of an element or of a
+// map, and which of these it is.
 type partName struct {
 	typ    reflect.Type
 	op     op
 	wanted string // key of a selection
 }
 
-// textName names a string field.
+// textName identifies a string field.
 type textName struct {
 	of   reflect.Type
 	name string
 }
 
-// maxFields bounds the structs that have a table. The widest of the API has
-// some forty fields.
+// maxFields is how many fields a struct with a table may have. The widest struct of the API has
+// about forty.
 const maxFields = 256
 
-// typeInfos holds each TypeInfo that was asked for. The types of a
-// program are few and live as long as it does.
+// typeInfos caches all TypeInfos. The types of a program are few and live as long as the program.
 var typeInfos = struct {
 	sync.Mutex
 	known  map[typeKey]*TypeInfo
 	places int
 }{known: make(map[typeKey]*TypeInfo)}
 
-// typeKey names a TypeInfo: a type and a selection of its fields.
+// typeKey identifies a TypeInfo: a type and a selection of its fields.
 type typeKey struct {
 	typ    reflect.Type
 	wanted string // key of a selection
 }
 
-// TypeInfoOf returns the TypeInfo of a type for a selection. The type may contain
-// itself.
+// TypeInfoOf returns the TypeInfo of a type for a selection. The type may contain itself.
 func TypeInfoOf(t reflect.Type, s *selection.Tree) *TypeInfo {
 	typeInfos.Lock()
 	defer typeInfos.Unlock()
 	return makeTypeInfo(t, s)
 }
 
-// makeTypeInfo requires that typeInfos is locked. The lock is released when the TypeInfo
-// and everything it leads to is complete.
+// makeTypeInfo requires the lock of typeInfos. The caller releases it after the TypeInfo and
+// everything it leads to are complete.
 func makeTypeInfo(t reflect.Type, s *selection.Tree) *TypeInfo {
 	key := typeKey{t, s.Key()}
 	k := typeInfos.known[key]
@@ -141,13 +139,13 @@ func (k *TypeInfo) set(s *selection.Tree) {
 	case s == nil:
 	case k.op == opStruct, k.op == opPointer, k.op == opSlice, k.op == opMap:
 	default:
-		k.op = opUnknown // a part of what has no parts here
+		k.op = opUnknown // selection of fields in a value without fields
 	}
 }
 
 func (k *TypeInfo) setAll(s *selection.Tree) {
 	t := k.typ
-	// Methods count where a value has an address and its type a name.
+	// The methods of the pointer type count if a value is addressable and its type has a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
 		switch {
 		case t == reflect.TypeFor[metav1.Time]():
@@ -191,8 +189,8 @@ func (k *TypeInfo) setAll(s *selection.Tree) {
 	}
 }
 
-// leaveToReference leaves values of the type to the reference. If a value by itself has methods
-// that it does not have as a part, the reference reads the whole object.
+// leaveToReference leaves values of the type to the reference. If a value on its own has methods
+// that it lacks as a part of another value, the reference reads the whole object.
 func (k *TypeInfo) leaveToReference() {
 	k.op = opReference
 	k.setGuard()
@@ -201,7 +199,7 @@ func (k *TypeInfo) leaveToReference() {
 	}
 }
 
-// setGuard is for types that are not read here.
+// setGuard sets the guard of a type that the reference reads.
 func (k *TypeInfo) setGuard() {
 	k.quantity = guard.ReachesQuantity(k.typ)
 	if g := guard.Of(k.typ); g != nil && g.Form != guard.Raw {
@@ -268,7 +266,7 @@ func (k *TypeInfo) setStruct(s *selection.Tree) {
 		f := &table.fields[i]
 		f.number, f.place = i, newPlace()
 		if table.byName[f.name] != nil {
-			k.leaveToReference() // Go has rules for which of them is meant
+			k.leaveToReference() // Go's rules decide which of the two fields counts
 			return
 		}
 		table.byName[f.name] = f
@@ -277,13 +275,13 @@ func (k *TypeInfo) setStruct(s *selection.Tree) {
 	k.op, k.table, k.first = opStruct, table, '{'
 }
 
-// newPlace needs typeInfos to be locked.
+// newPlace requires the lock of typeInfos.
 func newPlace() int {
 	typeInfos.places++
 	return typeInfos.places
 }
 
-// add adds the wanted fields of a struct at an offset of the table's.
+// add adds the wanted fields of a struct at an offset from the table's struct.
 func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -329,16 +327,16 @@ func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 // unshareable reports whether a part must not be shared with another object, because it leads to an
-// addressable quantity. Reading a quantity may write to it, so a reader of one object would change the
-// other. Values of maps are not addressable: reading one copies it. unshareable looks only for names of
-// fields, and so may also return true if a text is such a name.
+// addressable quantity. Reading a quantity may write to it, so a reader of one object would change
+// the other. Values of maps are not addressable: reading one copies it. unshareable only searches
+// for names of fields, so it may return true because a text equals such a name.
 func (k *TypeInfo) unshareable(raw []byte) bool {
 	return slices.ContainsFunc(k.quantityFields(), func(name []byte) bool { return bytes.Contains(raw, name) })
 }
 
-// quantityFieldNames returns the names, in quotes, of the fields below a part that point to
-// quantities or to values that contain some. An empty name, which every text contains, says
-// that the part itself does.
+// quantityFieldNames returns the quoted names of the fields below a part that point to quantities
+// or to values that contain quantities. If the part itself contains one, the result includes the
+// empty name, which every text contains.
 func (k *TypeInfo) quantityFieldNames() (names [][]byte) {
 	type way struct {
 		to   *TypeInfo

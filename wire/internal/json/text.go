@@ -12,7 +12,7 @@ import (
 // eachHigh is a word with the high bit of each of its eight bytes set.
 const eachHigh = 0x8080808080808080
 
-// isASCII reports whether all of text is.
+// isASCII reports whether text contains only ASCII.
 func isASCII(text []byte) bool {
 	for ; len(text) >= 8; text = text[8:] {
 		if binary.LittleEndian.Uint64(text)&eachHigh != 0 {
@@ -26,12 +26,11 @@ func isASCII(text []byte) bool {
 	return all < utf8.RuneSelf
 }
 
-// isSound reports whether text is valid UTF-8. The reference replaces what is
-// not.
+// isSound reports whether text is valid UTF-8. The reference replaces invalid bytes.
 func isSound(text []byte) bool { return isASCII(text) || utf8.Valid(text) }
 
-// unescape appends to dst what text, the inside of a JSON string, stands for.
-// Of escapes that are not valid, or halves of surrogate pairs, it makes nothing.
+// unescape appends the text of a JSON string to dst. text is the inside of the string. It fails at
+// invalid escapes and unpaired surrogates.
 func unescape(dst, text []byte) ([]byte, error) {
 	if !isSound(text) {
 		return nil, fault.ErrUnusual
@@ -73,7 +72,7 @@ func unescape(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// escapes is what a byte after a backslash stands for.
+// escapes maps the byte after a backslash to its meaning.
 var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// untypedDecoder decodes values without a Go type: objects become map[string]any, arrays
-// []any, and numbers int64 if they are whole and fit, else float64.
+// untypedDecoder decodes values without a Go type: objects become map[string]any, arrays []any, and
+// numbers int64 if they are whole and fit, and float64 otherwise.
 //
-// It decodes a value in two steps. The first takes the value apart into a row of
-// nodes and counts its strings, numbers and elements. The second builds the value
-// with one allocation of the exact size for all text, one for all string headers,
-// and so on.
+// It decodes a value in two steps. The first splits the value into a row of nodes and counts its
+// strings, numbers and elements. The second builds the value with one allocation of the exact size
+// for all text, one for all string headers, and so on.
 type untypedDecoder struct {
 	*walk
 	share.Sharer
@@ -27,12 +26,11 @@ type untypedDecoder struct {
 	sizes   untypedSizes
 }
 
-// node is a value, or the beginning of one, in the row. The elements of an
-// object or an array follow it.
+// node is a value in the row, or the beginning of an object or array, whose elements follow it.
 type node struct {
 	kind  nodeKind
-	named bool           // name is one that the object may keep
-	n     int64          // elements; bytes of a text; the value of a number
+	named bool           // the object may keep name
+	n     int64          // number of elements, length of a text, or value of a number
 	at    unsafe.Pointer // a text, or a part
 	name  string         // of a field
 }
@@ -45,14 +43,14 @@ const (
 	nodeTrue
 	nodeInt
 	nodeFloat
-	nodeText   // its bytes have to be copied
-	nodeBacked // they need not
-	nodeString // a string that exists
+	nodeText   // its bytes must be copied
+	nodeBacked // its bytes need not be copied
+	nodeString // an existing string
 	nodeObject
 	nodeArray
-	nodeObjectPart // a map that exists
+	nodeObjectPart // an existing map
 	nodeArrayPart
-	nodeDropped // a value that is not wanted, where a field or an element is
+	nodeDropped // an unwanted field or element
 )
 
 // untypedSizes is how much memory of each kind the nodes need.
@@ -61,8 +59,7 @@ type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 // maxReusedNodes is the longest row that is kept for the next value.
 const maxReusedNodes = 1 << 12
 
-// begin prepares for an object. It forgets what was learned if there were too many
-// places.
+// begin prepares for an object. If there are too many places, it forgets all of them.
 func (f *untypedDecoder) begin() {
 	if f.objects++; f.pathCount >= maxPaths {
 		f.paths.forget()
@@ -70,7 +67,7 @@ func (f *untypedDecoder) begin() {
 	}
 }
 
-// end is called after each object. It drops the row that a huge object needed.
+// end is called after each object. It drops the row of a huge object.
 func (f *untypedDecoder) end() {
 	if cap(f.nodes) > maxReusedNodes {
 		f.nodes = nil
@@ -78,12 +75,11 @@ func (f *untypedDecoder) end() {
 	f.texts.Release()
 }
 
-// value reads the value at a place.
 func (f *untypedDecoder) value(s *path) (any, error) {
 	return f.standalone(f.readValue, s, backing{})
 }
 
-// standalone reads a value into memory of its own.
+// standalone reads a value into its own memory.
 func (f *untypedDecoder) standalone(read func(*path) error, s *path, own backing) (v any, err error) {
 	first, need, was := len(f.nodes), f.sizes, f.backing
 	f.sizes, f.backing = untypedSizes{}, own
@@ -103,7 +99,7 @@ func (f *untypedDecoder) readValue(s *path) error {
 	case c == '{' || c == '[':
 		return f.part(s)
 	case !s.wanted.KeepsValues():
-		f.push(node{kind: nodeDropped}) // only fields are wanted, and it has none
+		f.push(node{kind: nodeDropped}) // a value without fields has no selected field
 		return f.skip()
 	}
 	switch c {
@@ -122,9 +118,9 @@ func (f *untypedDecoder) readValue(s *path) error {
 	return f.digits()
 }
 
-// reserve makes room for the nodes of a value, so that the row need not grow with a long list. A value has a node,
-// and so has all that follows a comma or begins an object or an array. Text may have such bytes as well, but each
-// node has two bytes at least.
+// reserve makes room for the nodes of a value, so that a long list does not grow the row step by
+// step. Each value follows a comma or begins an object or array, so reserve counts those bytes.
+// Text may contain such bytes as well, but each node takes at least two bytes.
 func (f *untypedDecoder) reserve(raw []byte) {
 	if len(raw)/2 <= cap(f.nodes) {
 		return
@@ -156,7 +152,7 @@ func (f *untypedDecoder) string(s *path) error {
 	}
 	f.sizes.strings++
 	if plain && f.backing.raw != nil {
-		// The text ends one byte before this place, with the quote.
+		// The text ends one byte before f.at, with the quote.
 		start := f.at - 1 - len(text) - f.backing.start
 		f.push(node{kind: nodeBacked, at: unsafe.Pointer(&f.backing.raw[start]), n: int64(len(text))})
 		return nil
@@ -193,13 +189,13 @@ func (f *untypedDecoder) digits() error {
 	return fault.Unusual(err)
 }
 
-// part appends an object or an array: one that is shared, or its elements.
+// part appends an object or an array: a shared one, or its elements.
 func (f *untypedDecoder) part(s *path) error {
 	raw := f.containerBytes()
 	if len(f.nodes) == 0 {
 		f.reserve(raw)
 	}
-	// A projected part would hold all its bytes, also those that are left out.
+	// A projected part would keep all its bytes alive, including the unselected ones.
 	if s.wanted != nil || !f.Worthwhile(s.share, len(raw)) {
 		return f.container(s)
 	}

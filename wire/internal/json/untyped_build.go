@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// builder makes a value of a row of nodes.
+// builder makes a value from a row of nodes.
 type builder struct {
 	nodes    []node
 	text     []byte
@@ -27,21 +27,20 @@ func newBuilder(nodes []node, need untypedSizes) builder {
 	}
 }
 
-// anyHeader is an interface value as it lies in memory: a type, and a pointer
-// to the value, or the value itself where it is a pointer, as a map is.
+// anyHeader is the memory layout of an interface value: a type and a pointer to the value. If the
+// value is itself a pointer, such as a map, it is stored directly.
 type anyHeader struct {
 	typ, data unsafe.Pointer
 }
 
-// pointTo makes v, whose type stays as it is, a value that lies at at. That is
-// what the compiler does, but it allocates each value by itself. The value must
-// not change any more.
+// pointTo returns an interface value of v's type whose value is at at. The compiler does the same
+// but allocates each value separately. The value must not change afterwards.
 func pointTo(v any, at unsafe.Pointer) any {
 	(*anyHeader)(unsafe.Pointer(&v)).data = at
 	return v
 }
 
-// value makes the next value of the row.
+// value returns the next value of the row.
 func (b *builder) value() any {
 	n := &b.nodes[0]
 	b.nodes = b.nodes[1:]
@@ -72,7 +71,7 @@ func (b *builder) value() any {
 	return nil
 }
 
-// copy gives a text a place among those of this value.
+// copy copies a text into the memory for this value's strings.
 func (b *builder) copy(text string) string {
 	start := len(b.text)
 	b.text = append(b.text, text...)
@@ -84,7 +83,7 @@ func (b *builder) string(s string) any {
 	return pointTo("", unsafe.Pointer(&b.strings[len(b.strings)-1]))
 }
 
-// isSmall reports whether v becomes an interface value without an allocation.
+// isSmall reports whether converting v to an interface does not allocate.
 func isSmall(v int64) bool { return uint64(v) < 256 }
 
 func (b *builder) number(v int64) any {
@@ -104,7 +103,7 @@ func (b *builder) object(n int) any {
 		}
 		if b.nodes[0].kind == nodeDropped {
 			b.nodes = b.nodes[1:]
-			delete(fields, name) // of two fields with one name, the second counts
+			delete(fields, name) // if two fields have the same name, the second counts
 			continue
 		}
 		fields[name] = b.value()

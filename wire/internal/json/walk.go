@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// walk is a place in an item and on its tape. Its methods move on from there, and
-// fail with ErrUnusual at invalid JSON.
+// walk is a position in an item and on its tape. Its methods advance it, and fail with ErrUnusual
+// at invalid JSON.
 type walk struct {
 	frame.Item
 	at   int // the next byte
@@ -30,8 +30,8 @@ func (w *walk) peek() byte {
 	return 0
 }
 
-// enter steps into the object or array that begins here. It reports whether
-// there is anything in it; if not, it has stepped out again.
+// enter enters the object or array that begins here. It reports whether there is anything in it; if
+// not, it has left it again.
 func (w *walk) enter(closing byte) bool {
 	w.at++
 	w.next++
@@ -42,8 +42,7 @@ func (w *walk) enter(closing byte) bool {
 	return false
 }
 
-// more steps over the comma before the next element, or out of the object or
-// array.
+// more skips the comma before the next element, or leaves the object or array.
 func (w *walk) more(closing byte) (bool, error) {
 	switch w.peek() {
 	case ',':
@@ -56,7 +55,7 @@ func (w *walk) more(closing byte) (bool, error) {
 	return false, fault.ErrUnusual
 }
 
-// colon steps over the colon after a name.
+// colon skips the colon after a name.
 func (w *walk) colon() error {
 	if w.at < len(w.Raw) && w.Raw[w.at] == ':' || w.peek() == ':' {
 		w.at++
@@ -71,14 +70,14 @@ func (w *walk) containerBytes() []byte {
 	return w.Raw[w.at:end:end]
 }
 
-// skipContainer passes over the object or array that begins here.
+// skipContainer skips the object or array that begins here.
 func (w *walk) skipContainer() {
 	over := w.Tape[w.next]
 	w.at, w.next = int(over.End), int(over.Next)
 }
 
-// text reads a string and returns what is between its quotes. plain says that
-// it stands for itself; otherwise it has escapes, and may be invalid.
+// text reads a string and returns the bytes between its quotes. plain means that these are the
+// text; otherwise they contain escapes and may be invalid.
 func (w *walk) text() (text []byte, plain bool, err error) {
 	if w.peek() != '"' {
 		return nil, false, fault.ErrUnusual
@@ -113,8 +112,7 @@ func (w *walk) literal(want string) error {
 	return nil
 }
 
-// number reads a number. whole says that it has neither a fraction nor an
-// exponent.
+// number reads a number. whole means that it has neither a fraction nor an exponent.
 func (w *walk) number() (text []byte, whole bool, err error) {
 	b, n := w.Raw, w.at
 	if n < len(b) && b[n] == '-' {
@@ -146,7 +144,7 @@ func (w *walk) number() (text []byte, whole bool, err error) {
 	return text, whole, nil
 }
 
-// digits returns where the digits that begin at n end.
+// digits returns the end of the digits that begin at n.
 func digits(b []byte, n int) int {
 	for n < len(b) && b[n]-'0' < 10 {
 		n++
@@ -154,7 +152,7 @@ func digits(b []byte, n int) int {
 	return n
 }
 
-// wholeNumber is the value of a number without fraction and exponent.
+// wholeNumber returns the value of a number without fraction and exponent.
 func wholeNumber(text []byte) (int64, error) {
 	if len(text) > 18 {
 		return strconv.ParseInt(memory.String(text), 10, 64)
@@ -250,13 +248,12 @@ func (w *walk) skipText() error {
 	return nil
 }
 
-// uncountable is the count of what is not valid.
+// uncountable is the result of count for invalid input.
 const uncountable = -1
 
-// count returns the number of elements of the array, or of fields of the object,
-// that begins here. If first is not 0, each value must be null or begin with that
-// byte. The memory for all elements is allocated before any is decoded, so count
-// checks that they are there.
+// count returns the number of elements of the array, or of fields of the object, that begins here.
+// If first is not 0, each value must be null or begin with that byte. The memory for all elements
+// is allocated before any is decoded, so count checks that all of them exist.
 func (w *walk) count(first byte) int {
 	at, next := w.at, w.next
 	defer func() { w.at, w.next = at, next }()
@@ -281,7 +278,7 @@ func (w *walk) count(first byte) int {
 	return n
 }
 
-// skipUnchecked skips a value that is known to be valid.
+// skipUnchecked skips a value known to be valid.
 func (w *walk) skipUnchecked() {
 	switch w.peek() {
 	case '{', '[':

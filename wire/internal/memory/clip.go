@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Clip takes the spare capacity from every slice in v, which must be addressable: two readers
-// that append to a shared slice then do not write to the same memory. It follows pointers, maps and
-// interfaces, and passes over fields that are not exported.
+// Clip removes the spare capacity of every slice in v, which must be addressable, so two readers
+// that append to a shared slice do not write to the same memory. It follows pointers, maps and
+// interfaces, and skips unexported fields.
 func Clip(v reflect.Value) { new(clipper).clip(v) }
 
-// clipper holds what it has followed, because a value may lead to itself.
+// clipper remembers the values it has followed, because a value may lead to itself.
 type clipper struct{ visited map[visited]struct{} }
 
 type visited struct {
@@ -69,7 +69,7 @@ func (c *clipper) clip(v reflect.Value) (changed bool) {
 	return changed
 }
 
-// clipCopy clips a copy of v, which has no address.
+// clipCopy clips a copy of v, which is not addressable.
 func (c *clipper) clipCopy(v reflect.Value) (clipped reflect.Value, changed bool) {
 	if !holdsSlice(v.Type()) {
 		return v, false
@@ -79,7 +79,7 @@ func (c *clipper) clipCopy(v reflect.Value) (clipped reflect.Value, changed bool
 	return clipped, c.clip(clipped)
 }
 
-// visit reports whether v leads to anything that was not clipped before.
+// visit reports whether v leads to anything that was not clipped yet.
 func (c *clipper) visit(v reflect.Value) bool {
 	at := visited{v.Type(), v.Pointer()}
 	if _, again := c.visited[at]; again || v.IsNil() {
@@ -118,10 +118,10 @@ func holdsSlice(t reflect.Type) bool {
 	return holds
 }
 
-// slicesIn holds the answers of holdsSlice, bool by reflect.Type.
+// slicesIn caches the results of holdsSlice, bool by reflect.Type.
 var slicesIn sync.Map
 
-// leadsToSlice is holdsSlice without the memory of earlier answers. met are the types on the way to t.
+// leadsToSlice is holdsSlice without the cache. met contains the types on the way to t.
 func leadsToSlice(t reflect.Type, met map[reflect.Type]bool) bool {
 	if met[t] {
 		return false

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// ArrayMaker allocates the elements of slices of one type. reflect.MakeSlice would also
-// allocate a slice header, which is not needed here.
+// ArrayMaker allocates the elements of slices of one type. reflect.MakeSlice would also allocate a
+// slice header, which is not needed here.
 type ArrayMaker struct {
 	element reflect.Type
 	slice   reflect.Type
@@ -36,13 +36,13 @@ func (a *ArrayMaker) Make(n int) unsafe.Pointer {
 	return reflect.New(*t).UnsafePointer()
 }
 
-// slice is a slice of any type as it lies in memory.
+// slice is the memory layout of a slice.
 type slice struct {
 	data     unsafe.Pointer
 	len, cap int
 }
 
-// PutSlice makes the slice at at the n elements that begin at data.
+// PutSlice sets the slice at at to the n elements that begin at data.
 func PutSlice(at, data unsafe.Pointer, n int) { *(*slice)(at) = slice{data, n, n} }
 
 // SliceLen returns the length of the slice at at.

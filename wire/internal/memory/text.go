@@ -1,30 +1,29 @@
-// Package memory makes and keeps what decoded objects are made of: text, the elements
-// of slices, and what a decoder uses again. Nothing in it is safe for concurrent use
-// except ArrayMaker.
+// Package memory allocates the memory of decoded objects: text, the elements of slices, and values
+// that a decoder reuses. Nothing in it is safe for concurrent use except [ArrayMaker].
 package memory
 
 import "unsafe"
 
-// Text is the strings and byte slices of an object that is being decoded. At first
-// they point into the body. Commit moves them into one piece of memory of their
-// exact size, so an object keeps nothing of the body alive and costs one allocation
-// for all its text.
+// Text collects the strings and byte slices of an object that is being decoded. At first they point
+// into the body. [Text.Commit] moves them into one allocation of their exact size, so an object
+// keeps no part of the body alive and costs one allocation for all its text.
 type Text struct {
 	refs []reference
 	size int
 }
 
-// reference is where a pointer to n bytes of the body is kept: the first word of
-// a string or of a slice.
+// reference is the address of a pointer to n bytes of the body: the first word of a string or of a
+// slice.
 type reference struct {
 	at *unsafe.Pointer
 	n  int
 }
 
-// SetString makes the string at at those bytes of the body. A place is used once.
+// SetString sets the string at at to bytes of the body. It must be called at most once for each
+// string.
 func (t *Text) SetString(at *string, text []byte) {
 	if len(text) == 0 {
-		*at = "" // unsafe.String would hold on to the body
+		*at = "" // unsafe.String would keep the body alive
 		return
 	}
 	*at = unsafe.String(unsafe.SliceData(text), len(text))
@@ -32,7 +31,8 @@ func (t *Text) SetString(at *string, text []byte) {
 	t.size += len(text)
 }
 
-// SetBytes makes the slice at at those bytes of the body. A place is used once.
+// SetBytes sets the slice at at to bytes of the body. It must be called at most once for each
+// slice.
 func (t *Text) SetBytes(at *[]byte, data []byte) {
 	if len(data) == 0 {
 		*at = []byte{}
@@ -43,7 +43,7 @@ func (t *Text) SetBytes(at *[]byte, data []byte) {
 	t.size += len(data)
 }
 
-// Commit moves all text into memory of its own.
+// Commit moves all text into its own memory.
 func (t *Text) Commit() {
 	if t.size == 0 {
 		return
@@ -58,8 +58,8 @@ func (t *Text) Commit() {
 	t.Discard()
 }
 
-// maxReusedRefs is for how many references room is kept between objects: one huge object
-// must not stay in memory for the hours that a watch lasts.
+// maxReusedRefs is how many references Text keeps room for between objects. One huge object must
+// not stay in memory for the hours that a watch lasts.
 const maxReusedRefs = 1 << 14
 
 // Discard forgets the text. Call it if decoding fails.
@@ -71,8 +71,8 @@ func (t *Text) Discard() {
 	t.refs, t.size = t.refs[:0], 0
 }
 
-// String makes a string of bytes that last.
+// String returns raw as a string without copying it. raw must not change afterwards.
 func String(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
-// Bytes returns the bytes of a string, which must not be written to.
+// Bytes returns the bytes of s without copying them. They must not be written to.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

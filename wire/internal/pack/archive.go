@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// An Archive writes texts so that another Compressor can take them back as they are. Each base
-// is written with the first text that needs it, and has a number from then on:
+// An Archive writes texts in a form that another [Compressor] can read without expanding them. Each
+// base is written with the first text that needs it, and has a number from then on:
 //
-//	text  form, checksum, size, prefix, base, and the bytes unless it is a base itself
+//	text form, checksum, size, prefix, base, and the bytes unless it is a base itself
 //	base  its number; 0 for none; the next one where its own text follows
 //
-// The zero Archive has written nothing. It belongs to one goroutine.
+// The zero Archive is ready to use. An Archive belongs to one goroutine.
 type Archive struct{ numbers map[*base]uint64 }
 
-// Append appends t.
+// Append appends t to dst.
 func (a *Archive) Append(dst []byte, t Text) []byte {
 	dst = binary.LittleEndian.AppendUint32(append(dst, byte(t.form)), t.sum)
 	dst = binary.AppendUvarint(dst, uint64(t.size))
@@ -37,7 +37,7 @@ func (a *Archive) appendBase(dst []byte, b *base) []byte {
 		a.numbers = make(map[*base]uint64)
 	}
 	var own []byte
-	if b.samples == 0 { // its base, which has a lower number
+	if b.samples == 0 { // the samples it was compressed against, which have a lower number
 		own = a.appendBase(nil, b.base)
 	}
 	number := uint64(len(a.numbers) + 1)
@@ -55,8 +55,8 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ArchiveReader reads what an Archive wrote. Its texts keep nothing of the bytes that are read.
-// It belongs to one goroutine.
+// ArchiveReader reads what an [Archive] wrote. Its texts keep no reference to the input. It belongs
+// to one goroutine.
 type ArchiveReader struct {
 	input
 	compressor *Compressor
@@ -68,12 +68,12 @@ func (c *Compressor) NewArchiveReader(raw []byte) *ArchiveReader {
 	return &ArchiveReader{input: input{rest: raw}, compressor: c}
 }
 
-// maxText is how many bytes a text may say that it comes to: twice what is read of an
-// API server.
+// maxText is the largest size that a text may claim for its expanded bytes: twice the largest
+// object that is read from an API server.
 const maxText = 32 << 20
 
-// Text reads a text of a group. It fails with ErrDamaged where the bytes are none that an
-// Archive wrote, as far as can be told without expanding them.
+// Text reads a text of a group. It fails with ErrDamaged if the bytes were not written by an
+// Archive, as far as it can tell without expanding them.
 func (x *ArchiveReader) Text(group string) (Text, error) {
 	form, sum, size, prefix := form(x.Byte()), x.uint32(), x.Uvarint(), x.Bytes()
 	base, err := x.base(false)
@@ -82,21 +82,21 @@ func (x *ArchiveReader) Text(group string) (Text, error) {
 	}
 	if form == isBase {
 		if base == nil || size != uint64(base.size) || x.failed {
-			return Text{}, errDamaged("a first of a group")
+			return Text{}, errDamaged("first text of a group")
 		}
 		data := concat(prefix, []byte(base.data))
-		base.data = data[len(prefix):] // nobody else has it yet
+		base.data = data[len(prefix):] // not visible to other goroutines yet
 		x.compressor.addToGroup(group, base)
 		return Text{data: data, base: base, size: base.size, head: uint32(len(prefix)), sum: sum, form: isBase}, nil
 	}
 	data := x.Bytes()
 	if x.failed || !fits(form, size, len(data), base) || len(prefix) > maxText {
-		return Text{}, errDamaged("a text")
+		return Text{}, errDamaged("text")
 	}
 	return Text{data: concat(prefix, data), base: base, size: uint32(size), head: uint32(len(prefix)), sum: sum, form: form}, nil
 }
 
-// fits reports whether a text may be like that.
+// fits reports whether a text may have these properties.
 func fits(form form, size uint64, held int, base *base) bool {
 	if form == plain {
 		return base == nil && size == uint64(held) && held <= maxText
@@ -104,24 +104,25 @@ func fits(form form, size uint64, held int, base *base) bool {
 	return form == packed && size <= maxText && held <= int(size)
 }
 
-// base reads a base, or the number of one that was read. With onlySamples, no other base may be there.
+// base reads a base, or the number of a base read before. With onlySamples it fails for any other
+// base.
 func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	number := x.Uvarint()
 	switch {
 	case x.failed:
-		return nil, errDamaged("a base")
+		return nil, errDamaged("base")
 	case number == 0:
 		return nil, nil
 	case number <= uint64(len(x.bases)):
 		have := x.bases[number-1]
 		if onlySamples && have.samples == 0 {
-			return nil, errDamaged("a ground")
+			return nil, errDamaged("samples")
 		}
 		return have, nil
 	}
 	form, sum, samples, size := form(x.Byte()), x.uint32(), uint32(x.Uvarint()), x.Uvarint()
 	if samples > 0 && form != plain || onlySamples && samples == 0 {
-		return nil, errDamaged("a ground")
+		return nil, errDamaged("samples")
 	}
 	var own *base
 	if samples == 0 {
@@ -132,7 +133,7 @@ func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	}
 	data := x.Bytes()
 	if x.failed || number != uint64(len(x.bases)+1) || !fits(form, size, len(data), own) || size > maxBase {
-		return nil, errDamaged("a base")
+		return nil, errDamaged("base")
 	}
 	b := &base{Text: Text{data: string(data), base: own, size: uint32(size), sum: sum, form: form}, samples: samples}
 	x.bases = append(x.bases, b)
@@ -142,7 +143,7 @@ func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	return b, nil
 }
 
-// addToGroup makes b a base of its group, for later texts.
+// addToGroup adds b to the bases of a group, for later texts.
 func (c *Compressor) addToGroup(group string, b *base) {
 	if group == "" {
 		return
@@ -152,7 +153,7 @@ func (c *Compressor) addToGroup(group string, b *base) {
 	c.addBase(group, b)
 }
 
-// addSamples makes b the samples if there are no later ones.
+// addSamples makes b the samples unless there are later ones.
 func (c *Compressor) addSamples(b *base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,19 +162,18 @@ func (c *Compressor) addSamples(b *base) {
 	}
 }
 
-func errDamaged(what string) error { return fmt.Errorf("%w: %s is none", ErrDamaged, what) }
+func errDamaged(what string) error { return fmt.Errorf("%w: invalid %s", ErrDamaged, what) }
 
-// input is bytes that are being read. After the first part that is not there, all that is
-// read is zero.
+// input is the bytes being read. After the first missing part, all reads return zero.
 type input struct {
 	rest   []byte
 	failed bool
 }
 
-// Failed reports whether something was not there.
+// Failed reports whether a part was missing.
 func (i *input) Failed() bool { return i.failed }
 
-// Left is how many bytes have not been read.
+// Left returns how many bytes have not been read.
 func (i *input) Left() int { return len(i.rest) }
 
 // Byte reads one byte.
@@ -208,7 +208,7 @@ func (i *input) Uvarint() uint64 {
 	return n
 }
 
-// Bytes reads what AppendString wrote, which is a part of the bytes that are read.
+// Bytes reads bytes that AppendString wrote. The result is a part of the input.
 func (i *input) Bytes() []byte {
 	n := i.Uvarint()
 	if n > uint64(len(i.rest)) {

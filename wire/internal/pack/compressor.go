@@ -11,46 +11,46 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Compressor compresses bytes to texts, and expands texts. Make it with NewCompressor.
+// A Compressor compresses bytes to texts, and expands texts. Use [NewCompressor] to create one.
 type Compressor struct {
-	mu      sync.Mutex                      // guards all below
+	mu      sync.Mutex                      // guards the fields below
 	groups  map[string][]weak.Pointer[base] // the newest last
-	samples *base                           // nil until enough was seen
-	recent  [recentBases]*dictionary        // those that were used last, kept from the collector
-	next    int                             // in recent
+	samples *base                           // nil until enough objects were seen
+	recent  [recentBases]*dictionary        // used last, kept alive
+	next    int                             // index in recent
 	sampler sampler
 }
 
 const (
-	// recentBases is how many bases are kept expanded. One has the size of an object, and
-	// that of samples 32 KB more. Any other one is expanded when it is needed, unless the
-	// collector has not run since the last time.
+	// recentBases is how many bases are kept expanded. A base is as large as an object, samples are
+	// 32 KB larger. Any other base is expanded when needed, unless the garbage collector has not
+	// run since its last use.
 	recentBases = 16
 
-	// goodRatio is how many times smaller a text is than its bytes if the base of its group
-	// suits it. If it is not, the samples may suit it better.
+	// goodRatio is the compression ratio that a text reaches if the base of its group suits it.
+	// Below that, the samples may suit it better.
 	goodRatio = 6
 
-	// maxBases is the largest number of bases of a group. One controller may have objects of several
-	// shapes, such as the head and the workers of a RayCluster.
+	// maxBases is the largest number of bases of a group. One controller may have objects of
+	// several shapes, such as the head and the workers of a RayCluster.
 	maxBases = 8
 
-	// maxTries is the largest number of bases that a text is compressed against. Each takes time for every
-	// object without a sibling.
+	// maxTries is the largest number of bases that are tried for a text. Each try takes time for
+	// every object without a sibling.
 	maxTries = 2
 
 	// minPacked is the size from which compression pays.
 	minPacked = 64
 
-	// maxBase is the size of the largest base. Dictionaries of S2 are no larger.
+	// maxBase is the size of the largest base, which S2 limits.
 	maxBase = s2.MaxDictSize - 1
 )
 
-// NewCompressor returns a Compressor that has seen nothing.
+// NewCompressor returns an empty Compressor.
 func NewCompressor() *Compressor { return &Compressor{groups: make(map[string][]weak.Pointer[base])} }
 
-// Pack returns a text of raw with that prefix. Group names the siblings of raw; it is empty
-// where there are none. Neither prefix nor raw is kept.
+// Pack compresses raw and returns it as a text with the given prefix. group identifies the siblings
+// of raw; it is empty if there are none. The text does not refer to prefix or raw.
 func (c *Compressor) Pack(group string, prefix, raw []byte) Text {
 	samples, near := c.bases(group, raw)
 	switch {
@@ -77,8 +77,8 @@ func (c *Compressor) Pack(group string, prefix, raw []byte) Text {
 	return text
 }
 
-// bases returns the samples, and the bases of a group whose sizes are nearest to that of raw, the nearest
-// first. It takes note of raw.
+// bases returns the samples and the bases of a group whose sizes are nearest to that of raw,
+// nearest first. It offers raw to the sampler.
 func (c *Compressor) bases(group string, raw []byte) (samples *base, near [maxTries]*base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *Compressor) bases(group string, raw []byte) (samples *base, near [maxTr
 	return c.samples, near
 }
 
-// newBase makes text, which is raw compressed against the samples, a base of its group.
+// newBase makes text a base of its group. text is raw compressed against the samples.
 func (c *Compressor) newBase(group string, text Text, raw []byte) Text {
 	own := &base{Text: text}
 	own.data, own.head, own.sum = text.data[text.head:], 0, sumOf(nil, raw)
@@ -111,7 +111,8 @@ func (c *Compressor) newBase(group string, text Text, raw []byte) Text {
 	return Text{data: text.data, base: own, size: text.size, head: text.head, sum: text.sum, form: isBase}
 }
 
-// addBase adds b to the bases of a group, and removes the oldest if there are too many. It is called under mu.
+// addBase adds b to the bases of a group, and removes the oldest if there are too many. It requires
+// mu.
 func (c *Compressor) addBase(group string, b *base) {
 	group = strings.Clone(group)
 	at, bases := weak.Make(b), c.groups[group]
@@ -122,13 +123,13 @@ func (c *Compressor) addBase(group string, b *base) {
 	runtime.AddCleanup(b, c.forget, deadBase{group, at})
 }
 
-// deadBase identifies a base that is gone.
+// deadBase identifies a base that was collected.
 type deadBase struct {
 	group string
 	base  weak.Pointer[base]
 }
 
-// forget removes a base that is gone, and its group if it was the last one.
+// forget removes a collected base, and its group if it was the last one.
 func (c *Compressor) forget(b deadBase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,26 +139,26 @@ func (c *Compressor) forget(b deadBase) {
 	}
 }
 
-// groupCount is how many groups have a base.
+// groupCount returns how many groups have a base.
 func (c *Compressor) groupCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.groups)
 }
 
-// scratch is memory to compress into.
+// scratch holds buffers to compress into.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxReusedScratch is how much of it is kept between uses.
+// maxReusedScratch is the size of the largest buffer that is kept in scratch.
 const maxReusedScratch = 1 << 17
 
-// compress compresses raw against a base, or on its own.
+// compress compresses raw against a base, or alone if b is nil.
 func (c *Compressor) compress(b *base, prefix, raw []byte) Text {
 	var dict *dictionary
 	if b != nil {
 		var err error
 		if dict, err = c.dictionary(b); err != nil {
-			b = nil // it is damaged and no longer used; reading its texts fails
+			b = nil // a damaged base is not used again; reading its texts fails
 		}
 	}
 	room := scratch.Get().(*[]byte)
@@ -186,7 +187,7 @@ func plainText(prefix, raw []byte) Text {
 	return Text{data: concat(prefix, raw), size: uint32(len(raw)), head: uint32(len(prefix)), sum: sumOf(prefix, raw)}
 }
 
-// concat returns a string that has memory of its own.
+// concat returns a string with its own memory.
 func concat(a, b []byte) string {
 	var s strings.Builder
 	s.Grow(len(a) + len(b))
@@ -195,7 +196,7 @@ func concat(a, b []byte) string {
 	return s.String()
 }
 
-// dictionary returns a base, expanded.
+// dictionary returns a base as an expanded dictionary.
 func (c *Compressor) dictionary(b *base) (*dictionary, error) {
 	c.mu.Lock()
 	dict := b.dict.Value()
@@ -209,7 +210,7 @@ func (c *Compressor) dictionary(b *base) (*dictionary, error) {
 	}
 	dict = &dictionary{s2.NewDict(raw), raw[1:]}
 	if dict.Dict == nil {
-		return nil, fmt.Errorf("%w: a base of %d bytes", ErrDamaged, len(raw)-1)
+		return nil, fmt.Errorf("%w: invalid base of %d bytes", ErrDamaged, len(raw)-1)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,34 +223,34 @@ func (c *Compressor) dictionary(b *base) (*dictionary, error) {
 	return dict, nil
 }
 
-// dictSlack is what S2 wants behind the bytes of a dictionary, so that it need not copy them.
+// dictSlack is the spare room that S2 needs behind the bytes of a dictionary to avoid a copy.
 const dictSlack = 16
 
-// sampler takes samples of the objects that are packed: twelve of the first
-// thirty-two objects, then twelve that are evenly spread over the next hundred, and so on
-// over periods that are each four times as long as the one before. So the samples follow
-// changes, ever more slowly, and few versions of them are in use at any time.
+// sampler takes samples of the objects that are packed: twelve of the first thirty-two objects,
+// then twelve spread evenly over the next ninety-six, and so on, with each period ending at four
+// times as many objects as the one before. So the samples follow changes, ever more slowly, and few
+// versions of them are in use at any time.
 type sampler struct {
-	seen    int // objects
-	next    int // which of them is the next sample
-	period  int // the end of the period
+	seen    int // number of objects seen
+	next    int // number of the next object to sample
+	period  int // number of objects at which the period ends
 	samples []byte
 	taken   int
 }
 
 const (
-	// sampleCount is how many objects are sampled at a time.
+	// sampleCount is how many objects are sampled in a period.
 	sampleCount = 12
 
-	// sampleSize is how much of each of them it has.
+	// sampleSize is how many bytes of each sampled object are kept.
 	sampleSize = maxBase / sampleCount
 
-	// firstPeriod is how many objects there have to be before there are samples. They take up to
-	// 64 KB, and 32 KB once they are used.
+	// firstPeriod is how many objects must be seen before there are samples. Samples take up to 64
+	// KB, and another 32 KB once they are used.
 	firstPeriod = 32
 )
 
-// add sees one more object. It returns the new samples when a period ends.
+// add counts one more object. It returns the new samples at the end of a period.
 func (s *sampler) add(raw []byte) (samples []byte) {
 	if s.period == 0 {
 		s.period = firstPeriod

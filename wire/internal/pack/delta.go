@@ -6,23 +6,22 @@ import (
 	"math/bits"
 )
 
-// appendDelta appends src, compressed as a block of S2 whose dictionary is a sibling. It walks both in
-// step. Where they differ it first looks a little ahead in step, since a value is usually replaced by
-// another one of its length. Then it looks for anything that they have in common, near the place at
-// which they began to differ.
+// appendDelta appends src, compressed as a block of S2 with a sibling as the dictionary. It walks
+// both in step. When they differ, it first looks a little ahead in step, because a value is usually
+// replaced by one of the same length. Then it searches the sibling for equal bytes near the place
+// where they began to differ.
 //
-// S2's own encoder looks for every place of src in a table of all of the dictionary, and in
-// one of src. Siblings have so much in common that it takes most of its time to make the tables.
+// S2's own encoder looks up every position of src in a table of the whole dictionary and in a table
+// of src. Siblings are so similar that it would spend most of its time building the tables.
 //
-// The block is the length of src, and then literals and copies in turn. The format is that of
-// Snappy (https://github.com/google/snappy/blob/main/format_description.txt), with the extensions
-// of S2 (https://github.com/klauspost/compress/tree/master/s2#format-extensions): a copy of one
-// byte of offset that says 0 has the offset of the copy before, and more room for its length;
-// and of what lies before src, the end is the dictionary's, to whose beginning the first such
-// offset leads.
+// The block starts with the length of src, followed by literals and copies in turn. The format is
+// that of Snappy (https://github.com/google/snappy/blob/main/format_description.txt), with the
+// extensions of S2 (https://github.com/klauspost/compress/tree/master/s2#format-extensions). A copy
+// with a one-byte offset of 0 repeats the offset of the previous copy and has more room for its
+// length. The dictionary precedes src, and the initial repeat offset points to its beginning.
 //
-// Nothing is copied but of the sibling. It and src have to fit together: see canDelta. A block
-// has a byte of every 256 more than src at most.
+// All copies are from the sibling. Its size and that of src are limited; see canDelta. A block is
+// at most one byte in 256 longer than src.
 func appendDelta(dst, sibling, src []byte) []byte {
 	d := deltaEncoder{dst: binary.AppendUvarint(dst, uint64(len(src))), sibling: sibling, src: src, offset: len(sibling)}
 	for s, c, ok := 0, 0, true; ok; s, c, ok = d.nextMatch(s, c) {
@@ -35,45 +34,45 @@ func appendDelta(dst, sibling, src []byte) []byte {
 	return d.dst
 }
 
-// canDelta reports whether appendDelta takes texts of these sizes: if so, all offsets, and all
-// lengths, have two bytes.
+// canDelta reports whether appendDelta accepts texts of these sizes. It does if all offsets and
+// lengths fit into two bytes.
 func canDelta(sibling, src int) bool { return sibling+src <= math.MaxUint16 }
 
 const (
-	// minAligned is how many bytes are worth a copy with the offset of the one before: that
-	// takes two, and a literal behind it begins with one more.
+	// minAligned is the shortest match for which a copy with the previous offset pays: the copy
+	// takes two bytes, and a literal after it takes one more.
 	minAligned = 4
 
-	// minMatch is how many bytes are worth a copy with another offset, and how many are looked
-	// for at once.
+	// minMatch is the shortest match for which a copy with another offset pays, and how many bytes
+	// are compared at once.
 	minMatch = 8
 
-	// maxSkip is how far to look ahead in step: further than a UID is long.
+	// maxSkip is how far to look ahead in step. It exceeds the length of a UID.
 	maxSkip = 64
 
-	// window is how many bytes of the sibling are searched before and behind the place where both begin
-	// to differ. If nothing is found for so many bytes of src, more of it is.
+	// window is how many bytes of the sibling are searched before and after the place where the
+	// texts begin to differ. The search widens while nothing is found.
 	window = 256
 
-	// stride is how far apart the places of a sibling are that can be found. So what is found
-	// for certain has minMatch+stride-1 bytes.
+	// stride is the distance between the indexed positions of a sibling. A match of
+	// minMatch+stride-1 bytes is always found.
 	stride = 4
 
 	tableBits = 10
 )
 
-// deltaEncoder walks over two texts.
+// deltaEncoder walks over a text and its sibling.
 type deltaEncoder struct {
 	dst          []byte
 	sibling, src []byte
 	written      int // how much of src is in dst
-	offset       int // of the last copy
+	offset       int // of the previous copy
 
-	table   [1 << tableBits]uint16 // places of the sibling plus one, by the hash of the bytes there
-	indexed int                    // the table has the places of the sibling before this one
+	table   [1 << tableBits]uint16 // positions in the sibling plus one, by the hash of the bytes there
+	indexed int                    // positions of the sibling below this one are in the table
 }
 
-// nextMatch finds where src and the sibling are the same again, after they parted at s and c.
+// nextMatch finds the next place where src and the sibling are equal, after they differ at s and c.
 func (d *deltaEncoder) nextMatch(s, c int) (int, int, bool) {
 	src, sibling := d.src[s:], d.sibling[c:]
 	for n := 1; n <= maxSkip && n+minAligned <= len(src) && n+minAligned <= len(sibling); {
@@ -81,10 +80,10 @@ func (d *deltaEncoder) nextMatch(s, c int) (int, int, bool) {
 		if differ == 0 {
 			return s + n, c + n, true
 		}
-		n += (bits.Len32(differ) + 7) / 8 // behind the last byte that differs
+		n += (bits.Len32(differ) + 7) / 8 // continue after the last byte that differs
 	}
 	d.indexed = max(d.indexed, c-window)
-	for n := 0; n+minMatch <= len(src); n += 1 + n/32 { // ever more seldom: it may be that nothing is the same
+	for n := 0; n+minMatch <= len(src); n += 1 + n/32 { // in growing steps: there may be no match at all
 		d.index(c + n + window)
 		next := binary.LittleEndian.Uint64(src[n:])
 		if at := int(d.table[hashOf(next)]) - 1; at >= 0 && binary.LittleEndian.Uint64(d.sibling[at:]) == next {
@@ -94,7 +93,7 @@ func (d *deltaEncoder) nextMatch(s, c int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// index adds the places of the sibling before to to the table.
+// index adds the positions of the sibling below to to the table.
 func (d *deltaEncoder) index(to int) {
 	to = min(to, len(d.sibling)-minMatch+1)
 	for ; d.indexed < to; d.indexed += stride {
@@ -104,7 +103,7 @@ func (d *deltaEncoder) index(to int) {
 
 func hashOf(eight uint64) uint64 { return eight * 0x9e3779b97f4a7c15 >> (64 - tableBits) }
 
-// extendBack goes back from where both are the same to where that begins.
+// extendBack moves back from equal places to the beginning of the match.
 func (d *deltaEncoder) extendBack(s, c int) (int, int, bool) {
 	for s > d.written && c > 0 && d.src[s-1] == d.sibling[c-1] {
 		s, c = s-1, c-1
@@ -112,13 +111,13 @@ func (d *deltaEncoder) extendBack(s, c int) (int, int, bool) {
 	return s, c, true
 }
 
-// The kinds of elements, by the lowest bits of their first byte, which of a literal are 0.
+// The kinds of elements, by the lowest bits of their first byte. They are 0 for a literal.
 const (
 	tagCopy1 = 1
 	tagCopy2 = 2
 )
 
-// writeLiteral writes src as it is, up to a place.
+// writeLiteral writes src up to a position as it is.
 func (d *deltaEncoder) writeLiteral(to int) {
 	text := d.src[d.written:to]
 	d.written = to
@@ -134,7 +133,7 @@ func (d *deltaEncoder) writeLiteral(to int) {
 	d.dst = append(d.dst, text...)
 }
 
-// writeCopy writes that src has at s what the sibling has at c, for n bytes.
+// writeCopy writes a copy: the n bytes of src at s equal those of the sibling at c.
 func (d *deltaEncoder) writeCopy(s, c, n int) {
 	d.writeLiteral(s)
 	d.written = s + n
@@ -142,7 +141,7 @@ func (d *deltaEncoder) writeCopy(s, c, n int) {
 		d.offset = offset
 		first := n
 		if n > 64 {
-			first = 60 // so that enough is left for another one
+			first = 60 // leaves enough for another copy
 		}
 		d.dst = append(d.dst, byte(first-1)<<2|tagCopy2, byte(offset), byte(offset>>8))
 		if n -= first; n == 0 {
@@ -160,7 +159,7 @@ func (d *deltaEncoder) writeCopy(s, c, n int) {
 	}
 }
 
-// commonPrefix is how many bytes two texts have in common at the beginning.
+// commonPrefix returns the length of the common prefix of a and b.
 func commonPrefix(a, b []byte) (n int) {
 	b = b[:min(len(a), len(b))]
 	a = a[:len(b)]

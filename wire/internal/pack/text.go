@@ -11,59 +11,58 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Text is compressed bytes behind a prefix of the caller's that is kept as it
-// is. The zero Text is empty.
+// Text is compressed bytes with an uncompressed prefix. The zero Text is empty.
 type Text struct {
 	data string // prefix and bytes
-	base *base  // that it is compressed against, or that it is; nil for none
-	size uint32 // of the bytes, when they are not compressed
+	base *base  // that it is compressed against, or that it is; may be nil
+	size uint32 // of the uncompressed bytes
 	head uint32 // of the prefix
-	sum  uint32 // of the prefix and of the bytes, when they are not compressed
+	sum  uint32 // checksum of the prefix and the uncompressed bytes
 	form form
 }
 
 type form uint8
 
 const (
-	plain  form = iota // the bytes are as they were
-	packed             // they are compressed, against base if there is one
-	isBase             // it is base itself
+	plain  form = iota // the bytes are not compressed
+	packed             // the bytes are compressed, against base if there is one
+	isBase             // the text is base itself
 )
 
 // base is a text that others are compressed against. It has no prefix.
 type base struct {
 	Text
-	samples uint32                   // not 0 if it has samples, and is no member of a group: which ones since the first, from 1
+	samples uint32                   // 0 for a member of a group; otherwise the number of the samples, from 1
 	dict    weak.Pointer[dictionary] // the base, expanded; guarded by Compressor.mu
 }
 
-// ErrDamaged means that bytes which were packed cannot be had back.
+// ErrDamaged means that packed bytes cannot be restored.
 var ErrDamaged = errors.New("packed bytes are damaged")
 
-// Plain returns a text that is nothing but a prefix, which is copied.
+// Plain returns a text with only a prefix, which it copies.
 func Plain(prefix []byte) Text { return plainText(prefix, nil) }
 
 // Prefix returns the prefix.
 func (t Text) Prefix() string { return t.data[:t.head] }
 
-// Size is how many bytes there are, uncompressed.
+// Size returns the size of the uncompressed bytes.
 func (t Text) Size() int { return int(t.size) }
 
-// HeldBytes is how many bytes t keeps in memory, without those of its base.
+// HeldBytes returns how many bytes t keeps in memory, without its base.
 func (t Text) HeldBytes() int { return len(t.data) }
 
-// castagnoli is the polynomial for which processors have an instruction: to check the bytes
-// takes far less time than to expand them.
+// castagnoli is the polynomial for which processors have an instruction. Verifying the checksum
+// takes far less time than expanding the bytes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumOf is the checksum of a text. S2 has none: without it, one flipped bit would as a rule
-// be another object.
+// sumOf returns the checksum of a text. S2 has none: without a checksum, a flipped bit would
+// usually give a different object.
 func sumOf(prefix, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
 }
 
-// Unpack appends the bytes of t to dst, without the prefix. It fails with ErrDamaged where
-// they, or the prefix, are not what was packed.
+// Unpack appends the bytes of t to dst, without the prefix. It fails with ErrDamaged if they, or
+// the prefix, differ from what was packed.
 func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	start := len(dst)
 	form, from := t.form, t.base
@@ -84,11 +83,11 @@ func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	return dst, nil
 }
 
-// expand appends what data, compressed against a base, comes to.
+// expand appends data to dst, expanded with a base or nil.
 func (c *Compressor) expand(dst []byte, against *base, data string, size int) ([]byte, error) {
 	raw := memory.Bytes(data)
 	if n, err := s2.DecodedLen(raw); err != nil || n != size {
-		return dst, fmt.Errorf("%w: %d bytes say that they come to %d, not to %d", ErrDamaged, len(data), n, size)
+		return dst, fmt.Errorf("%w: %d bytes claim to expand to %d bytes, want %d", ErrDamaged, len(data), n, size)
 	}
 	start := len(dst)
 	dst = grow(dst, size)

@@ -19,8 +19,8 @@ const (
 	treeMap
 )
 
-// AppendTree appends a value of an untyped object: nil, a bool, an int64, a float64, a
-// string, or a []any or map[string]any of those. It fails on any other.
+// AppendTree appends a value of an untyped object: nil, a bool, an int64, a float64, a string, or a
+// []any or map[string]any of such values. It fails for any other type.
 func AppendTree(dst []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -51,7 +51,7 @@ func AppendTree(dst []byte, value any) ([]byte, error) {
 	case map[string]any:
 		return appendMap(append(dst, treeMap), v)
 	}
-	return dst, fmt.Errorf("a %T is no value of an untyped object: want nil, bool, int64, float64, string, []any or map[string]any", value)
+	return dst, fmt.Errorf("a %T cannot be part of an untyped object: want nil, bool, int64, float64, string, []any or map[string]any", value)
 }
 
 // appendMap appends a map in the order of its keys, so that equal maps have equal bytes.
@@ -75,25 +75,25 @@ func appendMap(dst []byte, v map[string]any) ([]byte, error) {
 	return dst, nil
 }
 
-// Tree reads what AppendTree wrote, which must be all of raw. Its strings are parts of
-// raw, which must last. It fails with ErrDamaged.
+// Tree reads a value that AppendTree wrote. raw must contain nothing else. The strings of the value
+// are parts of raw. Tree fails with ErrDamaged.
 func Tree(raw string) (any, error) {
 	t := tree{rest: raw}
 	value := t.value(0)
 	if t.damaged || t.rest != "" {
-		return nil, fmt.Errorf("%w: an untyped object of %d bytes", ErrDamaged, len(raw))
+		return nil, fmt.Errorf("%w: invalid untyped object of %d bytes", ErrDamaged, len(raw))
 	}
 	return value, nil
 }
 
-// tree is what is left to read.
+// tree is the remaining input.
 type tree struct {
 	rest    string
-	owed    int // values that lists and maps have announced and that were not read yet
+	owed    int // values that lists and maps have announced and that have not been read
 	damaged bool
 }
 
-// deepest is how deeply damaged bytes may nest. It is more than any decoder lets pass.
+// deepest is how deeply damaged bytes may nest. It exceeds the depth that decoders allow.
 const deepest = 100_000
 
 func (t *tree) value(depth int) any {
@@ -165,9 +165,9 @@ func (t *tree) mapping(depth int) any {
 	return m
 }
 
-// length reads how many values follow. Each has a byte at least, as has each that is still to come
-// around them: lists within lists do not announce the same bytes again. None says that what has
-// them is nil.
+// length reads a number of values. It fails if fewer bytes are left than all announced values need,
+// at least one each, including those of the surrounding lists. So nested lists cannot announce the
+// same bytes twice. none marks a nil list or map.
 func (t *tree) length() (n int, none bool) {
 	length := t.uvarint()
 	if length == 0 {

@@ -1,6 +1,6 @@
-// Package parallel decodes the values of a body on all processors and yields them in order.
-// The goroutine that reads the body finds the values and helps to decode them. Others
-// only decode, and end with the work they were started for.
+// Package parallel decodes the values of a body on all processors and yields them in order. The
+// goroutine that reads the body finds the values and helps to decode them. Other goroutines only
+// decode, and end when there is no work left.
 package parallel
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// batchBytes is the size from which values are worth the way to another
-// goroutine.
+// batchBytes is the smallest amount of work for another goroutine, in bytes of input.
 const batchBytes = 32 << 10
 
 // Decoder decodes the values of a body on all processors and yields them in order.
@@ -30,10 +29,9 @@ const batchBytes = 32 << 10
 //	                  ↓       ↓       ↓      ↓
 //	                yield → yield → yield → yield    the caller
 //
-// So every value is yielded before the source waits for more, values stay in the
-// source's buffer until they are decoded, and no more of the body is in memory than
-// this buffer. If less than a batch arrives at once, the caller alone decodes it,
-// value by value.
+// So every value is yielded before the source waits for more, values stay in the source's buffer
+// until they are decoded, and no other part of the body is in memory. If less than a batch arrives
+// at once, only the caller decodes it, value by value.
 type Decoder[V any] struct {
 	yield     func(V) bool
 	newDecode func() Decode[V] // called for each goroutine
@@ -41,21 +39,21 @@ type Decoder[V any] struct {
 	decode  Decode[V]                       // the caller's
 	spare   memory.Reusable[workerState[V]] // for workers
 	items   []frame.Item                    // found since the last batch
-	bytes   int                             // of these
-	tape    frame.Tape                      // of these
-	before  int                             // values found before items
-	batches []*batch[V]                     // since the last reading, in order
-	work    chan *batch[V]                  // batches to decode; nil while there are no workers
+	bytes   int                             // of items
+	tape    frame.Tape                      // of items
+	before  int                             // number of values found before items
+	batches []*batch[V]                     // since the last read, in order
+	work    chan *batch[V]                  // batches to decode; nil if there are no workers
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
 	failure error // of a value, or ErrStopped; nothing is yielded after it
 }
 
-// ErrStopped ends the reading when the consumer has stopped. Callers never see it.
+// ErrStopped ends the reading when the consumer has stopped. It is not returned to callers.
 var ErrStopped = errors.New("stopped by the consumer")
 
-// Decode decodes a value, whose number is for messages.
+// Decode decodes a value. number is the number of the value, for messages.
 type Decode[V any] func(i frame.Item, number int) (V, error)
 
 // batch is some values of a body with their own tape. Decoding a value may write to
@@ -63,38 +61,38 @@ type Decode[V any] func(i frame.Item, number int) (V, error)
 type batch[V any] struct {
 	items  []frame.Item
 	tape   frame.Tape
-	number int // of the first
+	number int // of the first item
 
-	done  chan struct{} // holds a token when what is below is complete
+	done  chan struct{} // holds a token when the fields below are complete
 	out   []V
-	err   error // of the value behind the last of out
+	err   error // of the value after the last of out
 	panic *Panic
-	ended bool // false where runtime.Goexit was called
+	ended bool // false if decode called runtime.Goexit
 }
 
-// Panic is a panic while a value was decoded, with the stack of the goroutine that
-// decoded it, which need not be the caller's.
+// Panic is a panic while a value was decoded, with the stack of the goroutine that decoded it,
+// which may be another one than the caller's.
 type Panic struct {
 	Value any
 	Stack []byte
 }
 
-// Error is what a program prints that ends of it.
+// Error returns the value and the stack, as printed when the program crashes.
 func (p *Panic) Error() string { return fmt.Sprintf("%v\n\nwhile decoding, in\n%s", p.Value, p.Stack) }
 
-// Unwrap returns the value, if it is an error.
+// Unwrap returns the value if it is an error, and nil otherwise.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// workerState is what workers reuse in the next burst.
+// workerState is reused by the workers of the next burst.
 type workerState[V any] struct {
-	decode []Decode[V] // for each one
+	decode []Decode[V] // one for each worker
 	free   []*batch[V]
 }
 
-// maxReusedItems is how many items are kept room for between two readings.
+// maxReusedItems is for how many items room is kept between two reads.
 const maxReusedItems = 1 << 6
 
 // New returns a Decoder for the values of a body. It flushes before s reads
@@ -105,7 +103,7 @@ func New[V any](s *frame.Source, newDecode func() Decode[V], yield func(V) bool)
 	return d
 }
 
-// Add takes a value that lies in the source's buffer.
+// Add adds a value that lies in the source's buffer.
 func (d *Decoder[V]) Add(i frame.Item) {
 	start := len(d.tape)
 	d.tape = append(d.tape, i.Tape...)
@@ -115,7 +113,7 @@ func (d *Decoder[V]) Add(i frame.Item) {
 	}
 }
 
-// Err returns the error after which nothing is yielded, or nil.
+// Err returns the error that stopped the decoder, or nil.
 func (d *Decoder[V]) Err() error { return d.failure }
 
 // Count returns how many values were found.
@@ -217,7 +215,7 @@ func (d *Decoder[V]) stopWorkers() {
 	d.stopped.Store(d.failure != nil)
 	close(d.work)
 	d.workers.Wait()
-	clear(d.batches) // workerState has them
+	clear(d.batches) // workerState holds them
 	d.work, d.running, d.batches = nil, 0, d.batches[:0]
 }
 
@@ -257,8 +255,8 @@ func (b *batch[V]) run(decode Decode[V]) {
 	b.ended = true
 }
 
-// deliver yields the values of a batch. A panic goes on where the caller is, and so
-// does the end of a goroutine: without its last values a list would only look short.
+// deliver yields the values of a batch. A panic or runtime.Goexit in a worker is repeated in the
+// caller's goroutine. Otherwise a list without its last values would look complete.
 func (d *Decoder[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {
 		panic(b.panic)

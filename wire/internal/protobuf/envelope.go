@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Magic precedes every protobuf body of the API server. What follows is a
-// runtime.Unknown message:
+// Magic begins every protobuf body of the API server. A runtime.Unknown message follows it:
 //
 //	1 typeMeta {1 APIVersion, 2 kind}   2 raw   3 contentEncoding   4 contentType
 const Magic = "k8s\x00"
@@ -56,7 +55,7 @@ func Open(media string, body []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Set takes over one of the small fields of the envelope.
+// Set stores a small field of the envelope.
 func (e *Envelope) Set(number int, content []byte) error {
 	switch number {
 	case 1:
@@ -91,7 +90,7 @@ func (e *Envelope) setTypeMeta(msg []byte) error {
 	return nil
 }
 
-// SplitEvent takes a metav1.WatchEvent apart: 1 type, 2 RawExtension{1 raw}.
+// SplitEvent returns the fields of a metav1.WatchEvent: 1 type, 2 RawExtension{1 raw}.
 func SplitEvent(msg []byte) (typ string, obj []byte, err error) {
 	for len(msg) > 0 {
 		var f field
@@ -120,8 +119,8 @@ func SplitEvent(msg []byte) (typ string, obj []byte, err error) {
 	return typ, obj, nil
 }
 
-// field is one field of a message in memory. For frame.WireBytes, bytes is a part of
-// the message, not a copy.
+// field is one field of a message in memory. For frame.WireBytes, bytes is a part of the message,
+// not a copy.
 type field struct {
 	Number int
 	Wire   int

@@ -22,23 +22,22 @@ type filter struct {
 	quantity resource.Quantity
 }
 
-// edit replaces some bytes of an object: a field by nothing, or the length of a message by
-// that of what is left of it.
+// edit is a change to the bytes of an object: it removes a field, or replaces the length of a
+// message that has become shorter.
 type edit struct {
 	start, end int
-	length     int // of a message; removed if the field is
+	length     int // new length of a message; removed if the field is dropped
 }
 
-// removed is the length of a field that is left out.
+// removed is the length of a dropped field.
 const removed = -1
 
-// maxReusedEdits is how many edits are kept room for between objects.
+// maxReusedEdits is for how many edits room is kept between objects.
 const maxReusedEdits = 1 << 8
 
-// Filter checks an object without decoding it. It reports true where Decode would decode it,
-// and then returns the bytes that Decode would look at, which are raw itself
-// or in room, and what they say of the object in h. It also gives up at some things that Decode
-// understands, such as fields in another order than an API server's.
+// Filter checks an object without decoding it. It returns true if Decode would decode it. Then kept
+// holds the bytes that Decode would read, which are raw itself or a copy in room, and h holds the
+// head. It also gives up in some cases that Decode understands, such as fields in an unusual order.
 func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
 	s := &d.filter
 	defer func() {
@@ -49,7 +48,7 @@ func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (
 	s.edits = s.edits[:0]
 	s.budget = guard.BudgetOf(len(raw))
 	cut, ok := s.fields(table, raw, 0)
-	if !ok || !s.budget.Take(cut, guard.MemoryPerByte) { // what is kept counts as all that there is
+	if !ok || !s.budget.Take(cut, guard.MemoryPerByte) { // account for the kept bytes as if nothing had been left out
 		return nil, false
 	}
 	if len(s.edits) > 0 {
@@ -59,8 +58,8 @@ func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (
 	return raw, ReadHead(h, raw)
 }
 
-// fields checks the fields of a message that begins at byte at. cut is how many bytes
-// shorter it becomes.
+// fields checks the fields of a message that begins at byte at. cut is how many bytes shorter it
+// becomes.
 func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	before := uint64(0)
 	for pos := 0; pos < len(msg); {
@@ -76,7 +75,7 @@ func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 			f = table.fields[number]
 		}
 		if number < before || number == before && f != nil && f.op < opBools {
-			return 0, false // it may be there twice
+			return 0, false // it may appear twice
 		}
 		again := number == before
 		before = number
@@ -128,7 +127,8 @@ func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	return cut, true
 }
 
-// take takes what a field makes. again means that the field before was the same.
+// take takes the memory of a field from the budget. again means that the previous field had the same
+// number.
 func (s *filter) take(f *tableField, again bool) bool {
 	switch {
 	case f.op != opMap:
@@ -139,7 +139,7 @@ func (s *filter) take(f *tableField, again bool) bool {
 	return s.budget.Take(1, f.pairs.mapBytes.First)
 }
 
-// value checks a value that is bytes.
+// value checks a value of wire type bytes.
 func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 	switch f.op {
 	case opStruct, opStructPtr, opStructs:
@@ -151,14 +151,15 @@ func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		// Nothing is cut from within an entry: that is rare.
+		// Nothing is cut within an entry, which would be rare.
 		cut, ok = s.value(f.pairs.value, value, at+len(raw)-len(value))
 		return 0, ok && cut == 0
 	}
 	return 0, true
 }
 
-// entryValue returns the value in an entry of a map that has the form that pair reads.
+// entryValue returns the value in an entry of a map. It returns false if the entry does not have
+// the form that pair reads.
 func entryValue(entry []byte) (value []byte, ok bool) {
 	_, rest, ok := lengthField(entry, 1)
 	if !ok {
@@ -184,7 +185,7 @@ func (s *filter) checkUnmarshaler(f *tableField, raw []byte) bool {
 	return f.guard.check(raw, &s.budget) == nil && f.unmarshal(reflect.New(f.typ).UnsafePointer(), raw) == nil
 }
 
-// apply appends what is left of raw to dst.
+// apply appends raw to dst with the edits applied.
 func (s *filter) apply(raw, dst []byte) []byte {
 	slices.SortFunc(s.edits, func(a, b edit) int { return a.start - b.start })
 	done := 0

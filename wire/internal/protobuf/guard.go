@@ -14,26 +14,26 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// Guard says what generated code makes of a message, and where that must be looked at first:
-// quantities and entries of maps, which it reads without a limit, and what takes memory.
+// Guard describes how generated code decodes a message, and what to check before: quantities and
+// map entries, which that code reads without a limit, and fields that take memory.
 type Guard struct {
 	quantity bool      // the message is a quantity
 	entry    bool      // the message is an entry of a map
 	fields   []guarded // by number
 }
 
-// guarded is a field of a message. The zero guarded needs no look.
+// guarded is a field of a message. The zero guarded needs no check.
 type guarded struct {
-	memory   int64          // bytes of memory for each time that the field is there
-	numbers  bool           // it is a list of numbers, which may be packed
+	memory   int64          // bytes of memory for each occurrence of the field
+	numbers  bool           // the field is a list of numbers, which may be packed
 	mapBytes guard.MapBytes // of a map
 	below    *Guard         // of the messages in the field; may be nil
 }
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
 
-// GuardOf returns the guard of a type that does not contain itself, or nil
-// if there is nothing to guard. known are the types that were met before.
+// GuardOf returns the guard of a type that does not contain itself, or nil if there is nothing to
+// check. known contains the types seen so far.
 func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	g, ok := known[t]
 	switch {
@@ -45,7 +45,7 @@ func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 		value := guardedOf(t.Elem(), known)
 		value.memory = int64(t.Elem().Size())
 		g = &Guard{entry: true, fields: []guarded{2: value}}
-	case t.Kind() == reflect.Slice: // a list that is a message
+	case t.Kind() == reflect.Slice: // a list type with its own message
 		g = &Guard{fields: []guarded{1: guardedElement(t.Elem(), known)}}
 	case t.Kind() == reflect.Struct:
 		g = guardOfFields(t, known)
@@ -78,7 +78,7 @@ func guardOfFields(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return &g
 }
 
-// guardedOf returns how a field of type t is guarded.
+// guardedOf returns how to check a field of type t.
 func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())
 	switch kind := t.Kind(); {
@@ -99,15 +99,15 @@ func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	return guarded{below: GuardOf(t, known)}
 }
 
-// guardedElement returns how a field is guarded that makes a value of type t each time.
+// guardedElement returns how to check a field if each occurrence makes a value of type t.
 func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	f := guardedOf(t, known)
 	return guarded{memory: f.memory + int64(t.Size()), below: f.below}
 }
 
-// Check fails if generated code must not read the message msg: with ErrTooDense if it would
-// become too much memory. Check reads the bytes as that code does: numbers wrap around, and
-// unknown groups are skipped. It stops where that code would fail.
+// Check fails if generated code must not read the message msg: with ErrTooDense if it would take
+// too much memory. Check reads the bytes as generated code does: numbers wrap around, and unknown
+// groups are skipped. It stops where that code would fail.
 func (g *Guard) Check(msg []byte) error {
 	budget := guard.BudgetOf(len(msg))
 	err := g.check(msg, &budget)
@@ -117,7 +117,7 @@ func (g *Guard) Check(msg []byte) error {
 	return err
 }
 
-// check is Check for a message that may become as much memory as is left.
+// check is Check with the remaining budget.
 func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 	if g == nil {
 		return nil
@@ -161,7 +161,8 @@ func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 	return nil
 }
 
-// take takes what the field makes. again means that the field before was the same.
+// take takes the memory of the field from the budget. again means that the previous field had the
+// same number.
 func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	switch {
 	case f.mapBytes == (guard.MapBytes{}):
@@ -172,9 +173,9 @@ func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	return budget.Take(1, f.mapBytes.First)
 }
 
-// checkEntry is check for an entry of a map. Generated code ignores the wire
-// types in it, and lets a key or a value reach beyond the entry into all that
-// follows: each of a million entries could copy what comes after it.
+// checkEntry is check for an entry of a map. Generated code ignores the wire types in an entry, and
+// lets a key or a value extend beyond the entry: each of a million entries could copy all bytes
+// after it.
 func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 	values := 0
 	for at := 0; at < len(entry); {
@@ -196,7 +197,7 @@ func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 		if number == 2 {
 			value := g.field(2)
 			if values++; values > 1 && !budget.Take(1, value.memory) {
-				return fault.ErrTooDense // each is made, and the last one kept
+				return fault.ErrTooDense // each is allocated, and the last one kept
 			}
 			if err := value.below.check(entry[start:end], budget); err != nil {
 				return err
@@ -214,8 +215,8 @@ func (g *Guard) field(number int32) guarded {
 	return guarded{}
 }
 
-// looseVarint reads a number as generated code does: what is beyond 64 bits is
-// lost. after is where it ends, or -1 where it does not.
+// looseVarint reads a number as generated code does, without the bits beyond 64. after is where it
+// ends, or -1 if it does not end.
 func looseVarint(msg []byte, at int) (v uint64, after int) {
 	for shift := 0; shift < 64 && at < len(msg); shift += 7 {
 		c := msg[at]
@@ -228,8 +229,8 @@ func looseVarint(msg []byte, at int) (v uint64, after int) {
 	return 0, -1
 }
 
-// looseBytes reads a length and returns where the bytes begin and end that
-// follow. end is -1 where they are not all there.
+// looseBytes reads a length and returns where the following bytes begin and end. end is -1 if bytes
+// are missing.
 func looseBytes(msg []byte, at int) (start, end int) {
 	size, start := looseVarint(msg, at)
 	if start < 0 || size > uint64(len(msg)-start) {
@@ -238,8 +239,8 @@ func looseBytes(msg []byte, at int) (start, end int) {
 	return start, start + int(size)
 }
 
-// looseSkip returns where the field at at ends, or -1. Any end of a group ends it,
-// as in generated code.
+// looseSkip returns the end of the field at at, or -1. As in generated code, any end-group tag ends
+// a group.
 func looseSkip(msg []byte, at int) int {
 	for depth := 0; at < len(msg); {
 		tag, after := looseVarint(msg, at)
@@ -272,7 +273,7 @@ func looseSkip(msg []byte, at int) int {
 	return -1
 }
 
-// Unmarshaler is a type with the generated method that reads it.
+// Unmarshaler is a type with a generated Unmarshal method.
 type Unmarshaler interface{ Unmarshal(data []byte) error }
 
 // UnsupportedReason returns why a type cannot be read from protobuf, or "".
@@ -286,7 +287,7 @@ func UnsupportedReason(t reflect.Type) string {
 	return ""
 }
 
-// ContainsItself reports whether a value of t can nest without end.
+// ContainsItself reports whether values of t can nest without bound.
 func ContainsItself(t reflect.Type) bool {
 	if known, ok := recursiveTypes.Load(t); ok {
 		return known.(bool)
@@ -299,7 +300,7 @@ func ContainsItself(t reflect.Type) bool {
 // recursiveTypes caches ContainsItself, bool by reflect.Type.
 var recursiveTypes sync.Map
 
-// isWithin is ContainsItself; path holds the struct types on the way to t.
+// isWithin is ContainsItself. path contains the struct types on the way to t.
 func isWithin(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:

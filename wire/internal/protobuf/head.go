@@ -31,9 +31,10 @@ const (
 	ownerBlocks     = 7
 )
 
-// IdentityOf reads the identity of an object without decoding the rest. It has no apiVersion and no kind, which
-// are in the envelope. Every API type has its ObjectMeta as field 1. ok is false if one of these fields is there
-// twice or the bytes are not what an API server writes: then the identity has what was read before.
+// IdentityOf reads the identity of an object without decoding the rest. The apiVersion and kind are
+// missing, because they are in the envelope. Every API type has its ObjectMeta as field 1. ok is
+// false if one of these fields appears twice or the bytes are not what an API server writes; then
+// the identity has what was read before that.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	var name, namespace, uid, rv []byte
 	ok = readIdentity(raw, &name, &namespace, &uid, &rv)
@@ -71,8 +72,7 @@ func readIdentity(raw []byte, name, namespace, uid, rv *[]byte) bool {
 	return true
 }
 
-// plainField splits off a field that is a number or bytes. tag is 0 where there
-// is none.
+// plainField splits off a field that is a number or bytes. tag is 0 if there is none.
 func plainField(msg []byte) (tag uint64, value, rest []byte) {
 	tag, n := varint(msg)
 	size, m := varint(msg[n:])
@@ -88,8 +88,8 @@ func plainField(msg []byte) (tag uint64, value, rest []byte) {
 	return 0, nil, nil
 }
 
-// once stores the bytes of a field that was not met before. It returns false
-// for any other.
+// once stores the bytes of a field. It returns false if the field was stored before or is not
+// bytes.
 func once(at *[]byte, tag uint64, value []byte) bool {
 	if tag&7 != frame.WireBytes || *at != nil {
 		return false
@@ -98,9 +98,8 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	return true
 }
 
-// ReadHead reads all of the head of an object, but for its kind. Its bytes may be anything of
-// which IdentityOf has found that it is usual. It reports false where only a decoder knows what
-// they mean.
+// ReadHead reads the head of an object, except its kind. IdentityOf must have accepted the object.
+// It returns false if only a decoder can interpret the bytes.
 func ReadHead(h *head.Head, raw []byte) bool {
 	meta, _, ok := lengthField(raw, 1)
 	for ok && len(meta) > 0 {
@@ -142,8 +141,8 @@ func ReadHead(h *head.Head, raw []byte) bool {
 	return ok
 }
 
-// addPair adds an entry of a map of strings. Servers write them in order, so that none is
-// there twice: at anything else it reports false.
+// addPair adds an entry of a map of strings. Servers sort the entries, so their keys are unique. It
+// returns false for anything else.
 func addPair(to []head.Label, entry []byte) ([]head.Label, bool) {
 	key, rest, _ := lengthField(entry, 1)
 	value, rest, ok := lengthField(rest, 2)
@@ -153,7 +152,7 @@ func addPair(to []head.Label, entry []byte) ([]head.Label, bool) {
 	return append(to, head.Label{Key: text(key), Value: text(value)}), ok
 }
 
-// readOwner reads an owner.
+// readOwner reads an owner reference.
 func readOwner(h *head.Head, o *metav1.OwnerReference, raw []byte) bool {
 	for len(raw) > 0 {
 		var tag uint64
@@ -180,14 +179,14 @@ func readOwner(h *head.Head, o *metav1.OwnerReference, raw []byte) bool {
 	return true
 }
 
-// number is the value of a field that is one.
+// number returns the value of a number field.
 func number(field []byte) uint64 {
 	_, n := varint(field)
 	value, _ := varint(field[n:])
 	return value
 }
 
-// text is raw as a string, which refers to nothing where it is empty.
+// text returns raw as a string. An empty string refers to no memory.
 func text(raw []byte) string {
 	if len(raw) == 0 {
 		return ""

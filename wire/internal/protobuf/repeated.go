@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// list decodes the elements of a list. Each may reuse the one in its place of the donor.
+// list decodes the elements of a list. Each element may reuse the donor's element at the same
+// index.
 func (d *Decoder) list(f *tableField, run []byte, count int, donor donorValue) (unsafe.Pointer, error) {
 	p := f.elements.Make(count)
 	size := f.typ.Size()
@@ -58,8 +59,8 @@ func (d *Decoder) list(f *tableField, run []byte, count int, donor donorValue) (
 	return p, nil
 }
 
-// pair splits an entry of a map, which is a message with the key in field 1 and
-// the value in field 2.
+// pair splits an entry of a map, which is a message with the key in field 1 and the value in field
+// 2.
 func pair(run []byte) (key, value, rest []byte, err error) {
 	entry, rest := nextValue(run)
 	key, value, err = keyAndValue(entry)
@@ -78,9 +79,9 @@ func keyAndValue(entry []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// wellFormedMap reports whether all entries of a map have the form that pair reads. The result of
-// generated code for other entries may depend on the bytes behind them: it reads keys and values beyond
-// the end of their entry.
+// wellFormedMap reports whether all entries of a map have the form that pair reads. For other
+// entries, the result of generated code may depend on the bytes after them, because it reads keys
+// and values beyond the end of their entry.
 func wellFormedMap(run []byte) bool {
 	for len(run) > 0 {
 		var err error
@@ -91,7 +92,7 @@ func wellFormedMap(run []byte) bool {
 	return true
 }
 
-// lengthField splits off the field with this number where it comes first.
+// lengthField splits off the field with this number if it comes first.
 func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 	if len(msg) < 2 || msg[0] != number<<3|frame.WireBytes {
 		return nil, nil, false
@@ -104,8 +105,7 @@ func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 	return msg[1+n : end : end], msg[end:], true
 }
 
-// readStringPairs reads a map of strings by strings, or of named types with the
-// same layout.
+// readStringPairs reads a map with string keys and values, or with named types of the same layout.
 func readStringPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]string, count)
 	for len(run) > 0 {
@@ -120,7 +120,7 @@ func readStringPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, count 
 	return nil
 }
 
-// readQuantityPairs reads a map of quantities by strings or a named type of them.
+// readQuantityPairs reads a map of quantities whose keys are strings or a named string type.
 func readQuantityPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]resource.Quantity, count)
 	for len(run) > 0 {
@@ -139,7 +139,7 @@ func readQuantityPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, coun
 	return nil
 }
 
-// readAnyPairs reads every other map.
+// readAnyPairs reads any other map.
 func readAnyPairs(d *Decoder, p *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := reflect.MakeMapWithSize(p.typ, count)
 	for len(run) > 0 {

@@ -19,17 +19,16 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Table says how the fields of one Go struct are read from protobuf, or
-// those of them that a selection wants. It is built once for each type and
-// selection, from the struct's tags and layout, and is immutable then.
+// Table describes how the selected fields of one Go struct are read from protobuf. It is built once
+// for each type and selection, from the struct's tags and layout, and is immutable afterwards.
 type Table struct {
 	typ             reflect.Type
-	fields          []*tableField // by field number; nil for those that are skipped
-	reachesQuantity bool          // as tableField.reachesQuantity, of any field
+	fields          []*tableField // by field number; nil for skipped fields
+	reachesQuantity bool          // a field has reachesQuantity set
 }
 
-// Message returns how the messages in a field are read, or nil if it holds none that
-// have a table. The entries of a map are messages, too.
+// Message returns the table of the messages in a field, or nil if the field holds no messages with
+// a table. The entries of a map are messages, too.
 func (t *Table) Message(number int) *Table {
 	if t == nil || number >= len(t.fields) || t.fields[number] == nil {
 		return nil
@@ -41,7 +40,7 @@ func (t *Table) Message(number int) *Table {
 	return f.table
 }
 
-// op is what is done with the value of a field.
+// op determines how the value of a field is read.
 type op uint8
 
 const (
@@ -50,8 +49,8 @@ const (
 	opInt64
 	opString
 	opBytes
-	opStruct      // a struct in place
-	opUnmarshaler // a type in place with an Unmarshal method
+	opStruct      // a struct, not behind a pointer
+	opUnmarshaler // a type with an Unmarshal method, not behind a pointer
 	opBoolPtr
 	opInt32Ptr
 	opInt64Ptr
@@ -67,26 +66,26 @@ const (
 	opMap
 )
 
-// tableField is one field of a Table. Only what its op needs is set.
+// tableField is one field of a Table. Only the fields that its op needs are set.
 type tableField struct {
 	op              op
 	wire            int
 	tag             uint64
 	offset          uintptr
-	typ             reflect.Type       // of the value: of the target of a pointer, of an element
+	typ             reflect.Type       // of the value, the pointer's target or the element
 	elements        *memory.ArrayMaker // of a list
 	table           *Table             // of a struct
 	unmarshal       func(at unsafe.Pointer, raw []byte) error
-	guard           *Guard      // of a type that reads itself and is no quantity; may be nil
-	memory          int64       // bytes of memory for each time that the field is there, beside the struct; 0 for a map
+	guard           *Guard      // of a type that decodes itself and is not a quantity; may be nil
+	memory          int64       // bytes of memory for each occurrence of the field, in addition to the struct; 0 for a map
 	pairs           *pairs      // of a map
-	projected       bool        // some fields of a value are dropped
-	hasQuantity     bool        // a value contains a quantity, which may write to itself when it is read
-	reachesQuantity bool        // a value may lead to one with hasQuantity: by a pointer, or in a list
-	share           *share.Site // nil where sharing cannot pay
+	projected       bool        // some fields of the value are dropped
+	hasQuantity     bool        // the value contains a quantity, which may write to itself when it is read
+	reachesQuantity bool        // the value may lead to one with hasQuantity, through a pointer or a list
+	share           *share.Site // nil if sharing cannot pay
 }
 
-// pairs says how the entries of a map are read.
+// pairs describes how the entries of a map are read.
 type pairs struct {
 	typ      reflect.Type
 	key      reflect.Type
@@ -95,22 +94,22 @@ type pairs struct {
 	read     func(d *Decoder, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
-// partName names a kind of part in protobuf: the type of what is pointed to,
-// of an element or of a map, which of these it is, and what of it is decoded.
+// partName identifies a kind of part in protobuf: the type of a pointer's target, of an element or
+// of a map, which of these it is, and its selected fields.
 type partName struct {
 	typ    any
 	op     op
 	fields string // the key of the selection
 }
 
-// textName names a string field.
+// textName identifies a string field.
 type textName struct {
 	of     any
 	number int
 }
 
-// tables holds the table, or the reason why there is none, of each type and
-// selection. Those of a program are few and live as long as it does.
+// tables caches the table of each type and selection, or the reason why there is none. The types of
+// a program are few and live as long as the program.
 var tables sync.Map // tableKey → func() (*Table, error)
 
 type tableKey struct {
@@ -118,8 +117,7 @@ type tableKey struct {
 	fields string // the key of the selection
 }
 
-// TableOf returns the table of a type that does not contain itself, for
-// what s wants of it.
+// TableOf returns the table of a type for the selection s. The type must not contain itself.
 func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
 	key := tableKey{t, s.Key()}
 	compile, ok := tables.Load(key)
@@ -129,9 +127,8 @@ func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
 	return compile.(func() (*Table, error))()
 }
 
-// HasTable reports whether a type is read by a table: it is a struct of
-// Kubernetes itself, all of whose fields have a protobuf tag. Other types read
-// themselves with their Unmarshal.
+// HasTable reports whether a type is read with a table: it is a struct of Kubernetes itself, and
+// all of its fields have a protobuf tag. Other types decode themselves with their Unmarshal method.
 func HasTable(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), "k8s.io/api") || t == reflect.TypeFor[metav1.FieldsV1]() {
 		return false
@@ -172,7 +169,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 	return table, nil
 }
 
-// maxFieldNumber keeps tables small; the API goes up to a few dozen.
+// maxFieldNumber keeps tables small. Field numbers of the API go up to a few dozen.
 const maxFieldNumber = 1 << 12
 
 func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *tableField, err error) {
@@ -184,8 +181,8 @@ func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (num
 	if err != nil || number < 1 || number > maxFieldNumber {
 		return 0, nil, fmt.Errorf("protobuf tag %q: want a field number up to %d", f.Tag.Get("protobuf"), maxFieldNumber)
 	}
-	// Encoding and label of the tag are wrong here and there ("bytes,3,opt" for
-	// an *int32 or a list); the Go type tells them.
+	// Some tags have a wrong encoding or label ("bytes,3,opt" for an *int32 or a list), so the Go
+	// type decides.
 	if field, err = fieldOf(f.Type, s); err != nil {
 		return 0, nil, err
 	}
@@ -197,7 +194,7 @@ func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (num
 	return number, field, nil
 }
 
-// fieldOf says how what s wants of a value of type t is read.
+// fieldOf describes how the fields of a value of type t that s selects are read.
 func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 	f := &tableField{typ: t, wire: frame.WireBytes}
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())
@@ -236,12 +233,12 @@ func (f *tableField) setValue(s *selection.Tree) (err error) {
 	case kind == reflect.Slice && f.typ.Elem().Kind() == reflect.Uint8:
 		f.op = opBytes
 	default:
-		err = fmt.Errorf("no way to read %v", f.typ)
+		err = fmt.Errorf("cannot read %v", f.typ)
 	}
 	return err
 }
 
-// setPointer makes f a pointer to what setValue would make it.
+// setPointer makes f a pointer to a value for setValue.
 func (f *tableField) setPointer(s *selection.Tree) error {
 	f.typ = f.typ.Elem()
 	if err := f.setValue(s); err != nil {
@@ -253,7 +250,7 @@ func (f *tableField) setPointer(s *selection.Tree) error {
 	}
 	op, ok := pointers[f.op]
 	if !ok {
-		return fmt.Errorf("no way to read *%v", f.typ)
+		return fmt.Errorf("cannot read *%v", f.typ)
 	}
 	f.op, f.memory = op, int64(f.typ.Size())
 	if f.reachesQuantity = f.reachesQuantity || f.hasQuantity; op == opStructPtr || op == opUnmarshalerPtr {
@@ -262,7 +259,7 @@ func (f *tableField) setPointer(s *selection.Tree) error {
 	return nil
 }
 
-// setList makes f a list of what setValue would make it.
+// setList makes f a list of values for setValue.
 func (f *tableField) setList(s *selection.Tree) error {
 	f.elements, f.typ = memory.NewArrayMaker(f.typ.Elem()), f.typ.Elem()
 	if err := f.setValue(s); err != nil {
@@ -274,7 +271,7 @@ func (f *tableField) setList(s *selection.Tree) error {
 	}
 	op, ok := lists[f.op]
 	if !ok {
-		return fmt.Errorf("no way to read a list of %v", f.typ)
+		return fmt.Errorf("cannot read a list of %v", f.typ)
 	}
 	f.op, f.memory = op, int64(f.typ.Size())
 	if f.reachesQuantity = f.reachesQuantity || f.hasQuantity; f.wire == frame.WireBytes {
@@ -283,7 +280,7 @@ func (f *tableField) setList(s *selection.Tree) error {
 	return nil
 }
 
-// setShare lets what f points to, or its elements, be shared.
+// setShare enables sharing of f's pointer target or elements.
 func (f *tableField) setShare(s *selection.Tree) {
 	if f.projected = s != nil; f.typ.Size() >= share.OwnMemory && !f.hasQuantity {
 		f.share = share.SiteOf(partName{f.typ, f.op, s.Key()})
@@ -293,7 +290,7 @@ func (f *tableField) setShare(s *selection.Tree) {
 func (f *tableField) setMap(s *selection.Tree) error {
 	t := f.typ
 	if t.Key().Kind() != reflect.String {
-		return fmt.Errorf("no way to read a map by %v", t.Key())
+		return fmt.Errorf("cannot read a map with keys of type %v", t.Key())
 	}
 	value := &tableField{typ: t.Elem(), wire: frame.WireBytes}
 	if err := value.setValue(s); err != nil {
@@ -303,7 +300,7 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	f.pairs = &pairs{typ: t, key: t.Key(), value: value, mapBytes: guard.MapBytesOf(t.Key(), t.Elem()), read: readAnyPairs}
 	switch {
 	case value.wire != frame.WireBytes:
-		return fmt.Errorf("no way to read a map of %v", value.typ)
+		return fmt.Errorf("cannot read a map with values of type %v", value.typ)
 	case value.op == opString:
 		f.pairs.read = readStringPairs
 	case value.typ == reflect.TypeFor[resource.Quantity]():
@@ -312,7 +309,8 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	return nil
 }
 
-// unmarshalFunc calls the Unmarshal method of a type, and clips what it appended.
+// unmarshalFunc returns a function that calls the Unmarshal method of a type and clips the slices
+// that it has grown.
 func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -323,7 +321,7 @@ func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	return func(at unsafe.Pointer, raw []byte) error {
 		v := reflect.NewAt(t, at)
 		if t.Kind() == reflect.Slice && v.Elem().IsNil() {
-			v.Elem().Set(reflect.MakeSlice(t, 0, 0)) // a list that is there is not nil
+			v.Elem().Set(reflect.MakeSlice(t, 0, 0)) // a list that is present is not nil
 		}
 		err := v.Interface().(Unmarshaler).Unmarshal(raw)
 		memory.Clip(v.Elem())
@@ -331,10 +329,10 @@ func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	}
 }
 
-// unmarshalQuantity reads a quantity unless that would take long.
+// unmarshalQuantity reads a quantity. It fails if parsing would take long.
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
-	// 1 is its only field; what else there may be, the reference looks at, and
-	// at lengths of more than one byte, too.
+	// Field 1 is the only field of a quantity. The reference handles other fields and lengths of
+	// more than one byte.
 	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.AbsurdQuantity(raw[2:]) {
 		return fault.ErrUnusual
 	}
@@ -356,11 +354,11 @@ func (f *tableField) unshareable(value []byte) bool {
 	case opStruct:
 		return f.table.unshareable(value)
 	}
-	_, value, err := keyAndValue(value) // of an entry of a map
+	_, value, err := keyAndValue(value) // of a map entry
 	return err != nil || f.pairs.value.unshareable(value)
 }
 
-// anyUnshareable is unshareable for all of a run of fields.
+// anyUnshareable is unshareable for several occurrences of a field.
 func (f *tableField) anyUnshareable(run []byte) bool {
 	if !f.reachesQuantity {
 		return false
@@ -382,7 +380,7 @@ func (f *tableField) partUnshareable(raw []byte) bool {
 	return f.anyUnshareable(raw)
 }
 
-// unshareable reports whether that holds for a field of a message.
+// unshareable reports whether a field of the message is unshareable.
 func (t *Table) unshareable(msg []byte) bool {
 	if !t.reachesQuantity {
 		return false
@@ -390,7 +388,7 @@ func (t *Table) unshareable(msg []byte) bool {
 	for len(msg) > 0 {
 		field, rest, err := NextField(msg)
 		if err != nil {
-			return true // nothing will be made of it
+			return true // the message cannot be decoded
 		}
 		if n := field.Number; n < len(t.fields) && t.fields[n] != nil && t.fields[n].unshareable(field.Bytes) {
 			return true

@@ -4,8 +4,7 @@ import (
 	"reflect"
 )
 
-// Prune sets to zero what s does not want of v. v can be set, unless it is a
-// pointer.
+// Prune sets the unselected fields of v to zero. v must be settable, unless it is a pointer.
 func Prune(v reflect.Value, s *Tree) {
 	if s == nil {
 		return
@@ -45,8 +44,8 @@ func Prune(v reflect.Value, s *Tree) {
 	}
 }
 
-// PruneUntyped is prune for JSON without a type. It reports whether v itself is
-// wanted: what is neither an object nor a list has no field that could be.
+// PruneUntyped is Prune for JSON values without a type. It reports whether v itself is selected. A
+// value that is neither an object nor a list has no fields to select.
 func PruneUntyped(v any, s *Tree) bool {
 	if s == nil {
 		return true

@@ -1,6 +1,6 @@
-// Package selection says which fields of an object are wanted: as a tree that a decoder
-// walks along with the object, as a check of paths against a Go type, and as what is
-// left of a whole object. Trees are immutable.
+// Package selection selects fields of objects: with a tree that a decoder walks along with the
+// object, with a check of paths against a Go type, and by pruning a decoded object. Trees are
+// immutable.
 package selection
 
 import (
@@ -14,23 +14,21 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// Tree is a tree of fields. A decoder walks down the tree along with the object.
-// It says what is wanted of a value. nil means all of it. A selection is immutable
-// once made.
+// Tree is a tree of selected fields. A decoder walks down the tree along with the object. A nil
+// Tree selects the whole value. Trees are immutable.
 //
 //	sub, kept := s.Field("spec") // at the field "spec"
 //	if !kept { skip the value }
 //	...                          // else decode what sub wants of it
 //
-// Pointers, lists and maps have no level of their own: what holds for a list
-// holds for its elements. A struct that is inlined has none either, and gets the
-// selection of the struct around it.
+// Pointers, lists and maps are not levels of the tree: the selection of a list applies to its
+// elements. Inlined structs are not levels either; they have the selection of the outer struct.
 type Tree struct {
-	fields map[string]*Tree // by JSON name; one that wants nothing for what is dropped
-	others bool             // whether fields that are not named are wanted
+	fields map[string]*Tree // by JSON name; a dropped field has a tree that selects nothing
+	others bool             // whether fields without a name in the tree are selected
 }
 
-// identity is what every object keeps.
+// identity is the paths that every object keeps.
 var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
 // IsIdentity reports whether every object keeps the field at path.
@@ -63,11 +61,10 @@ func newSelection(paths []string, only bool) *Tree {
 	return s
 }
 
-// KeepsValues reports whether a value that has no fields is wanted.
+// KeepsValues reports whether a value without fields is selected.
 func (s *Tree) KeepsValues() bool { return s == nil || s.others }
 
-// set makes the selection at path to be end. What is wanted as a whole already
-// cannot be wanted more.
+// set makes end the selection at path, unless the whole value at path is selected already.
 func (s *Tree) set(path []string, end *Tree) {
 	name := path[0]
 	sub, named := s.fields[name]
@@ -86,7 +83,7 @@ func (s *Tree) set(path []string, end *Tree) {
 	}
 }
 
-// Field says what of a field is wanted, and whether anything is.
+// Field returns the selection of a field. It returns false if no part of the field is selected.
 func (s *Tree) Field(name string) (sub *Tree, kept bool) {
 	if s == nil {
 		return nil, true
@@ -98,7 +95,7 @@ func (s *Tree) Field(name string) (sub *Tree, kept bool) {
 	return sub, sub == nil || sub.others || len(sub.fields) > 0
 }
 
-// Of is field for a field of a struct.
+// Of is Field for a field of a struct.
 func (s *Tree) Of(f reflect.StructField) (sub *Tree, kept bool) {
 	name, inlined := jsonName(f)
 	if inlined {
@@ -107,7 +104,7 @@ func (s *Tree) Of(f reflect.StructField) (sub *Tree, kept bool) {
 	return s.Field(name)
 }
 
-// Key is equal for equal selections, and empty for all.
+// Key returns a string that is equal for equal selections, and empty if s selects everything.
 func (s *Tree) Key() string {
 	if s == nil {
 		return ""
@@ -126,8 +123,8 @@ func (s *Tree) Key() string {
 	return b.String()
 }
 
-// jsonName returns the name of a field in JSON; inlined says that it has none
-// because its own fields take its place. What JSON leaves out has neither.
+// jsonName returns the JSON name of a field. inlined means that the field has no name because its
+// own fields take its place. A field that JSON leaves out has no name and is not inlined.
 func jsonName(f reflect.StructField) (name string, inlined bool) {
 	tag := f.Tag.Get("json")
 	if tag == "-" {
@@ -147,7 +144,7 @@ func jsonName(f reflect.StructField) (name string, inlined bool) {
 	return f.Name, false
 }
 
-// Check fails with ErrFields where t has no field at one of the paths.
+// Check fails with ErrFields if t lacks a field at one of the paths.
 func Check(paths []string, t reflect.Type) error {
 	for _, path := range paths {
 		at, way := t, ""
@@ -163,18 +160,18 @@ func Check(paths []string, t reflect.Type) error {
 	return nil
 }
 
-// CheckUntyped is Check where there is no type to compare with.
+// CheckUntyped is Check if there is no type to compare with.
 func CheckUntyped(paths []string) error {
 	for _, path := range paths {
 		if slices.Contains(strings.Split(path, "."), "") {
-			return fmt.Errorf("%w: %q has an empty name in it", fault.ErrFields, path)
+			return fmt.Errorf("%w: %q contains an empty name", fault.ErrFields, path)
 		}
 	}
 	return nil
 }
 
-// FieldsOf returns the fields below a value of type t, by their names in JSON.
-// There are none below what writes its own JSON, such as a time.
+// FieldsOf returns the fields below a value of type t, by their JSON names. A type that encodes
+// itself, such as a time, has none.
 func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
@@ -199,8 +196,7 @@ func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// suggestion says that there is no field name among those at way, and which there
-// are.
+// suggestion returns the error text for an unknown field name at way, with the names that exist.
 func suggestion(way, name string, fields map[string]reflect.Type) string {
 	where := "it"
 	if way != "" {
