@@ -31,7 +31,7 @@ var (
 // seeds. Nothing in a slot that is kept is lost or delivered twice.
 
 // A move is never delivered as a deletion, nor a deletion as a move.
-func TestS03_AMoveIsNoDeletion(t *testing.T) { playAll(t, 0) }
+func TestS03_MovedObjectIsNotReportedAsDeleted(t *testing.T) { playAll(t, 0) }
 
 // The holder of a slot has nothing older than the state at the hand-over, and lacks nothing.
 func TestS04_NothingOlderThanTheHandOver(t *testing.T) { playAll(t, 1_000_000) }

@@ -71,7 +71,7 @@ func TestTheStoreConvergesAfterFailures(t *testing.T) {
 	})
 }
 
-func TestAHandlerAddedBeforeRunHearsEverything(t *testing.T) {
+func TestHandlerAddedBeforeRunReceivesEverything(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -91,7 +91,7 @@ func TestAHandlerAddedBeforeRunHearsEverything(t *testing.T) {
 	})
 }
 
-func TestALateHandlerHearsFirstOfWhatIsThere(t *testing.T) {
+func TestLateHandlerReceivesCachedObjectsFirst(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -105,7 +105,7 @@ func TestALateHandlerHearsFirstOfWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestAHandlerHasNotSyncedWhileItHearsOfTheInitialList(t *testing.T) {
+func TestHandlerIsNotSyncedDuringTheInitialList(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -121,7 +121,7 @@ func TestAHandlerHasNotSyncedWhileItHearsOfTheInitialList(t *testing.T) {
 	})
 }
 
-func TestTheStoreAndItsIndexesAreAheadOfTheHandler(t *testing.T) {
+func TestStoreAndIndexesAreUpdatedBeforeTheHandlerRuns(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		i := r.pods(0)
 		require.NoError(r, i.AddIndexers(cache.Indexers{"app": byApp}))
@@ -179,7 +179,7 @@ func TestOneHandlerIsCalledOnceAtATimeAndInOrder(t *testing.T) {
 	})
 }
 
-func TestASlowHandlerHoldsUpNobody(t *testing.T) {
+func TestSlowHandlerDoesNotDelayOthers(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		i := r.pods(0)
 		release := make(chan struct{})
@@ -199,7 +199,7 @@ func TestASlowHandlerHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestADeleteTellsTheLastState(t *testing.T) {
+func TestDeleteReportsTheLastState(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		p := r.put(pod("a"))
 		i := r.pods(0)
@@ -214,7 +214,7 @@ func TestADeleteTellsTheLastState(t *testing.T) {
 	})
 }
 
-func TestAMissedDeleteIsATombstoneByValue(t *testing.T) {
+func TestMissedDeleteIsReportedAsATombstoneValue(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -327,7 +327,7 @@ func TestAnInformerRunsOnce(t *testing.T) {
 	})
 }
 
-func TestAHandlersLoggerHearsOfItsPanic(t *testing.T) {
+func TestHandlerPanicIsLoggedToItsLogger(t *testing.T) {
 	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
 	utilruntime.ReallyCrash = false
 	onBoth(t, func(r *rig) {
@@ -374,7 +374,7 @@ func TestSyncedIsTrue(t *testing.T) {
 	})
 }
 
-func TestTheVersionsOfTheStore(t *testing.T) {
+func TestStoreResourceVersions(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		i := r.pods(0)
 		require.Empty(r, i.LastSyncResourceVersion())
@@ -390,7 +390,7 @@ func TestTheVersionsOfTheStore(t *testing.T) {
 	})
 }
 
-func TestATransformSeesEachObjectBeforeTheStore(t *testing.T) {
+func TestTransformRunsBeforeTheStoreIsUpdated(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -460,7 +460,7 @@ func TestTheKeysOfAnIndexAreInOrder(t *testing.T) {
 	})
 }
 
-func TestIndexersMayBeAddedWhileTheInformerBegins(t *testing.T) {
+func TestIndexersMayBeAddedWhileTheInformerStarts(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -500,7 +500,7 @@ func TestTheStoreMayBeWrittenToBeforeRun(t *testing.T) {
 	})
 }
 
-func TestWhatWasWrittenStaysUntilTheListIsThere(t *testing.T) {
+func TestObjectsAddedToTheStoreStayUntilTheFirstList(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		forbidden := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		i := r.pods(0)
@@ -616,7 +616,7 @@ func TestAStoreMayBeReadWhileItChanges(t *testing.T) {
 }
 
 // Who looks up several values sees an object that moves from one to the other, once.
-func TestALookupOfSeveralValuesIsOfOneMoment(t *testing.T) {
+func TestLookupOfSeveralValuesIsConsistent(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		for n := range 100 {
 			r.put(pod(fmt.Sprint("other-", n)))
@@ -648,7 +648,7 @@ func TestALookupOfSeveralValuesIsOfOneMoment(t *testing.T) {
 	})
 }
 
-func TestAFactoryWaitsForWhatItStarted(t *testing.T) {
+func TestFactoryWaitsForTheInformersItStarted(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.srv.Faults().Add(apiservertest.Fault{Resource: "nodes", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
 		f := r.side.factory(r.T, r.cfg, 0)

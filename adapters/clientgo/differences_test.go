@@ -27,7 +27,7 @@ import (
 
 // What differs from stock client-go, each stricter or said in README.md.
 
-func TestAnotherObjectOfTheSameNameIsAnother(t *testing.T) {
+func TestRecreatedObjectIsADifferentObject(t *testing.T) {
 	for _, s := range append([]side{stock}, adapted...) {
 		on(t, s, func(r *rig) {
 			r.put(pod("a"))
@@ -50,7 +50,7 @@ func TestAnotherObjectOfTheSameNameIsAnother(t *testing.T) {
 	}
 }
 
-func TestARelistThatFindsNothingNewTellsNobody(t *testing.T) {
+func TestRelistWithoutChangesNotifiesNoHandler(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		r.put(pod("a"))
 		i := r.pods(0)
@@ -79,7 +79,7 @@ func TestTheStoreOfASyncedInformerIsReadOnly(t *testing.T) {
 	})
 }
 
-func TestAnIndexFunctionThatFailsLosesNoObject(t *testing.T) {
+func TestFailingIndexFunctionLosesNoObject(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		i := r.pods(0)
 		require.NoError(r, i.AddIndexers(cache.Indexers{"app": func(o any) ([]string, error) {
@@ -98,7 +98,7 @@ func TestAnIndexFunctionThatFailsLosesNoObject(t *testing.T) {
 	})
 }
 
-func TestATransformThatFailsIsAskedAgain(t *testing.T) {
+func TestFailingTransformIsCalledAgain(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		i := r.pods(0)
 		var mended atomic.Bool
@@ -121,7 +121,7 @@ func TestATransformThatFailsIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestStatusOfAnInformerThatDoesNotRun(t *testing.T) {
+func TestStatusOfAnInformerThatIsNotRunning(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		i := r.pods(0)
 		require.NoError(r, i.GetStore().Add(pod("a")))
@@ -174,7 +174,7 @@ func TestAChangeOfACachedHeadIsReported(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatPanicsHasHeardTheObject(t *testing.T) {
+func TestPanickingHandlerHasReceivedTheObject(t *testing.T) {
 	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
 	utilruntime.ReallyCrash = false
 	onBoth(t, func(r *rig) {
@@ -227,14 +227,14 @@ func TestRunWaitsForAListWithoutContext(t *testing.T) {
 	})
 }
 
-func TestTheMapOfIndexersStaysTheCallers(t *testing.T) {
+func TestMapOfIndexersBelongsToTheCaller(t *testing.T) {
 	mine := cache.Indexers{"app": byApp}
 	i := clientgo.NewInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, mine)
 	require.NoError(t, i.AddIndexers(cache.Indexers{"other": byApp}))
 	require.Len(t, mine, 1)
 }
 
-func TestRunReturnsAfterTheHandlersThatLeft(t *testing.T) {
+func TestRunReturnsAfterRemovedHandlersHaveReturned(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		i := r.pods(0)
 		release := make(chan struct{})
@@ -268,7 +268,7 @@ func TestRunReturnsAfterTheHandlersThatLeft(t *testing.T) {
 	})
 }
 
-func TestTheHandlerOfWatchErrorsHearsOfMore(t *testing.T) {
+func TestWatchErrorHandlerReceivesOtherErrorsToo(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		r.srv.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 429}}})
 		i := r.pods(0)
@@ -286,7 +286,7 @@ func TestTheHandlerOfWatchErrorsHearsOfMore(t *testing.T) {
 	})
 }
 
-func TestABrokenWatchIsNoReasonToListAgain(t *testing.T) {
+func TestBrokenWatchDoesNotCauseAList(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		var lists atomic.Int32
 		r.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {

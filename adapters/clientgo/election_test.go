@@ -92,7 +92,7 @@ func (r *replicas) moved(ctx context.Context, who string, crashes bool) {
 // Replicas of a program before and after it moved to Millrace contest one Lease. One works at a
 // time, the next one takes over at once where the Lease was given back, and after LeaseDuration
 // where it was not, in both directions; and the transitions, which are the token, only grow.
-func TestOldAndNewReplicasContestOneLease(t *testing.T) {
+func TestOldAndNewReplicasCompeteForOneLease(t *testing.T) {
 	on(t, stock, func(rig *rig) {
 		r := &replicas{rig: rig}
 		lease := func() coordinationv1.LeaseSpec {

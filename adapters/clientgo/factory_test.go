@@ -64,7 +64,7 @@ func everyInformer(f informers.SharedInformerFactory) map[string]cache.SharedInd
 	return all
 }
 
-func TestEveryInformerOfAFactoryIsMillraces(t *testing.T) {
+func TestFactoryReturnsOnlyMillraceInformers(t *testing.T) {
 	client := fake.NewClientset()
 	theirs := everyInformer(informers.NewSharedInformerFactory(client, 0))
 	require.Greater(t, len(theirs), 80)
@@ -81,7 +81,7 @@ func TestEveryInformerOfAFactoryIsMillraces(t *testing.T) {
 	require.Len(t, f.Status(), len(ours))
 }
 
-func TestForResourceHasWhatClientGoHas(t *testing.T) {
+func TestForResourceSupportsTheSameResourcesAsClientGo(t *testing.T) {
 	client := fake.NewClientset()
 	theirs := informers.NewSharedInformerFactory(client, 0)
 	ours := clientgo.NewSharedInformerFactory(client, 0)
@@ -202,7 +202,7 @@ func TestTheSameObjects(t *testing.T) {
 
 func refusing(any) (any, error) { return nil, errors.New("no") }
 
-func TestAFailureNamesTheTransformOfTheUser(t *testing.T) {
+func TestErrorNamesTheUsersTransform(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		r.put(pod("a"))
 		f := clientgo.NewSharedInformerFactory(clientset(r.T, r.cfg), 0, clientgo.WithTransform(refusing))
@@ -310,7 +310,7 @@ func TestFieldsThatAreKept(t *testing.T) {
 	})
 }
 
-func TestTheNameOfAFactoryIsReleased(t *testing.T) {
+func TestFactoryNameIsReleased(t *testing.T) {
 	name, err := cache.NewInformerName("the test's")
 	require.NoError(t, err)
 	f := clientgo.NewSharedInformerFactory(fake.NewClientset(), 0, clientgo.WithInformerName(name))
@@ -322,7 +322,7 @@ func TestTheNameOfAFactoryIsReleased(t *testing.T) {
 	again.Release()
 }
 
-func TestAnInformerOfTheCallersIsUsedAsItIs(t *testing.T) {
+func TestCallersInformerIsUsedUnchanged(t *testing.T) {
 	f := clientgo.NewSharedInformerFactory(fake.NewClientset(), 0)
 	mine := f.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewFilteredPodInformer(client, "shop", resync, nil, nil)
@@ -495,7 +495,7 @@ func TestADirectInformerOfAResourceThatIsNotServed(t *testing.T) {
 }
 
 // A program that runs the factory shows its caches: informer-debug attaches to it.
-func TestTheFactoryIsLookedInto(t *testing.T) {
+func TestInformerDebugSeesTheFactory(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 		on(t, side{name: store.String()}, func(r *rig) {
 			r.label("a", "web")

@@ -15,7 +15,7 @@ import (
 )
 
 // Who asks for keys and heads of a packed cache has nothing opened.
-func TestHeadsAndKeysOpenNothing(t *testing.T) {
+func TestHeadsAndKeysDecodeNothing(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		for _, name := range []string{"a", "b", "c"} {
 			r.put(pod(name))

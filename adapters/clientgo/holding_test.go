@@ -96,7 +96,7 @@ type brittle struct{ shard.Share }
 func (brittle) Owned() (shard.Slots, <-chan struct{}) { panic("no share today") }
 
 // A share that panics is no failure of listing and watching.
-func TestAFailureOfAShareIsNoWatchError(t *testing.T) {
+func TestShareErrorIsNotAWatchError(t *testing.T) {
 	defer func(before []utilruntime.ErrorHandler) { utilruntime.ErrorHandlers = before }(utilruntime.ErrorHandlers)
 	on(t, stock, func(r *rig) {
 		var mu sync.Mutex
@@ -122,7 +122,7 @@ func TestAFailureOfAShareIsNoWatchError(t *testing.T) {
 }
 
 // What moves to another process is not deleted, and only who asks for it is told.
-func TestS03_AMoveIsNoDeletion(t *testing.T) {
+func TestS03_MovedObjectIsNotReportedAsDeleted(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 		on(t, stock, func(r *rig) {
 			names, share := r.bySlot(), newEstate(0)
@@ -248,7 +248,7 @@ func TestAShareOfTransformedObjects(t *testing.T) {
 }
 
 // So is to divide them by what is not kept, in each form.
-func TestAShareByWhatIsNotKept(t *testing.T) {
+func TestShardKeyNeedsAFieldThatIsNotKept(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		without := wire.Without("metadata.labels")
 		opts := clientgo.ResourceOptions{Shard: shard.Scope{Key: shard.ByLabel("app"), Share: newEstate(0, 1)}}

@@ -83,7 +83,7 @@ func (o *opaque) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 
 // What happens between the end of a quiet watch and the look whether the server went back is not
 // passed over (L17).
-func TestL17_ALookAtTheServerPassesOverNothing(t *testing.T) {
+func TestL17_CheckingTheServerSkipsNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &opaque{}
 		o.put("a")

@@ -108,7 +108,7 @@ func TestObservingAStoppedInformer(t *testing.T) {
 	})
 }
 
-func TestObservingARunningInformerSaysWhatIsNotSeen(t *testing.T) {
+func TestObservingARunningInformerReportsWhatItCannotSee(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		i := r.pods(0)
 		r.run(i)
@@ -151,7 +151,7 @@ func TestAHandlerThatJoinsAnObservedInformerInTheMiddleOfItsList(t *testing.T) {
 	})
 }
 
-func TestWhatWasWrittenToTheStoreIsNotPending(t *testing.T) {
+func TestObjectsAddedToTheStoreAreNotPending(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		i := r.pods(0)
 		require.NoError(r, i.GetStore().Add(pod("a")))

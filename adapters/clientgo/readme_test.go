@@ -29,7 +29,7 @@ import (
 )
 
 // Every line of Go in the README stands in this file, which runs it.
-func TestTheReadmeShowsWhatRuns(t *testing.T) {
+func TestReadmeExampleRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	program, err := os.ReadFile("readme_test.go")
@@ -71,7 +71,7 @@ func (r *rig) worksByResource(f resourceFactory) {
 }
 
 // Each block of the README, line by line.
-func TestTheLinesOfTheReadme(t *testing.T) {
+func TestLinesOfTheReadmeExample(t *testing.T) {
 	const resync = 10 * time.Minute
 	strip := func(o any) (any, error) { return o, nil }
 	indexers := cache.Indexers{}

@@ -136,7 +136,7 @@ func TestWaitForSync(t *testing.T) {
 	})
 }
 
-func TestWaitingForHandlersThatHaveHeard(t *testing.T) {
+func TestWaitingForSyncedHandlers(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		i := clientgo.NewInformerFor(resource[*corev1.Pod](r), clientgo.ResourceOptions{})
 		_, err := i.AddEventHandler(&diary{})

@@ -154,7 +154,7 @@ func TestASourceInPages(t *testing.T) {
 }
 
 // A list whose pages lead nowhere ends with an error, which says so.
-func TestAListWhosePagesLeadNowhereEnds(t *testing.T) {
+func TestListEndsIfItsPagesLeadNowhere(t *testing.T) {
 	for name, next := range map[string]struct {
 		page func(asked int) *corev1.PodList
 		want string
@@ -195,7 +195,7 @@ func TestAListWhosePagesLeadNowhereEnds(t *testing.T) {
 }
 
 // One whose versions are no numbers is asked for what it said last.
-func TestVersionsThatAreNoNumbers(t *testing.T) {
+func TestVersionsThatAreNotNumbers(t *testing.T) {
 	h := &handmade{list: podList("x7", versioned("a", "x5"))}
 	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
 		h.feed.Add(versioned("b", "x8"))
@@ -214,7 +214,7 @@ type fakeClient struct{ *handmade }
 // IsWatchListSemanticsUnSupported is how client-go's fakes say so.
 func (fakeClient) IsWatchListSemanticsUnSupported() bool { return true }
 
-func TestTheVersionsOfAFakesObjectsMeanNothing(t *testing.T) {
+func TestVersionsOfFakeObjectsAreIgnored(t *testing.T) {
 	h := &handmade{list: podList("7", versioned("a", "50"))}
 	bubbleOf(t, h, fakeClient{h}, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
 		h.feed.Modify(versioned("a", "3"))
@@ -282,7 +282,7 @@ func TestAWatchIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-func TestAWatchThatDoesNotEndHoldsUpNobody(t *testing.T) {
+func TestWatchThatDoesNotEndBlocksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deaf := watch.MockWatcher{StopFunc: func() {}, ResultChanFunc: func() <-chan watch.Event { return nil }}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -303,7 +303,7 @@ func TestAWatchThatDoesNotEndHoldsUpNobody(t *testing.T) {
 }
 
 // A source that knows no numbers is asked for what it said itself.
-func TestAWatchThatGoesOnWithoutVersions(t *testing.T) {
+func TestWatchContinuesWithoutVersions(t *testing.T) {
 	h := &handmade{list: podList("7", pod("a"))}
 	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
 		h.feed.Add(pod("b"))
@@ -358,7 +358,7 @@ func TestAnObjectOfAnotherKind(t *testing.T) {
 	})
 }
 
-func TestAListThatIsNone(t *testing.T) {
+func TestListThatIsNotAList(t *testing.T) {
 	h := &handmade{list: pod("a")}
 	inBubble(t, h, nil, func(i cache.SharedIndexInformer, _ *diary) {
 		s, _ := clientgo.Status(i)
@@ -384,7 +384,7 @@ func TestAPanicOfAHandlerReachesClientGosHandlers(t *testing.T) {
 	})
 }
 
-func TestAPanicOfTheHandlerOfWatchErrorsIsHeard(t *testing.T) {
+func TestPanicOfTheWatchErrorHandlerIsReported(t *testing.T) {
 	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
 	defer func(before []func(context.Context, any)) { utilruntime.PanicHandlers = before }(utilruntime.PanicHandlers)
 	for _, crash := range []bool{false, true} {

@@ -127,7 +127,7 @@ func TestNoFieldsAndMoreAreRefused(t *testing.T) {
 
 // L15: what an index loses by a panic, a reader that combines it with another
 // does not find either, and does not panic.
-func TestL15_AnIndexThatPanicsIsNoReadersPanic(t *testing.T) {
+func TestL15_PanickingIndexDoesNotPanicInTheReader(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("shop", "b", "web"))
 		c := r.running(cache.Options{})
@@ -275,7 +275,7 @@ func TestOptionsNarrow(t *testing.T) {
 }
 
 // A selector that selects nothing has the text of one that selects everything.
-func TestASelectorOfNothingIsNotOneOfEverything(t *testing.T) {
+func TestSelectorOfNothingDoesNotSelectEverything(t *testing.T) {
 	nothing, err := metav1.LabelSelectorAsSelector(nil)
 	require.NoError(t, err)
 	pods := func(o cache.ByObject) map[client.Object]cache.ByObject {
@@ -345,7 +345,7 @@ func TestOneNamespaceAndAllOthers(t *testing.T) {
 	})
 }
 
-func TestNamespacesOfWhatHasNone(t *testing.T) {
+func TestNamespacesOfAClusterScopedKind(t *testing.T) {
 	onAll(t, func(r *rig) {
 		_, err := r.side.newCache(r.cfg, cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Namespaces: map[string]cache.Config{"shop": {}}},

@@ -91,7 +91,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-func TestARegistrationOfAnotherInformerIsNoneOfMine(t *testing.T) {
+func TestRegistrationOfAnotherInformerIsRefused(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"))
 		c := r.running(cache.Options{
@@ -132,7 +132,7 @@ func TestHandlersOfEachForm(t *testing.T) {
 	})
 }
 
-func TestTheStatusNamesThePlaceOfAHandler(t *testing.T) {
+func TestStatusNamesTheSourceLineOfAHandler(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
 		i, err := c.GetInformer(r.ctx, &corev1.Pod{})
@@ -244,7 +244,7 @@ func TestAKindThatIsNotServed(t *testing.T) {
 	})
 }
 
-func TestWatchErrorsAreHeard(t *testing.T) {
+func TestWatchErrorsAreReported(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		heard := make(chan error, 100)
@@ -295,7 +295,7 @@ func TestL22_UnsyncedHasReasons(t *testing.T) {
 	})
 }
 
-func TestAWaitWithAnEndedContextSaysWhatIsTrue(t *testing.T) {
+func TestWaitWithAnEndedContextReportsTheCurrentState(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		c := r.running(cache.Options{}).(*controllerruntime.Cache)
 		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
@@ -309,7 +309,7 @@ func TestAWaitWithAnEndedContextSaysWhatIsTrue(t *testing.T) {
 }
 
 // Stock waits for ever.
-func TestWhoWaitsForARemovedInformerIsTold(t *testing.T) {
+func TestWaitForARemovedInformerFails(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
 		c := r.running(cache.Options{})
@@ -420,7 +420,7 @@ func TestNewInformerIsRefused(t *testing.T) {
 }
 
 // A program that runs the cache shows what it holds: informer-debug attaches to it.
-func TestTheCacheIsLookedInto(t *testing.T) {
+func TestInformerDebugSeesTheCache(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("bank", "b", "web"))
 		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})

@@ -102,7 +102,7 @@ func TestReadYourWrites(t *testing.T) {
 }
 
 // A handler may wait for what begins only once the cache is said to be synced.
-func TestAHandlerThatWaitsHoldsNobodyUp(t *testing.T) {
+func TestWaitingHandlerDoesNotDelayOthers(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"))
 		m, begin, begun := r.manager(ctrl.Options{}), time.Now(), make(chan struct{})
@@ -121,7 +121,7 @@ func TestAHandlerThatWaitsHoldsNobodyUp(t *testing.T) {
 }
 
 // What somebody reads into is theirs, also where their read made the informer.
-func TestWhatIsReadIntoIsNotKept(t *testing.T) {
+func TestCacheKeepsNoReferenceToTheCallersObject(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"))
 		c := r.running(cache.Options{})

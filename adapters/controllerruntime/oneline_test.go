@@ -103,7 +103,7 @@ func withSharing(config *rest.Config, options ctrl.Options) (ctrl.Manager, error
 
 // Every line of the README's Go blocks stands in this file, and so is compiled
 // and run.
-func TestTheReadmeShowsWhatRuns(t *testing.T) {
+func TestReadmeExampleRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("oneline_test.go")

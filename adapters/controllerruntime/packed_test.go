@@ -66,7 +66,7 @@ func TestStores(t *testing.T) {
 }
 
 // A read makes what it returns and nothing else, and what it returns is the caller's.
-func TestAReadMakesWhatItReturns(t *testing.T) {
+func TestReadReturnsANewObject(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		for n := range 10 {
 			r.put(pod("shop", strconv.Itoa(n), []string{"web", "db"}[n%2]))

@@ -43,7 +43,7 @@ func addGreeter(m ctrl.Manager) error {
 }
 
 // The page on porting shows the code above, line for line.
-func TestThePageOnPortingShowsAnOperator(t *testing.T) {
+func TestPortingGuideShowsAnOperator(t *testing.T) {
 	page, err := os.ReadFile("../../docs/porting.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("porting_test.go")

@@ -189,7 +189,7 @@ func TestQueueShutDownEndsEveryWait(t *testing.T) {
 }
 
 // client-go's queue goes on until it is empty; see ShutDownWithDrain.
-func TestQueueShutDownDropsWhatWaits(t *testing.T) {
+func TestQueueShutDownDropsDelayedKeys(t *testing.T) {
 	each(t, the("controller-runtime", "millrace"), func(t *testing.T, q queue) {
 		q.Add("a")
 		require.Equal(t, 1, q.Len())
@@ -312,10 +312,10 @@ func TestQueueWithTwoDelaysGuardsItsLimiter(t *testing.T) {
 	require.Zero(t, q.NumRequeues("a"))
 }
 
-// TestQueueHandsOutAsStockDoes adds keys at random to a stock priority queue and to
+// TestQueueHandsOutInTheSameOrderAsControllerRuntimes adds keys at random to a stock priority queue and to
 // ours, one of them always with a delay: both hand out the same keys with the same
 // priorities at the same times, until the turn comes of those that wait longest.
-func TestQueueHandsOutAsStockDoes(t *testing.T) {
+func TestQueueHandsOutInTheSameOrderAsControllerRuntimes(t *testing.T) {
 	t.Logf("-seed %d", *seed)
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	// A bubble whose goroutines wait for a mutex never ends. Better to say so than to wait for go test.

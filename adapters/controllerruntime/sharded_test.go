@@ -80,7 +80,7 @@ func (r *rig) owned(by string) *corev1.ConfigMap {
 
 // A reconciler hears of its share: what comes, what is changed and what is owned, and nothing
 // of what moves away. By UID a deletion is nobody's.
-func TestS03_AReconcilerHearsOfItsShare(t *testing.T) {
+func TestS03_ReconcilerReceivesOnlyItsShare(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		names, share := r.bySlot("shop"), newEstate(0)
 		token := func(ctx context.Context, req ctrl.Request, c client.Client) error {
@@ -154,7 +154,7 @@ func TestADeletionByNamespace(t *testing.T) {
 
 // While a reconcile is at work its slot is taken. What it reads then is no deletion, and what
 // it returns is nobody's concern.
-func TestS03_WhatMovesDuringAReconcileIsNotGone(t *testing.T) {
+func TestS03_ObjectMovedDuringAReconcileIsNotReportedAsNotFound(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		names, share := r.bySlot("shop"), newEstate(0)
 		r.put(r.owned(names[0][0]))
@@ -206,7 +206,7 @@ func TestS03_WhatMovesDuringAReconcileIsNotGone(t *testing.T) {
 }
 
 // By a label an object may leave in the middle of a reconcile, though the slot stays.
-func TestS03_WhatIsRelabelledDuringAReconcileIsNotGone(t *testing.T) {
+func TestS03_ObjectRelabelledDuringAReconcileIsNotReportedAsNotFound(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		slot := func(app string) int { return shard.SlotOf(shard.ByLabel("app").Hash(pod("shop", "a", app)), 2) }
 		require.NotEqual(r, slot("web"), slot("cart"), "choose other labels")
@@ -234,7 +234,7 @@ func TestS03_WhatIsRelabelledDuringAReconcileIsNotGone(t *testing.T) {
 }
 
 // No reconcile begins before the informers of what is reconciled and owned hold the slot.
-func TestS04_AReconcilerWaitsForWhatIsOwned(t *testing.T) {
+func TestS04_ReconcilerWaitsForOwnedObjects(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		names, share := r.bySlot("shop"), newEstate(0)
 		r.put(r.owned(names[1][0]))
@@ -307,7 +307,7 @@ func TestS04_AKindThatIsReadLater(t *testing.T) {
 }
 
 // However a reconciler ends, it leaves the slot.
-func TestAReconcilerThatEndsBadlyLeaves(t *testing.T) {
+func TestReconcilerThatPanicsLeavesItsSlot(t *testing.T) {
 	for name, end := range map[string]func(){
 		"panics": func() { panic("the reconciler panics") },
 		"exits":  runtime.Goexit,
@@ -472,7 +472,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 }
 
 // Whoever has a slot begins anew, so that nothing is told of work whose slot was lost.
-func TestWorkWhoseSlotIsLostIsDropped(t *testing.T) {
+func TestWorkIsDroppedWhenItsSlotIsLost(t *testing.T) {
 	for _, cause := range []error{shard.ErrLost, shard.ErrMoved, errors.New("the process ends")} {
 		on(t, newCache, func(r *rig) {
 			fine := shard.Ordinal(0, 1)

@@ -42,7 +42,7 @@ func (r *rig) bySlot(namespaces ...string) (names [2][]string) {
 
 // A cache has what is in its slots and no more, whatever the objects are in Go, and in
 // whichever namespaces they are.
-func TestS05_TheCacheHasItsShare(t *testing.T) {
+func TestS05_CacheHoldsOnlyItsShare(t *testing.T) {
 	for name, opts := range map[string]cache.Options{
 		"all":               {},
 		"in two namespaces": {DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}},
@@ -109,7 +109,7 @@ type incomparable struct {
 }
 
 // What cannot be shared is refused when the cache is made.
-func TestShardsThatCannotBe(t *testing.T) {
+func TestInvalidShards(t *testing.T) {
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(podKind)
 	unknown := &metav1.PartialObjectMetadata{}
@@ -157,7 +157,7 @@ func TestAGroupIsOneShare(t *testing.T) {
 }
 
 // A group that is not there shares nothing.
-func TestTheShardOfNoGroup(t *testing.T) {
+func TestShardWithoutAGroup(t *testing.T) {
 	var none *controllerruntime.Group
 	require.True(t, none.Shard(shard.ByOwner()).Everything())
 }

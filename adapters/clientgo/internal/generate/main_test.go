@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheGeneratedFilesAreThoseOfThisClientGo(t *testing.T) {
+func TestGeneratedFilesMatchThisVersionOfClientGo(t *testing.T) {
 	for name, write := range files {
 		want, err := write()
 		require.NoError(t, err)
