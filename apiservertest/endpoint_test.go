@@ -43,7 +43,7 @@ func TestHTTP2IsCutByRestart(t *testing.T) {
 	require.Len(t, r.list("/api/v1/pods").Items, 1, "the next connection works")
 }
 
-func TestGzipOnlyWhereAsked(t *testing.T) {
+func TestGzipOnlyIfRequested(t *testing.T) {
 	r := newRig(t, apiservertest.Options{})
 	for i := range 400 {
 		r.create(pod("default", fmt.Sprintf("pod-%d", i)))

@@ -175,7 +175,7 @@ func TestAFrontIsStuck(t *testing.T) {
 }
 
 // A front has its own endpoints, faults and counters, and goes up and down on its own.
-func TestAFrontLivesOnItsOwn(t *testing.T) {
+func TestFrontIsIndependentOfTheServer(t *testing.T) {
 	withFront(t, apiservertest.Options{}, apiservertest.FrontOptions{}, func(t *testing.T, r, f *rig) {
 		f.Faults().Add(apiservertest.Fault{Verb: "list", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 		code, _, _ := f.do("GET", podList, "")

@@ -199,7 +199,7 @@ func TestLoadIsPlayedAndExpires(t *testing.T) {
 }
 
 // Objects made while they are sent equal those made beforehand.
-func TestLoadThatIsMadeAfresh(t *testing.T) {
+func TestLoadGeneratedWhileItIsSent(t *testing.T) {
 	streamed := func(afresh bool) []string {
 		load, err := apiservertest.NewLoad(apiservertest.LoadOptions{
 			Resource: podResource(), Objects: 400, Held: true, Afresh: afresh,

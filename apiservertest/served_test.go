@@ -197,7 +197,7 @@ func TestRightsGoAndComeWhileAWatchIsOpen(t *testing.T) {
 
 // A list, watch or deletion with a field selector for one name is authorized with that
 // name, as for Roles with resourceNames.
-func TestAFieldSelectorOfANameIsAskedAbout(t *testing.T) {
+func TestFieldSelectorByNameIsAuthorizedByName(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {
 		r.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Name == "a" })
 		for _, request := range []struct {
@@ -220,7 +220,7 @@ func TestAFieldSelectorOfANameIsAskedAbout(t *testing.T) {
 
 // A lagging server starts its cache of a recreated resource with the content of etcd.
 // It has no earlier history and must not pretend to.
-func TestAServerThatLagsBeginsANewResourceWithThePresent(t *testing.T) {
+func TestLaggingServerBeginsANewResourceWithThePresentState(t *testing.T) {
 	withFront(t, apiservertest.Options{}, apiservertest.FrontOptions{Lag: time.Hour}, func(t *testing.T, r, f *rig) {
 		r.create(widget("w", 1))
 		then := r.RV()

@@ -43,7 +43,7 @@ func TestBubbleBookmarksAndTimeout(t *testing.T) {
 	})
 }
 
-func TestBubbleWatchOfTheFutureSkips(t *testing.T) {
+func TestBubbleWatchFromAFutureVersionSkips(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(t *testing.T, r *rig) {
 		w := r.watch("/api/v1/pods?watch=1&resourceVersion=102&timeoutSeconds=10")
 		r.create(pod("default", "a"))

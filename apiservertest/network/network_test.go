@@ -399,7 +399,7 @@ func TestArrivalsRepeatAndNeverMeet(t *testing.T) {
 
 // Under any conditions of a link, its bytes arrive in order, and nothing hangs at the
 // end.
-func TestAnyWeather(t *testing.T) {
+func TestRandomFaults(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			random, sky := rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))

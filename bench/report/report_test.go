@@ -98,7 +98,7 @@ func TestChartsAreSoundAndLinked(t *testing.T) {
 	}
 }
 
-func TestChartsOfAnEarlierReportGo(t *testing.T) {
+func TestChartsOfAnEarlierReportAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	old, other := filepath.Join(dir, "bench", "out", "charts", "old.svg"), filepath.Join(dir, "bench", "out", "charts", "other.png")
 	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o755))
@@ -110,7 +110,7 @@ func TestChartsOfAnEarlierReportGo(t *testing.T) {
 	require.FileExists(t, other)
 }
 
-func TestRatesAreTurnedRound(t *testing.T) {
+func TestRatesAreInverted(t *testing.T) {
 	sections, err := sectionsOf(loaded(t))
 	require.NoError(t, err)
 	for _, s := range sections {

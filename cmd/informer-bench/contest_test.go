@@ -38,7 +38,7 @@ func job(t *testing.T, name string) scenario.Job {
 	return chosen[0].Jobs(100)[0]
 }
 
-func TestAContestantThatIsNoUseIsNamedWithItsReason(t *testing.T) {
+func TestFailedContestantIsNamedWithTheReason(t *testing.T) {
 	const silent = `took too long: scripted ended early: scripted: signal: killed: cannot list`
 	for what, c := range map[string]struct{ script, says string }{
 		"ends without a word":       {"", "scripted ended early: exit status 0"},
@@ -65,7 +65,7 @@ func TestAContestantThatIsNoUseIsNamedWithItsReason(t *testing.T) {
 	}
 }
 
-func TestFiguresThatAreNone(t *testing.T) {
+func TestInvalidFigures(t *testing.T) {
 	at := time.Now()
 	o := &outcome{listed: at, marks: map[string]reading{"synced": {at: at}, "done": {at: at.Add(time.Second)}}}
 	_, err := measure(job(t, "relist-unchanged"), o)
@@ -89,7 +89,7 @@ func TestAServerThatHangs(t *testing.T) {
 }
 
 // One contestant alone has nobody to agree with.
-func TestACacheThatIsNotWhole(t *testing.T) {
+func TestIncompleteCache(t *testing.T) {
 	p, err := launch(t.Context(), "the load server", scripted(t, `while read order; do echo '{"lists":1}'; done`).program)
 	require.NoError(t, err)
 	defer p.kill()
@@ -105,7 +105,7 @@ func TestACacheThatIsNotWhole(t *testing.T) {
 }
 
 // What would not fit into memory is not tried.
-func TestWhoTakesTooMuchMemoryIsLeftOut(t *testing.T) {
+func TestContestantThatUsesTooMuchMemoryIsLeftOut(t *testing.T) {
 	const gigabyte = 1_000_000_000
 	large, small := entrant{contestant: results.ClientGo}, entrant{contestant: results.MillracePacked}
 	j := scenario.Job{Scenario: scenario.Scenario{Takes: map[string]int{results.ClientGo: 20_000}}, Objects: 1_000_000}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-func TestReconcilesOfTheStartAreApartFromTheRest(t *testing.T) {
+func TestReconcilesDuringStartAreCountedSeparately(t *testing.T) {
 	chosen, err := scenario.Choose([]string{"reconcile"})
 	require.NoError(t, err)
 	j := chosen[0].Jobs(1000)[0]

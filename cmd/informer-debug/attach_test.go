@@ -136,7 +136,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Empty(t, r.ErrOut)
 }
 
-func TestWaysToAProcess(t *testing.T) {
+func TestWaysToConnectToAProcess(t *testing.T) {
 	process := program(t, false)
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
@@ -250,7 +250,7 @@ func TestWaysToAProcess(t *testing.T) {
 }
 
 // Controllers, the keys of a queue and the stacks of calls can be had, too.
-func TestGetWhatAProcessHasBesideInformers(t *testing.T) {
+func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	p := newSick(t)
 	p.put("web-1")
 	p.keeper(hang)

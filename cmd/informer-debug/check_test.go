@@ -112,7 +112,7 @@ func TestCheckOfACluster(t *testing.T) {
 	require.Contains(t, r.Out, `"objects": 2`)
 }
 
-func TestCheckFindsWhatIsWrong(t *testing.T) {
+func TestCheckFindsDifferences(t *testing.T) {
 	for kind, c := range map[string]struct {
 		change func(t *testing.T, srv *apiservertest.Server, key object.Key)
 		want   string
@@ -219,7 +219,7 @@ func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 }
 
 // The cache is asked before the list and after it.
-func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
+func TestCheckIgnoresChangesAfterTheList(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(&meddler{Handler: process, meddle: func() {
@@ -237,7 +237,7 @@ func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 }
 
 // An informer that cannot be compared is named, and keeps no other one from it.
-func TestCheckGoesOn(t *testing.T) {
+func TestCheckRepeats(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	named, _, _ := listener(t, srv, sharedinformer.Options{Name: "my pods"})
 	pods, deaf, _ := listener(t, srv, sharedinformer.Options{})
@@ -278,7 +278,7 @@ func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
 	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal at version "+srv.RV())
 }
 
-func TestCheckSaysWhatItCannotDo(t *testing.T) {
+func TestCheckExplainsUnsupportedRequests(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	_, _, named := listener(t, srv, sharedinformer.Options{Name: "my pods"})

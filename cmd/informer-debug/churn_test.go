@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-func TestChurnFailsSoon(t *testing.T) {
+func TestChurnFailsEarly(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	page := httptest.NewServer(debugtest.LoginPage{})
 	defer page.Close()

@@ -43,7 +43,7 @@ func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
 
 // The demonstration is a whole program: its page shows a controller that fails now and then,
 // a handler that lags, and objects.
-func TestDemoShowsItself(t *testing.T) {
+func TestDemoCanBeInspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
 		var stdout, stderr debugtest.Transcript

@@ -76,7 +76,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 	}
 }
 
-func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
+func TestDoctorFindsProblemsInAProcess(t *testing.T) {
 	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	for n := range 1000 {
 		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)}, corev1.PodRunning)

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-func TestGetFollowsAnInformerOfItsOwn(t *testing.T) {
+func TestGetFollowsItsOwnInformer(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	var stdout, stderr debugtest.Transcript
 	web := object.Key{Namespace: "shop", Name: "web-1"}

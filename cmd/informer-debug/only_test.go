@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-func TestWatchOnlyWhatChangesAField(t *testing.T) {
+func TestWatchOnlyChangesOfAField(t *testing.T) {
 	for only, want := range map[string]string{
 		"status.phase":             "update shop pods/web-1,add shop pods/web-2,delete shop pods/web-2",
 		"{.metadata.labels.extra}": "update shop pods/cart-1",
@@ -113,7 +113,7 @@ func TestStagesInATable(t *testing.T) {
 	require.Regexp(t, `( \d\d:\d\d:\d\d\.\d{6} ){5}`, lines[2])
 }
 
-func TestWhatWatchCannotShow(t *testing.T) {
+func TestWatchRefusesUnsupportedRequests(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"pods --only {.a", "--only: jsonpath"},
 		{"pods --diff -o name", "have no place in -o name"},

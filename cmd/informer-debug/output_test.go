@@ -150,7 +150,7 @@ func TestTemplatesOnATerminal(t *testing.T) {
 	require.Equal(t, "NOTE\na 2J [2J b\n", r.Out)
 }
 
-func TestWhatGetCannotShow(t *testing.T) {
+func TestGetRefusesUnsupportedRequests(t *testing.T) {
 	blind := httptest.NewServer(program(t, false))
 	defer blind.Close()
 	without := "--attach=" + blind.URL

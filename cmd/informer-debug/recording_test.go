@@ -114,7 +114,7 @@ func TestARecordingThatIsFull(t *testing.T) {
 	})
 }
 
-func TestARecordingOfWhichNothingIsLeft(t *testing.T) {
+func TestRecordingWithNothingLeft(t *testing.T) {
 	all := recording.Status{Requests: 2, LeftOut: recording.LeftOut{Requests: 2, Bytes: 9}}
 	require.EqualError(t, allLeftOut(all, "--max-size", ""), "nothing is left of the recording: more arrived than --max-size has room for")
 	all.Requests = 3
@@ -122,7 +122,7 @@ func TestARecordingOfWhichNothingIsLeft(t *testing.T) {
 	require.NoError(t, allLeftOut(recording.Status{}, "--max-size", ""))
 }
 
-func TestReplaySaysWhatAFileHas(t *testing.T) {
+func TestReplayDescribesTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		recordBubbled(t, path)
@@ -147,7 +147,7 @@ func TestReplaySaysWhatAFileHas(t *testing.T) {
 	})
 }
 
-func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
+func TestRecordRefusesInvalidArguments(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name the types to record": {"-o", "x"},
 		"name the file to write":   {"pods"},
@@ -398,7 +398,7 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 }
 
 // What a recording is of no use for says what to do instead.
-func TestVerbsThatMakeNoSenseOfARecording(t *testing.T) {
+func TestCommandsThatDoNotSupportARecording(t *testing.T) {
 	for want, args := range map[string][]string{
 		"informer-debug replay x.recording shows a recording as watch":         {"watch", "pods"},
 		"informer-debug get --replay x.recording shows what its caches held":   {"check"},

@@ -350,7 +350,7 @@ func TestVersionAndCompletion(t *testing.T) {
 }
 
 // As a plugin of kubectl the program says what to type.
-func TestThePluginOfKubectlSaysItsName(t *testing.T) {
+func TestKubectlPluginShowsItsOwnName(t *testing.T) {
 	for program, want := range map[string]string{
 		"/root/.krew/bin/kubectl-informer": "kubectl informer watch",
 		"kubectl-informer.exe":             "kubectl informer watch",

@@ -96,7 +96,7 @@ func TestServeACluster(t *testing.T) {
 }
 
 // At other interfaces, too, a Host that somebody else has chosen is refused.
-func TestWhoMayAskThePage(t *testing.T) {
+func TestAccessToTheWebPage(t *testing.T) {
 	handler := page.OnlyFor("page.example", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, code := range map[string]int{
 		"10.1.2.3:80": 200, "10.1.2.3": 200, "[fe80::1]:80": 200, "localhost": 200, "Page.example:80": 200,

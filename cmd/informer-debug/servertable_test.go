@@ -49,7 +49,7 @@ func printing(t *testing.T, server string, answer func(name string) metav1.Table
 	return "--server=" + front.URL
 }
 
-func TestGetPrintsWhatTheServerPrints(t *testing.T) {
+func TestGetPrintsTheServersTable(t *testing.T) {
 	_, behind := debugtest.Cluster(t, apiservertest.Options{})
 	rv := map[string]string{"cart-1": "102", "web-1": "101"}
 	row := func(name string) metav1.TableRow {
@@ -75,7 +75,7 @@ func TestGetPrintsWhatTheServerPrints(t *testing.T) {
 }
 
 // A server without tables, or with nonsense in their place, leaves what the cache has.
-func TestAServerThatPrintsNothing(t *testing.T) {
+func TestServerWithoutTables(t *testing.T) {
 	_, none := debugtest.Cluster(t, apiservertest.Options{})
 	for _, server := range []string{none, printing(t, none, func(string) metav1.TableRow { return metav1.TableRow{} })} {
 		r := invoke(t, "get", "pods", "-n", "shop", server)

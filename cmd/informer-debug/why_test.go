@@ -89,7 +89,7 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 }
 
 // The reasons are printed before anything is asked of a server, which may not answer.
-func TestWhyPrintsItsReasonsBeforeItAsksTheServer(t *testing.T) {
+func TestWhyPrintsReasonsBeforeQueryingTheServer(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
 	var stdout, stderr debugtest.Transcript

@@ -95,7 +95,7 @@ type own struct {
 
 func (o *own) DeepCopyObject() runtime.Object { c := *o; return &c }
 
-func TestTypesOfOnesOwn(t *testing.T) {
+func TestCustomTypes(t *testing.T) {
 	made := NewTypes().of(&own{})
 	resolve := func(ref schema.TypeRef) schema.Atom {
 		a, ok := made.Schema.Resolve(ref)

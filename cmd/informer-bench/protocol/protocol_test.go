@@ -81,7 +81,7 @@ func TestServeWaitsAtMarks(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestServeTellsOfFailures(t *testing.T) {
+func TestServeReportsFailures(t *testing.T) {
 	failing := func(context.Context, *Session) (*Result, error) { return nil, errors.New("no luck") }
 	for scenario, want := range map[string]string{"bad": "no luck", "other": "not known"} {
 		in, out := io.Pipe()

@@ -133,7 +133,7 @@ func TestVerdicts(t *testing.T) {
 	}, got)
 }
 
-func TestWhatIsNotMeasuredIsNotMet(t *testing.T) {
+func TestTargetWithoutAMeasurementIsNotMet(t *testing.T) {
 	empty := &results.Results{V: results.Version}
 	verdicts := empty.Check(results.Targets())
 	require.Len(t, verdicts, len(results.Targets()))
@@ -145,7 +145,7 @@ func TestWhatIsNotMeasuredIsNotMet(t *testing.T) {
 	}
 }
 
-func TestTargetsCanBeToldApart(t *testing.T) {
+func TestTargetsAreDistinguishable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, target := range results.Targets() {
 		id := target.Scenario + ": " + target.String()

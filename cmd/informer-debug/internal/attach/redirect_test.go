@@ -16,7 +16,7 @@ import (
 
 // A pod does not lead the credentials of its viewer to another path of the API server, which
 // passes on a relative address as the pod gives it.
-func TestAPodLeadsNoCredentialsElsewhere(t *testing.T) {
+func TestPodCannotRedirectCredentials(t *testing.T) {
 	var elsewhere []string
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/shop/pods/janitor-0:6060/proxy/") {

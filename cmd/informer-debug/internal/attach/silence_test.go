@@ -70,7 +70,7 @@ func quietly(t *testing.T, answers answering, body func(t *testing.T, process *d
 }
 
 // Whoever waits is told for what, once until there is an answer.
-func TestLateAnswersAreTold(t *testing.T) {
+func TestLateAnswersAreReported(t *testing.T) {
 	late := regexp.MustCompile(`(?m)^! \S+  waiting       no answer from pod/janitor for 3s \(waiting for a connection\)$`)
 	quietly(t, after(10*time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript) {
 		var both sync.WaitGroup
@@ -96,7 +96,7 @@ func TestLateAnswersAreTold(t *testing.T) {
 }
 
 // What was asked in vain is known when the time is over.
-func TestWhatWasNotAnsweredIsKnown(t *testing.T) {
+func TestUnansweredRequestsAreReported(t *testing.T) {
 	quietly(t, after(time.Hour, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, _ *debugtest.Transcript) {
 		require.NoError(t, s.unheard())
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

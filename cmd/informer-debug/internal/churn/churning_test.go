@@ -81,7 +81,7 @@ func deployment(name string) *appsv1.Deployment {
 }
 
 // One manager changes one field so many times, another one the status, and each is told.
-func TestChurnTellsWhoChangesWhat(t *testing.T) {
+func TestChurnReportsManagersAndFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
 		t.Cleanup(srv.Close)
@@ -136,7 +136,7 @@ func TestChurnTellsWhoChangesWhat(t *testing.T) {
 	})
 }
 
-func TestChurnCountsWhatIsSentAgain(t *testing.T) {
+func TestChurnCountsRepeatedObjects(t *testing.T) {
 	c := &churning{synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, objects: counter{most: 1}, fields: counter{most: 1}, managers: counter{most: 1}, of: map[string]*counter{}}
 	var err error
 	c.savings, err = newSavings(corev1.SchemeGroupVersion.WithKind("ConfigMap"), nil)
@@ -169,7 +169,7 @@ func settings(name, rv string, data map[string]any) untyped {
 }
 
 // Neither the states nor the counters grow beyond what they may.
-func TestChurnHoldsNoMoreThanItMay(t *testing.T) {
+func TestChurnMemoryIsBounded(t *testing.T) {
 	c := &churning{synced: make(chan struct{}), states: map[object.Key]packedUntyped{}}
 	pack := packerOf(t)
 	for n := range mostStates + 10 {
@@ -224,7 +224,7 @@ func TestChurnOutlivesTrouble(t *testing.T) {
 	})
 }
 
-func TestChurnEndsEarlyWithWhatItHas(t *testing.T) {
+func TestChurnThatEndsEarlyReportsItsResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
 		t.Cleanup(srv.Close)

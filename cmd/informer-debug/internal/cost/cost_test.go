@@ -70,7 +70,7 @@ func held[T object.Object](t *testing.T, server string, store sharedinformer.Sto
 }
 
 // A sample of a fifth says what informers of all objects take.
-func TestCostIsWhatInformersHold(t *testing.T) {
+func TestCostMatchesTheMemoryOfInformers(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, name := range []string{"web-1", "cart-1"} {
 		require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
@@ -150,7 +150,7 @@ func TestCostSpreadsItsSample(t *testing.T) {
 }
 
 // What cannot be read is shown with its cause, and stops nothing else.
-func TestCostGoesOn(t *testing.T) {
+func TestCostRepeats(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestCostOutlivesTrouble(t *testing.T) {
 	}
 }
 
-func TestCostSaysWhatIsWrong(t *testing.T) {
+func TestCostExplainsErrors(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	page := httptest.NewServer(debugtest.LoginPage{})
 	defer page.Close()

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-func TestDoctorIsNotTakenInByAPageOfAProxy(t *testing.T) {
+func TestDoctorIsNotFooledByAProxyPage(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, "<html>Please log in.")
@@ -114,7 +114,7 @@ func TestAContentTypeThatRepeatsTheToken(t *testing.T) {
 
 // The file of a token may be without an end, such as a device: no more of it is read than a
 // configuration may have.
-func TestATokenFileWithoutAnEnd(t *testing.T) {
+func TestEndlessTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endless")
 	f, err := os.Create(path)
 	require.NoError(t, err)

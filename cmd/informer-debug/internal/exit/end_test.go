@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatGoesOnMayBeEnded(t *testing.T) {
+func TestInterruptingAContinuousCommandIsNotAnError(t *testing.T) {
 	require.NoError(t, UnlessLeft(&Error{Err: ErrInterrupted}))
 	require.Error(t, UnlessLeft(errors.New("another")))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // What happens while nobody hears of it, or in a moment, is found.
-func TestAPollFindsWhatItWasNotTold(t *testing.T) {
+func TestPollFindsChangesWithoutEvents(t *testing.T) {
 	var got []string
 	p := &poll{known: map[object.Key]item{}, send: func(c rowChange) bool {
 		got = append(got, c.event+" "+c.item.head.UID+" "+c.item.head.RV)

@@ -129,7 +129,7 @@ var errFull = errors.New("no space left on device")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestAnOutputThatFails(t *testing.T) {
+func TestFailingOutput(t *testing.T) {
 	for _, text := range []string{"x", "{.kind}", "{range .items[*]}x{end}"} {
 		template, err := Parse(text)
 		require.NoError(t, err)

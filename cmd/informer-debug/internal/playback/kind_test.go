@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestTheKindStandsInWhatWasReceived(t *testing.T) {
+func TestKindIsReadFromTheRecording(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"apiVersion":"v1","items":[],"kind":"WidgetList"}`:                                                "Widget",
 		`{"apiVersion":"v1","items":[{"a":{"kind":"X"},"ownerReferences":[{"kind":"Y"}],"kind":"Widget"}]}`: "Widget",

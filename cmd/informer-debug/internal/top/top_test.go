@@ -309,7 +309,7 @@ func TestAProcessThatHangs(t *testing.T) {
 }
 
 // Two names of which only the beginning fits are told apart by the line above the last one.
-func TestTheRowOfTheCursorIsSaidInFull(t *testing.T) {
+func TestRowUnderTheCursorIsShownInFull(t *testing.T) {
 	table := table{
 		columns: []column{{name: "INFORMER", long: true}, {name: "STATE"}, {name: "TYPE", long: true}},
 		rows:    []row{{cells: []cell{word("pods in namespace shop with labels app=web"), word("Watching"), word("*v1.Pod")}}},

@@ -58,7 +58,7 @@ func TestNothingEndsASyncedView(t *testing.T) {
 	})
 }
 
-func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
+func TestTimeoutNamesWhatItWaitedFor(t *testing.T) {
 	for verb, want := range map[string]string{
 		"list": "--timeout of 9s is over: not synced: pods: Listing for 9s: no answer from apiserver.pipe for 9s (the request is sent), no failure so far",
 		"get":  `--timeout of 9s is over: look up resource "pods": discovery: `,

@@ -64,7 +64,7 @@ func ready(t *testing.T, srv *apiservertest.Server, status corev1.ConditionStatu
 	assert.NoError(t, err)
 }
 
-func TestWaitEndsWhenItIsTrue(t *testing.T) {
+func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
 	web := object.Key{Namespace: "shop", Name: "web-1"}
 	for name, c := range map[string]struct {
 		until string
@@ -112,7 +112,7 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 	}
 }
 
-func TestWaitSaysWhatIsMissing(t *testing.T) {
+func TestWaitReportsUnmetConditions(t *testing.T) {
 	for until, c := range map[string]struct {
 		args []string
 		then func(*apiservertest.Server)
