@@ -56,7 +56,7 @@ func TestOwnedBy(t *testing.T) {
 
 // An owner that was made again under its name is another object, whose UID no child has: nothing
 // is taken over, by any form of write. The garbage collector deletes the children of the first.
-func TestOwnedByAnOwnerThatWasMadeAgain(t *testing.T) {
+func TestOwnedByARecreatedOwner(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
 		e.Start()
@@ -78,7 +78,7 @@ func TestOwnedByAnOwnerThatWasMadeAgain(t *testing.T) {
 }
 
 // A client with a nil owner refuses to write: nothing would ever delete the object.
-func TestOwnedByNobody(t *testing.T) {
+func TestOwnedByWithoutAnOwner(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		e.Start()

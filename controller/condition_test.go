@@ -152,7 +152,7 @@ type (
 )
 
 // Conditions are found in statuses of many forms, and in no other object does the search panic.
-func TestWhereConditionsAre(t *testing.T) {
+func TestLocationOfConditions(t *testing.T) {
 	change := func(all *[]metav1.Condition) {
 		meta.SetStatusCondition(all, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
 	}

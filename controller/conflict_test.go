@@ -97,7 +97,7 @@ func TestAConflictWaitsForTheCache(t *testing.T) {
 
 // A conflict that comes again and again is an error in the log, and one about something else than the
 // object's version is retried after the back-off alone.
-func TestConflictsThatGoOn(t *testing.T) {
+func TestRepeatedConflicts(t *testing.T) {
 	for name, err := range map[string]error{
 		"of no write":     apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("it was changed")),
 		"joined":          errors.Join(apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("it was changed")), nil),

@@ -105,7 +105,7 @@ func TestEveryChangeLeadsToAReconcile(t *testing.T) {
 	})
 }
 
-func TestOwnersAreAskedFor(t *testing.T) {
+func TestOwnersAreRequested(t *testing.T) {
 	ref := func(apiVersion, kind, name string, controls bool) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: "1", Controller: &controls})
@@ -150,7 +150,7 @@ func TestOwnersAreAskedFor(t *testing.T) {
 }
 
 // An object that changes hands concerns both.
-func TestBothOwnersAreAskedForWhenAnObjectChangesHands(t *testing.T) {
+func TestBothOwnersAreRequestedWhenTheOwnerChanges(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, sets := factory.Informer[*corev1.Pod](e.Factory), controller.ClientFor[*appsv1.ReplicaSet](e.Factory)
 		j := &journal{}
@@ -167,7 +167,7 @@ func TestBothOwnersAreAskedForWhenAnObjectChangesHands(t *testing.T) {
 	})
 }
 
-func TestWhatAReconcileComesTo(t *testing.T) {
+func TestResultsOfAReconcile(t *testing.T) {
 	failure := errors.New("no luck")
 	for name, c := range map[string]struct {
 		first func(context.Context) (controller.Result, error)
@@ -253,7 +253,7 @@ func TestWhatAReconcileComesTo(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithWhatItStarted(t *testing.T) {
+func TestRunReturnsAfterItsGoroutinesHaveEnded(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		ended := false
@@ -283,7 +283,7 @@ func TestRunEndsWithWhatItStarted(t *testing.T) {
 
 // A kind that is forbidden holds up only the controllers that need it, and they
 // say so.
-func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
+func TestUnsyncedSourceDelaysOnlyItsController(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		pods, secrets := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Secret](e.Factory)
@@ -326,7 +326,7 @@ func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
 }
 
 // The controller starts if the only source that has not synced is removed.
-func TestToRemoveTheSourceThatIsWaitedForLetsTheOthersBegin(t *testing.T) {
+func TestRemovingTheUnsyncedSourceStartsReconciles(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		pods, secrets := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Secret](e.Factory)
@@ -342,7 +342,7 @@ func TestToRemoveTheSourceThatIsWaitedForLetsTheOthersBegin(t *testing.T) {
 	})
 }
 
-func TestNobodyRunsTheInformer(t *testing.T) {
+func TestInformerThatIsNotRunning(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		elsewhere := factory.New(e.Client, factory.Options{})
 		c := newController(e, &journal{}, controller.Options{}, controller.For(factory.Informer[*corev1.Pod](elsewhere)))
@@ -403,7 +403,7 @@ func TestARetryKeepsItsPriority(t *testing.T) {
 	})
 }
 
-func TestASuccessForgetsFailures(t *testing.T) {
+func TestSuccessResetsTheFailureCount(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		var attempts []int

@@ -100,7 +100,7 @@ func TestFinalizeKeepsOthersFinalizers(t *testing.T) {
 	})
 }
 
-func TestFinalizeOfWhatIsGone(t *testing.T) {
+func TestFinalizeOfADeletedObject(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		e.Start()
@@ -128,7 +128,7 @@ func TestFinalizeOfWhatIsGone(t *testing.T) {
 	})
 }
 
-func TestFinalizeThatCannotBe(t *testing.T) {
+func TestInvalidFinalize(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		parts := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.Only("metadata.labels"), Scope: factory.Scope{Namespaces: []string{"shop"}}})

@@ -23,7 +23,7 @@ import (
 
 // A function that ends its goroutine, as FailNow does, is reported, and nothing is
 // lost by it.
-func TestAFunctionThatEndsItsGoroutine(t *testing.T) {
+func TestFunctionThatCallsGoexit(t *testing.T) {
 	exit := func(times *int) {
 		if *times++; *times <= 2 {
 			runtime.Goexit()
@@ -141,7 +141,7 @@ func (leavingMetrics) Started(controller.View)                       { runtime.G
 func (leavingMetrics) Stopped(controller.Status)                     { runtime.Goexit() }
 func (leavingMetrics) ReconcileTime(time.Duration)                   { runtime.Goexit() }
 
-func TestARecorderThatFailsIsOfNoHarm(t *testing.T) {
+func TestFailingRecorderDoesNoHarm(t *testing.T) {
 	for says, metrics := range map[string]controller.MetricsProvider{
 		"the metrics panicked: started":     brokenMetrics{},
 		"the metrics called runtime.Goexit": leavingMetrics{},
@@ -180,7 +180,7 @@ func TestMetricsThatFailToRegister(t *testing.T) {
 	}
 }
 
-func TestTheZeroSourceIsMisuse(t *testing.T) {
+func TestZeroSourceIsRefused(t *testing.T) {
 	c, err := controller.New("x", &journal{}, controller.Options{})
 	require.NoError(t, err)
 	c.Watch(controller.Source{})
@@ -247,7 +247,7 @@ func TestAnErrorOfASourceMayPanic(t *testing.T) {
 
 // The informer reports failures of a handler. A failure of Handle's function is also one of the
 // source.
-func TestAFailureOfHandleIsOneOfTheSource(t *testing.T) {
+func TestErrorOfHandleIsReportedForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func() error
 		want string

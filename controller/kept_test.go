@@ -93,7 +93,7 @@ func TestPartsAreNotWrittenBack(t *testing.T) {
 }
 
 // Objects that are whole except for managed fields, or whose status is whole, may be sent.
-func TestWhatIsKeptWholeIsWritten(t *testing.T) {
+func TestObjectsThatAreKeptWholeMayBeWritten(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.WithoutManagedFields})
 		statuses := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Keep: wire.Only("status"), Scope: factory.Scope{Namespaces: []string{"shop"}}})

@@ -52,7 +52,7 @@ func (p *tenants) put(namespace, name, value string) {
 }
 
 // A source that comes later holds nothing up.
-func TestALateSourceHoldsUpNothing(t *testing.T) {
+func TestLateSourceDelaysNothing(t *testing.T) {
 	runTenants(t, "gone", func(p *tenants) {
 		p.put("shop", "a", "1")
 		p.Settle(time.Minute)
@@ -72,7 +72,7 @@ func TestALateSourceHoldsUpNothing(t *testing.T) {
 }
 
 // After ten seconds, if each missing namespace has failed and another one is there, it begins.
-func TestItBeginsSoonAfterTheOthersCome(t *testing.T) {
+func TestReconcilesStartSoonAfterTheOtherSourcesSync(t *testing.T) {
 	runTenants(t, "*", func(p *tenants) {
 		p.put("shop", "a", "1")
 		p.Settle(11*time.Minute + 30*time.Second)

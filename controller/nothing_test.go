@@ -59,7 +59,7 @@ func TestNilKindsOfOwnersAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestNamesThatNobodyCanShow(t *testing.T) {
+func TestUnprintableNamesAreRefused(t *testing.T) {
 	nothing := controller.Func(func(context.Context, controller.Request) (controller.Result, error) { return controller.Result{}, nil })
 	for _, name := range []string{"a\x1b[2J", "a\nb", "a\xff", "a\u202eb"} {
 		_, err := controller.New(name, nothing, controller.Options{})

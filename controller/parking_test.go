@@ -493,7 +493,7 @@ func TestADeafWatchOfANamespaceIsOpenedAgain(t *testing.T) {
 
 // A request that comes again only after its patience is over is counted as stale too, if the cache
 // still lacks its write.
-func TestWhoAsksAfterThePatienceIsCountedToo(t *testing.T) {
+func TestReconcilesAfterThePatienceAreCountedToo(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		for _, name := range []string{"a", "b", "c"} {
 			controllertest.Put(e, pod(name))

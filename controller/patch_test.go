@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-func TestPatchSendsWhatIsDifferent(t *testing.T) {
+func TestPatchSendsOnlyDifferences(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
 		e.Start()
@@ -115,7 +115,7 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 
 // A patch of finalizers or owner references that is based on an old state never drops entries of
 // others: it fails with a conflict.
-func TestAPatchOfWhatSeveralControllersAddToIsLocked(t *testing.T) {
+func TestPatchOfASharedListUsesOptimisticLocking(t *testing.T) {
 	owner := func(p *corev1.Pod, name string) {
 		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)})
 	}

@@ -21,7 +21,7 @@ import (
 
 // The client itself waits for half a minute at most, so that it is the controller that
 // would come back after milliseconds.
-func TestL19AReconcileIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
+func TestL19_ReconcileIsRetriedWhenTheServerAsksForIt(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		var mu sync.Mutex
@@ -57,7 +57,7 @@ func TestL19AReconcileIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
 	})
 }
 
-func TestL19WhatFeedsAControllerIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
+func TestL19_SourcesAndMapFunctionsAreRetriedWhenTheServerAsksForIt(t *testing.T) {
 	busy := apierrors.NewTooManyRequests("busy", 40)
 	first := func(calls *atomic.Int32) error {
 		if calls.Add(1) == 1 {

@@ -97,7 +97,7 @@ type nobodys struct {
 }
 
 // A share that is not comparable is an error of the source that has it, and of no other.
-func TestAShareThatIsNobodysIsNamedOnce(t *testing.T) {
+func TestIncomparableShareIsReportedOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		holding := func(share shard.Share) *sharedinformer.Informer[*corev1.Pod] {
 			return sharedinformer.New[*corev1.Pod](rest.ResourceFor[*corev1.Pod](e.Client).Source(), sharedinformer.Options{Shard: shard.Scope{Share: share}})
@@ -221,7 +221,7 @@ func podOf(name string, slot int) *corev1.Pod {
 
 // An object that is deleted and recreated during its reconcile belongs where the new object is,
 // whatever that reconcile requests.
-func TestL27_WhatIsMadeAnewWhileItIsReconciled(t *testing.T) {
+func TestL27_ObjectRecreatedDuringItsReconcile(t *testing.T) {
 	for name, result := range map[string]struct {
 		controller.Result
 		error
@@ -270,7 +270,7 @@ func TestL27_WhatIsMadeAnewWhileItIsReconciled(t *testing.T) {
 }
 
 // The same, and nothing is lost: the work is done in the term of its slot.
-func TestS01_WhatIsMadeAnewIsInItsOwnSlot(t *testing.T) {
+func TestS01_RecreatedObjectIsReconciledInItsOwnSlot(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const first, second = 3, 40
 		share := newSlotsOfOurs()
@@ -363,7 +363,7 @@ func TestS01_EachOwnerIsInItsOwnSlot(t *testing.T) {
 }
 
 // An object that moved to another process's slot is not reconciled here as if it were deleted.
-func TestS01_WhatMovedAwayIsNotTakenForGone(t *testing.T) {
+func TestS01_MovedObjectIsNotReportedAsDeleted(t *testing.T) {
 	labelled := func(slot string) *corev1.Pod {
 		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": slot} })
 	}
@@ -405,7 +405,7 @@ func TestS01_WhatMovedAwayIsNotTakenForGone(t *testing.T) {
 
 // A reconcile whose slot is lost does not drop causes that came in the meantime: the object was
 // recreated in one of our slots and deleted, and no other process reconciles that.
-func TestL27_WhatHappensWhileASlotIsLost(t *testing.T) {
+func TestL27_ChangesWhileASlotIsLostAreNotDropped(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const first, second = 3, 40
 		share := newSlotsOfOurs()
@@ -449,7 +449,7 @@ func TestL27_WhatHappensWhileASlotIsLost(t *testing.T) {
 }
 
 // A slot that was entered is left, also if the key fails behind that.
-func TestS02_ASlotIsLeftWhereTheKeyFails(t *testing.T) {
+func TestS02_SlotIsReleasedIfTheKeyFails(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		var broken, entered atomic.Bool
 		key := shard.ByFunc("name", func(o object.Head) string {

@@ -69,7 +69,7 @@ func TestAReconcileThatHangsIsNamed(t *testing.T) {
 }
 
 // Many reconciles that do not return make few lines of log.
-func TestReconcilesThatAreAllSlowAreLoggedSeldom(t *testing.T) {
+func TestManySlowReconcilesAreLoggedRarely(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log lockedBuffer
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -90,7 +90,7 @@ func TestReconcilesThatAreAllSlowAreLoggedSeldom(t *testing.T) {
 }
 
 // While a controller stops, whatever keeps its Run from returning is named, however short it has run.
-func TestAReconcileThatKeepsRunFromItsEndIsNamed(t *testing.T) {
+func TestReconcileThatKeepsRunFromReturningIsNamed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, release := controller.ClientFor[*corev1.Pod](e.Factory), make(chan struct{})
 		end := sync.OnceFunc(func() { close(release) })

@@ -205,7 +205,7 @@ func TestAnOptionalKindThatIsForbiddenIsWaitedFor(t *testing.T) {
 
 // Sources come and go a thousand times, and nothing is left of them; synctest
 // itself fails where a goroutine is left at the end.
-func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
+func TestRemovedSourcesLeaveNothingBehind(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		j := &journal{}
@@ -236,7 +236,7 @@ func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
 }
 
 // The place of a handler is that of Watch.
-func TestAHandlerHasThePlaceOfWatch(t *testing.T) {
+func TestHandlerHasTheSourceLineOfWatch(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		c, err := controller.New("c", &journal{}, controller.Options{})
@@ -274,7 +274,7 @@ func TestASourceMayRemoveItself(t *testing.T) {
 }
 
 // Live changes go before the initial list, and the list is not starved by them.
-func TestLiveChangesGoBeforeTheInitialList(t *testing.T) {
+func TestLiveChangesPrecedeTheInitialList(t *testing.T) {
 	const objects = 5_000
 	controllertest.Run(t, func(e *controllertest.Env) {
 		for n := range objects {
@@ -308,7 +308,7 @@ func TestLiveChangesGoBeforeTheInitialList(t *testing.T) {
 	})
 }
 
-func TestResyncsAskForEverything(t *testing.T) {
+func TestResyncRequestsEveryObject(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		j := &journal{do: func(ctx context.Context, _ controller.Request) (controller.Result, error) {
@@ -428,7 +428,7 @@ func TestPredicates(t *testing.T) {
 
 // Predicates that need only heads decode nothing, alone or combined; if one needs more, the others are
 // asked first.
-func TestPredicatesOfHeadsOpenNothing(t *testing.T) {
+func TestPredicatesOfHeadsDecodeNothing(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Store: sharedinformer.Packed})
 		j := &journal{}

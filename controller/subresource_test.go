@@ -20,7 +20,7 @@ import (
 
 // A reconcile sees the scale that it wrote, and the pod that it evicted go, though the
 // watch is slow.
-func TestAReconcileSeesWhatItWroteToASubresource(t *testing.T) {
+func TestReconcileSeesItsOwnSubresourceWrites(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		key := object.KeyOf(controllertest.Put(e, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},

@@ -24,7 +24,7 @@ func secret(value string) *corev1.Secret {
 }
 
 // An object missing from a cache that is not synced may exist.
-func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
+func TestReadFromAnUnsyncedCacheIsNotNotFound(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)

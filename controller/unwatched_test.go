@@ -15,7 +15,7 @@ import (
 )
 
 // A read in a namespace that the informer does not watch never reports not found. Retries do not help.
-func TestNothingIsReadOfANamespaceThatIsNotWatched(t *testing.T) {
+func TestReadOfAnUnwatchedNamespaceFails(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"bank"}}})
 		e.Start()

@@ -113,7 +113,7 @@ func TestWhyAWaitHasEnded(t *testing.T) {
 }
 
 // An object that moves to another process while it is waited for is not reported as deleted.
-func TestWaitForOfWhatMoves(t *testing.T) {
+func TestWaitForAnObjectThatMovesAway(t *testing.T) {
 	labelled := func(of string) *corev1.Pod {
 		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": of} })
 	}
@@ -155,7 +155,7 @@ func TestWaitForOfWhatMoves(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWaitedFor(t *testing.T) {
+func TestInvalidWaitFor(t *testing.T) {
 	secrets := object.GVK{Version: "v1", Kind: "Secret"}
 	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{secrets}}}, func(e *controllertest.Env) {
 		_, err := controller.ClientFor[*corev1.Secret](e.Factory).WaitFor(e.Context(), podA, func(*corev1.Secret) bool { return true })

@@ -64,7 +64,7 @@ func (s *oneSlot) lose() {
 
 // S03: a move is not a deletion. A reconcile whose slot was lost while it ran does not see its object
 // as deleted: it might clean up, and no guard would stop it.
-func TestS03_AReadInASlotThatWasLost(t *testing.T) {
+func TestS03_ReadInALostSlotFails(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		share := newOneSlot()
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: share}}})

@@ -63,7 +63,7 @@ func TestAFunctionThatPanicsExitsOrLies(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	_, err := controllermanager.New(nil, nil, controllermanager.Options{})
 	require.ErrorContains(t, err, "the registry is nil")
 	_, err = controllermanager.New(registry(t), nil, controllermanager.Options{})

@@ -92,7 +92,7 @@ func TestEachControllerIsAccountedFor(t *testing.T) {
 }
 
 // Controllers that do not run are logged once, however often discovery is repeated.
-func TestWhatDoesNotRunIsToldOnce(t *testing.T) {
+func TestDisabledControllersAreLoggedOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log bytes.Buffer
 		start(e, registry(t,
@@ -198,7 +198,7 @@ func TestStopWhileStarting(t *testing.T) {
 	})
 }
 
-func TestOneThatFailsEndsAll(t *testing.T) {
+func TestFailingControllerStopsTheManager(t *testing.T) {
 	boom := errors.New("boom")
 	fail := func(in string, how func() error) func(*controllermanager.Context) (manager.Runnable, error) {
 		return func(*controllermanager.Context) (manager.Runnable, error) {
@@ -296,7 +296,7 @@ func TestASkippedControllerMayBeLeftAlone(t *testing.T) {
 }
 
 // A failure to create a controller later ends all, as it does at the start.
-func TestOneThatIsMadeLateAndFailsEndsAll(t *testing.T) {
+func TestControllerThatFailsToStartLaterStopsTheManager(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		m, err := controllermanager.New(registry(t,
 			controllermanager.Descriptor{Name: "idle", New: idle},
@@ -340,7 +340,7 @@ func TestEventsAreSentInTheNameOfTheController(t *testing.T) {
 
 // A controller that cannot have what it needs is not ready, and says so with its
 // name; the others work.
-func TestReadyNamesWhoWaits(t *testing.T) {
+func TestReadyNamesUnreadyControllers(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.Faults().Add(apiservertest.Fault{Resource: "namespaces", Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
 		m, err := controllermanager.New(registry(t,

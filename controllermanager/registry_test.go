@@ -52,7 +52,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestSelectSaysWhatThereIs(t *testing.T) {
+func TestSelectListsTheKnownNames(t *testing.T) {
 	for list, want := range map[string]string{
 		"*,-fo":              `controllers "*,-fo": unknown name "fo": want one of foo-controller, bar-controller, token-cleaner`,
 		"-*":                 `controllers "-*": unknown name "*": want one of foo-controller, bar-controller, token-cleaner`,

@@ -48,7 +48,7 @@ func TestControllersWorkOnTheirShare(t *testing.T) {
 }
 
 // A controller that works on everything would do so in every process.
-func TestWorkOnEverythingIsNotShared(t *testing.T) {
+func TestUnshardedControllerIsRefusedInAShardedManager(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		all := registry(t, controllermanager.Descriptor{Name: "labeller", New: labeller})
 		m, err := controllermanager.New(all, e.Factory, controllermanager.Options{Shard: half})

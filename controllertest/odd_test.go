@@ -323,7 +323,7 @@ func TestAnEnvIsForSeveralGoroutines(t *testing.T) {
 }
 
 // A reconcile that always fails, or always conflicts, is quiet between its attempts.
-func TestWhatFailsForEverIsQuiet(t *testing.T) {
+func TestPermanentFailureIsQuietBetweenAttempts(t *testing.T) {
 	Run(t, func(e *Env) {
 		c := reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) {
 			return controller.Result{}, errors.New("no luck")
@@ -336,7 +336,7 @@ func TestWhatFailsForEverIsQuiet(t *testing.T) {
 }
 
 // Two worlds of one test have nothing to do with each other.
-func TestTwoWorlds(t *testing.T) {
+func TestTwoEnvsAreIndependent(t *testing.T) {
 	for range 2 {
 		Run(t, func(e *Env) {
 			require.Empty(e, All[*corev1.ConfigMap](e))
@@ -348,7 +348,7 @@ func TestTwoWorlds(t *testing.T) {
 }
 
 // Objects returned by All may be changed and put.
-func TestWhatAllReturnsMayBeChanged(t *testing.T) {
+func TestResultsOfAllMayBeChanged(t *testing.T) {
 	Run(t, func(e *Env) {
 		var seen []string
 		e.Start(reconciling(e, func(_ context.Context, ns *corev1.Namespace) (controller.Result, error) {

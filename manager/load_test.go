@@ -170,7 +170,7 @@ func TestAReconcileThatHangsIsNamed(t *testing.T) {
 
 // A controller of a running manager adds and removes a namespace and a source a thousand times. No
 // goroutines, memory or watches are left behind.
-func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
+func TestRemovedSourcesAndInformersLeaveNothingBehind(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
 		var reconciled atomic.Int64

@@ -106,7 +106,7 @@ func collected(writes ...Write) *Writes {
 }
 
 // However many wait, a change costs what it lets go.
-func TestAChangeWakesTheRequestsThatItIsAbout(t *testing.T) {
+func TestChangeWakesTheRequestsWaitingForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 5000
 		b, at, again := lot(t, func(n int, c *clock) Write { // in a shuffled order
@@ -188,7 +188,7 @@ func (deafCache) reconnect(string, uint64, time.Duration, error) {}
 
 // If the patience is over before a write is noted, as a very short one may be, the earlier notes are
 // checked once, not for as long as the cache lags.
-func TestAPatienceThatIsOverAtOnce(t *testing.T) {
+func TestZeroPatience(t *testing.T) {
 	b := New(t.Context(), Options{Patience: -time.Second})
 	for n := range 3 {
 		req := Request{Key: object.Key{Name: fmt.Sprint(n)}}
