@@ -198,7 +198,7 @@ func see(e *controllertest.Env, store sharedinformer.Store, recorder *flight.Rec
 }
 
 // Secrets are never shown, and other objects only if it is allowed.
-func TestContentsAreWithheld(t *testing.T) {
+func TestSecretContentsAreWithheld(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const word = "open sesame"
 		secret := &corev1.Secret{

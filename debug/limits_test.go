@@ -152,7 +152,7 @@ func TestPagesOfLargeHeads(t *testing.T) {
 }
 
 // A response that is not from a process is reported as such.
-func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
+func TestHTMLPageInsteadOfAnAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, "<html>Log in</html>")
@@ -170,7 +170,7 @@ func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
 }
 
 // So is an empty response, with its cause.
-func TestNothingInThePlaceOfAnAnswer(t *testing.T) {
+func TestEmptyAnswer(t *testing.T) {
 	for _, code := range []int{http.StatusOK, http.StatusNoContent, http.StatusNotFound, http.StatusServiceUnavailable} {
 		client := debug.Attach("http://there", &http.Client{Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(code)

@@ -23,7 +23,7 @@ func asked(h http.Handler, method, target string) *http.Response {
 
 // The page runs and loads only files of its own server. Its data is never parsed as
 // HTML: the files do not use such functions, and the policy forbids them.
-func TestThePageIsOfOnePiece(t *testing.T) {
+func TestPageIsSelfContained(t *testing.T) {
 	process := debug.New(debug.Options{})
 	for name, shown := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func (l lying) RoundTrip(r *http.Request) (*http.Response, error) { return l(r) 
 
 // An impostor cannot make the page's server send anything other than JSON, nor any
 // headers.
-func TestTheRelayOfALiar(t *testing.T) {
+func TestRelayOfAnImpostor(t *testing.T) {
 	page := func(code int, form string) lying {
 		return func(r *http.Request) (*http.Response, error) {
 			require.Empty(t, r.Header.Get("Cookie"))

@@ -33,7 +33,7 @@ func TestASelectorIsBounded(t *testing.T) {
 }
 
 // The search for objects stops when the caller has disconnected.
-func TestObjectsAreNotLookedThroughForNobody(t *testing.T) {
+func TestSearchStopsWhenTheCallerDisconnects(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("shop", "p", ""))
 		factory.Informer[*corev1.Pod](e.Factory)

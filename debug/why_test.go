@@ -271,7 +271,7 @@ func (p *puzzle) ask() {
 
 // Informers that cannot have the object are not blamed, and the cluster of an informer
 // is named.
-func TestWhyNamesAnInformerThatMayHaveIt(t *testing.T) {
+func TestWhyNamesInformersThatMayHoldTheObject(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
 		idle := factory.New(e.Client, factory.Options{})

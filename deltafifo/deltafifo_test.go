@@ -273,7 +273,7 @@ func TestRoomIsMadeByPopping(t *testing.T) {
 
 // However many lists arrive while the consumer is blocked, at most one per namespace is queued. The
 // changes between two lists stay, and a list inherits NewHistory from the one that it supersedes.
-func TestANewerListSupersedesTheOneThatWaits(t *testing.T) {
+func TestNewerListReplacesAQueuedList(t *testing.T) {
 	list := func(namespace string, rv int, anew bool) Delta {
 		d := barrier(Replaced, rv)
 		d.Key.Namespace, d.NewHistory = namespace, anew
@@ -336,7 +336,7 @@ func TestIdle(t *testing.T) {
 }
 
 // Slots lost one after the other while the consumer is busy are dropped together.
-func TestADropTakesInTheNext(t *testing.T) {
+func TestDropMergesWithTheNext(t *testing.T) {
 	f := New(Options{})
 	lose := func(total, slot int) { f.Add(Delta{Type: Drop, Part: &Part{Lost: shard.NewSlots(total, slot)}}) }
 	for slot := range 3 {

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write what is embedded")
 
 // The embedded sources equal those of the repository.
-func TestTheEmbeddedSourcesAreThoseOfTheRepository(t *testing.T) {
+func TestEmbeddedSourcesMatchTheRepository(t *testing.T) {
 	const kube = "../test/kube"
 	if _, err := os.Stat(kube); err != nil {
 		t.Skip("not in the repository")

@@ -52,7 +52,7 @@ func underWay(s *Server, call func() error) <-chan error {
 }
 
 // A slow command or start does not block calls that end the server, and then ends too.
-func TestWhatTakesItsTimeHoldsUpNoEnd(t *testing.T) {
+func TestSlowCommandDoesNotBlockStopAndKill(t *testing.T) {
 	for name, end := range map[string]func(s *Server){
 		"kill": (*Server).Kill,
 		"stop": func(s *Server) { _ = s.Stop() },
@@ -94,7 +94,7 @@ func awaitFile(t *testing.T, name string) {
 
 // Waiting for another caller's command can be given up. A suspended server is not
 // waited for.
-func TestATurnIsNotWaitedForForEver(t *testing.T) {
+func TestWaitForAnotherCommandCanBeCancelled(t *testing.T) {
 	s := mute(t)
 	ended := underWay(s, func() error { _, err := s.Compact(t.Context()); return err })
 	calls := map[string]func(ctx context.Context) error{
@@ -188,7 +188,7 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 }
 
 // The version advised in the error for a directory exists.
-func TestAdvisedVersionsAreThere(t *testing.T) {
+func TestSuggestedVersionsExist(t *testing.T) {
 	all := parse(program).minors()
 	advised := regexp.MustCompile(versionVariable + `=([0-9.]+)`)
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 )
 
 // Contradictory options are rejected before a build.
-func TestOptionsThatCannotBeMeant(t *testing.T) {
+func TestContradictoryOptions(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // without the go command nothing can be built
 	for want, o := range map[string]Options{
 		"Options.Port is -1: want 1 to 65535":                  {Port: -1},

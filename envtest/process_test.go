@@ -225,7 +225,7 @@ func TestLaunchHonoursItsContext(t *testing.T) {
 
 // A response that arrives after its caller has given up must not be taken for the next
 // one.
-func TestLateAnswerIsPassedOver(t *testing.T) {
+func TestLateAnswerIsIgnored(t *testing.T) {
 	p := &process{lines: make(chan []byte, 2)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

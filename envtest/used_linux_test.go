@@ -11,7 +11,7 @@ import (
 )
 
 // A program built by another user, in a read-only place, is used as it is.
-func TestAProgramOfSomebodyElse(t *testing.T) {
+func TestProgramOfAnotherUserIsUsed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become somebody else")
 	}

@@ -79,7 +79,7 @@ func TestEventsThatRepeatAreCounted(t *testing.T) {
 	})
 }
 
-func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
+func TestEventsAreBoundedAndNeverBlock(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{Limit: 5})
 		for n := range 8 { // nobody runs it
@@ -137,7 +137,7 @@ func recorded(e *controllertest.Env, record func(*events.Recorder)) []*eventsv1.
 	return all
 }
 
-func TestNotesThatDifferAreEventsOfTheirOwn(t *testing.T) {
+func TestDifferentNotesAreSeparateEvents(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		all := recorded(e, func(recorder *events.Recorder) {
 			for n := range 1000 {
@@ -206,7 +206,7 @@ func TestEventsOutliveAnOutage(t *testing.T) {
 }
 
 // One event that the server fails at does not hold up the others.
-func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
+func TestOneEventDoesNotDelayTheOthers(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
 		e.Start(recorder)
@@ -221,7 +221,7 @@ func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
 }
 
 // The server accepts events whatever their object is.
-func TestEventsAreMadeSoThatTheServerTakesThem(t *testing.T) {
+func TestEventsOfOddObjectsAreAccepted(t *testing.T) {
 	var none *corev1.Pod
 	controllertest.Run(t, func(e *controllertest.Env) {
 		all := recorded(e, func(recorder *events.Recorder) {
@@ -314,7 +314,7 @@ func TestAnEventThatWaitsForLongerThanASeriesLasts(t *testing.T) {
 }
 
 // An event that waits and is recorded again is as new as its last record.
-func TestAnEventThatIsRecordedAgainIsTriedAnew(t *testing.T) {
+func TestEventRecordedAgainIsRetried(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
 		e.Start(recorder)
@@ -421,7 +421,7 @@ func TestTheCountOfASeriesThatMakesRoomAtTheEnd(t *testing.T) {
 }
 
 // Repetitions while a count cannot be written belong to the same series, however long that lasts.
-func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
+func TestFailedCountDoesNotEndASeries(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
 		e.Start(recorder)
@@ -439,7 +439,7 @@ func TestASeriesWhoseCountCannotBeWrittenIsNotOver(t *testing.T) {
 
 // An event that was sent, is gone from the server and cannot be sent again has not failed: only
 // occurrences that the server never knew of have.
-func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
+func TestEventDeletedByTheServerHasNotFailed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		recorder := events.New(e.Client, "example.com/test", events.Options{})
 		e.Start(recorder)
@@ -456,7 +456,7 @@ func TestWhatTheServerHasForgottenHasNotFailed(t *testing.T) {
 }
 
 // Events and counts that cannot be flushed are logged. One that fails does not block the others.
-func TestCountsAreFlushedTooAndLoggedElse(t *testing.T) {
+func TestCountsAreFlushedOrLogged(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log strings.Builder
 		recorder := events.New(e.Client, "example.com/test", events.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -37,7 +37,7 @@ func waitForSync(t *testing.T, f *factory.Factory) error {
 	return f.WaitForSync(ctx)
 }
 
-func TestContradictionsOfAUserWhoHasLeftAreForgotten(t *testing.T) {
+func TestReleasedInformersNoLongerContradict(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask factory.For[*corev1.Pod]
 		say string

@@ -40,7 +40,7 @@ func TestApartSurvivesWhateverAHookDoes(t *testing.T) {
 	}
 }
 
-func TestGuardTellsAPanicFromAGoexit(t *testing.T) {
+func TestGuardDistinguishesPanicFromGoexit(t *testing.T) {
 	for _, h := range hooks {
 		t.Run(h.name, func(t *testing.T) {
 			var exited, err error
@@ -81,7 +81,7 @@ type coded struct {
 func (c *coded) Error() string { return c.code }
 
 // The text of an error that is a nil pointer panics.
-func TestTheTextOfAUsersErrorMayPanic(t *testing.T) {
+func TestErrorMethodOfAUsersErrorMayPanic(t *testing.T) {
 	var none *coded
 	require.NotPanics(t, func() { _ = failure.Reason(none) })
 	require.NotPanics(t, func() { _ = (&failure.Failure{Resource: "things", Phase: failure.PhaseHandler, Err: none}).Error() })

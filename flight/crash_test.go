@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPanicGoesOnAfterTheDump(t *testing.T) {
+func TestPanicContinuesAfterTheDump(t *testing.T) {
 	r := New(DefaultSize)
 	track := r.Track(Label{Role: Informer, Name: "pods"})
 	var to bytes.Buffer
@@ -36,7 +36,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // Whatever the writer does, the original panic continues.
-func TestAWriterDoesNotHoldUpACrash(t *testing.T) {
+func TestBlockedWriterDoesNotDelayACrash(t *testing.T) {
 	var blocked chan struct{}
 	for name, write := range map[string]writerFunc{
 		"panics": func([]byte) (int, error) { panic("the writer's own") },

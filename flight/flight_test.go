@@ -85,7 +85,7 @@ func TestABusyTrackLeavesAQuietOneAlone(t *testing.T) {
 	runtime.KeepAlive(quiet)
 }
 
-func TestTracksGoWithTheirOwners(t *testing.T) {
+func TestTracksAreFreedWithTheirOwners(t *testing.T) {
 	r := New(8 * pieceSize)
 	for range 100 {
 		r.Track(Label{Name: "gone"}).Record(&Event{Kind: Turned})

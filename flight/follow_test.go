@@ -13,7 +13,7 @@ import (
 
 // A follower receives every event once, in order of time, from all tracks, including those created
 // later.
-func TestAFollowerMissesNothingThatIsHeld(t *testing.T) {
+func TestFollowerMissesNoHeldEvent(t *testing.T) {
 	r := flight.New(64 << 10)
 	first := r.Track(flight.Label{Role: flight.Informer, Name: "pods"})
 	begin, n := time.Now(), 0
@@ -46,7 +46,7 @@ func TestAFollowerMissesNothingThatIsHeld(t *testing.T) {
 }
 
 // The recorder does not wait for a follower: it reports how many events were lost or left out.
-func TestAFollowerThatIsSlowIsToldWhatItMissed(t *testing.T) {
+func TestSlowFollowerIsToldHowManyEventsItMissed(t *testing.T) {
 	r := flight.New(8 << 10)
 	track := r.Track(flight.Label{Role: flight.Informer, Name: "pods"})
 	record := func(n int) {

@@ -23,7 +23,7 @@ func (r *Recorder) bestOfAll() (best *track) {
 	return best
 }
 
-func TestTheTrackThatCanSpareAPieceBest(t *testing.T) {
+func TestPieceIsTakenFromTheBestTrack(t *testing.T) {
 	for seed := range uint64(5) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		r := New(30 * pieceSize)

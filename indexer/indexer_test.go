@@ -100,7 +100,7 @@ func TestPeekDoesNotWait(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestIterationSeesTheMomentItBegan(t *testing.T) {
+func TestIterationSeesTheStateAtItsStart(t *testing.T) {
 	x := New()
 	set(x, obj("n", "a", 1), obj("n", "b", 1))
 	seen := 0
@@ -114,7 +114,7 @@ func TestIterationSeesTheMomentItBegan(t *testing.T) {
 
 // A lookup of several values finds the objects that have any of them at one moment, each object
 // once.
-func TestSeveralValuesAreOfOneMoment(t *testing.T) {
+func TestLookupOfSeveralValuesSeesOneState(t *testing.T) {
 	x := New()
 	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "db"), obj("n", "both", 1, "web", "db"), obj("n", "none", 1))
 	byApp, _ := AddIndex(x, "app", apps)
@@ -130,7 +130,7 @@ func TestSeveralValuesAreOfOneMoment(t *testing.T) {
 	}
 }
 
-func TestReplaceTellsTheDifference(t *testing.T) {
+func TestReplaceReturnsTheDifference(t *testing.T) {
 	x := New()
 	gone, kept, changed := obj("n", "gone", 1), obj("n", "kept", 2), obj("n", "changed", 3)
 	set(x, gone, kept, changed)
@@ -149,7 +149,7 @@ func TestReplaceTellsTheDifference(t *testing.T) {
 }
 
 // After a restore, two objects may have the same version.
-func TestL04_AnObjectOfTheSameVersionIsAnother(t *testing.T) {
+func TestL04_SameVersionWithAnotherUIDIsAnotherObject(t *testing.T) {
 	x := New()
 	was, is := obj("n", "a", 1), obj("n", "a", 1)
 	is.UID = "another"
@@ -184,7 +184,7 @@ func TestReplaceAndTrimOfNamespaces(t *testing.T) {
 }
 
 // A repeated run must produce the same events.
-func TestTrimGoesByNamespace(t *testing.T) {
+func TestTrimIsLimitedToANamespace(t *testing.T) {
 	x := New()
 	var told []string
 	for _, namespace := range strings.Split("fbdhacge", "") {
@@ -267,7 +267,7 @@ func TestL12_AViewNeverChanges(t *testing.T) {
 }
 
 // A caller that violates L16 gets wrong answers, but must not break the cache.
-func TestAChangedNameInTheCacheDoesNoHarm(t *testing.T) {
+func TestChangingACachedNameDoesNoHarm(t *testing.T) {
 	x := New()
 	index, _ := AddIndex(x, "app", apps)
 	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "web"), obj("n", "c", 1, "web"))

@@ -58,7 +58,7 @@ func ready(e *controllertest.Env) *metav1.Condition {
 	return c
 }
 
-func TestASandboxIsMade(t *testing.T) {
+func TestSandboxIsCreated(t *testing.T) {
 	world(t, func(e *controllertest.Env) {
 		s := controllertest.Put(e, sandbox(8))
 		ns := controllertest.Get[*corev1.Namespace](e, space)
@@ -72,7 +72,7 @@ func TestASandboxIsMade(t *testing.T) {
 	})
 }
 
-func TestWhatIsChangedOrGoneIsMadeRight(t *testing.T) {
+func TestChangedOrDeletedPartsAreRestored(t *testing.T) {
 	world(t, func(e *controllertest.Env) {
 		s := controllertest.Put(e, sandbox(8))
 		controllertest.Delete[*rbacv1.RoleBinding](e, part)
@@ -98,7 +98,7 @@ func TestASandboxExpires(t *testing.T) {
 	})
 }
 
-func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
+func TestForeignNamespaceIsLeftAlone(t *testing.T) {
 	world(t, func(e *controllertest.Env) {
 		controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space.Name}})
 		controllertest.Put(e, sandbox(8))

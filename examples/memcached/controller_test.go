@@ -153,7 +153,7 @@ func TestADeploymentOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidObjectsAreRefused(t *testing.T) {
 	gone := metav1.Now()
 	for _, c := range []struct {
 		name     string

@@ -55,7 +55,7 @@ func TestWhichObjectsAreSecrets(t *testing.T) {
 	require.False(t, Named("pods", ""))
 }
 
-func TestAMarkStaysWithTheContext(t *testing.T) {
+func TestMarkIsCarriedByTheContext(t *testing.T) {
 	require.False(t, Marked(t.Context()))
 	require.True(t, Marked(Mark(t.Context())))
 }

@@ -27,7 +27,7 @@ func TestASeedRepeats(t *testing.T) {
 	require.NotEqual(t, first, draws(20))
 }
 
-func TestWithoutASeedNothingRepeats(t *testing.T) {
+func TestDrawsWithoutASeedDiffer(t *testing.T) {
 	require.NotEqual(t, draws(20), draws(20))
 }
 
@@ -66,7 +66,7 @@ func TestDrawsStayBelow(t *testing.T) {
 	}
 }
 
-func TestNothingIsLongerThanTheLongest(t *testing.T) {
+func TestNoDrawExceedsTheLongest(t *testing.T) {
 	const never = math.MaxInt64
 	for range 1000 {
 		require.GreaterOrEqual(t, Longer(never, never), time.Duration(never))

@@ -42,7 +42,7 @@ func TestATermEndsWithItsHolder(t *testing.T) {
 	require.False(t, SameTerm(a, other))
 }
 
-func TestOnlyAChangeOfTheSpecIsASignOfLife(t *testing.T) {
+func TestOnlySpecChangesCountAsARenewal(t *testing.T) {
 	start := time.Now()
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	l := &coordinationv1.Lease{}

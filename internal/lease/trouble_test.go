@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnOutageIsLoggedLessAndLessOften(t *testing.T) {
+func TestOutageIsLoggedAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		trouble := Trouble{Logger: slog.New(slog.NewTextHandler(&log, nil))}

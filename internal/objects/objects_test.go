@@ -64,7 +64,7 @@ func TestSizes(t *testing.T) {
 	between(t, "pod, protobuf", mean(func(i int) int { return objects.Pod(1, i, objects.Options{}).Size() }), 4300, 4700)
 }
 
-func TestPodIsAsItIsDescribed(t *testing.T) {
+func TestPodMatchesItsDescription(t *testing.T) {
 	apps, namespaces, nodes := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	keys, uids, ips := map[object.Key]bool{}, map[string]bool{}, map[string]bool{}
 	const n = 20_000
@@ -166,7 +166,7 @@ func generic(t *testing.T, obj object.Object) map[string]any {
 	return out
 }
 
-func TestNothingOfAHostileObjectRepeats(t *testing.T) {
+func TestHostileObjectsHaveNothingInCommon(t *testing.T) {
 	const longest = 50 // bytes, as in {"type":"Ready","status":"True"}
 	for kind, build := range kinds() {
 		seen := parts{}
@@ -181,7 +181,7 @@ func TestNothingOfAHostileObjectRepeats(t *testing.T) {
 	}
 }
 
-func TestReplicasRepeatWhatARealClusterRepeats(t *testing.T) {
+func TestReplicasShareTheSamePartsAsInARealCluster(t *testing.T) {
 	a, b := objects.Pod(1, 5, objects.Options{}), objects.Pod(1, 5+objects.Apps, objects.Options{})
 	require.Equal(t, a.Labels, b.Labels)
 	require.Equal(t, a.OwnerReferences, b.OwnerReferences)
@@ -205,7 +205,7 @@ func TestReplicasRepeatWhatARealClusterRepeats(t *testing.T) {
 	require.NotEqual(t, d.Name, e.Name)
 }
 
-func TestWidgetIsAsJSONGivesIt(t *testing.T) {
+func TestWidgetEqualsDecodedJSON(t *testing.T) {
 	for _, o := range variants() {
 		w := objects.Widget(1, 2, o)
 		again := new(unstructured.Unstructured)

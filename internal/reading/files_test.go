@@ -39,7 +39,7 @@ func (d *disk) files() *Files {
 
 // Callers in a hurry, one after another, get what a file brings that is slower than each of
 // them.
-func TestWhoWaitsGivesUpAndTheReadingGoesOn(t *testing.T) {
+func TestReadContinuesAfterTheCallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(disk)
 		f := d.files()
@@ -69,7 +69,7 @@ func TestWhoWaitsGivesUpAndTheReadingGoesOn(t *testing.T) {
 	})
 }
 
-func TestPatienceIsForTheFirstAlone(t *testing.T) {
+func TestOnlyTheFirstReadWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(disk)
 		f := d.files()
@@ -97,7 +97,7 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 }
 
 // Neither ends the process, nor has all wait for ever.
-func TestAReadingThatPanicsOrExits(t *testing.T) {
+func TestReadThatPanicsOrExits(t *testing.T) {
 	for what, breaks := range map[string]func(){"panicked: sad": func() { panic("sad") }, "called runtime.Goexit": runtime.Goexit} {
 		synctest.Test(t, func(t *testing.T) {
 			reads, takes := true, true

@@ -11,7 +11,7 @@ import (
 
 // If several requests with a selector fail, one is sent without it. Once one is accepted, all later
 // ones have it.
-func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
+func TestSelectorThatBreaksRequestsIsOmitted(t *testing.T) {
 	r := &Requests{Ownership: New(shard.Scope{Key: shard.ByUID()}, Hooks{})}
 	half := shard.NewSlots(2, 1)
 	for range 3 {
@@ -33,7 +33,7 @@ func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
 
 // Received objects show which side selects: one object that was not asked for, or enough objects that
 // were. A list that claims more than it delivers is not trusted.
-func TestWhatComesShowsWhoSelects(t *testing.T) {
+func TestReceivedObjectsShowWhichSideSelects(t *testing.T) {
 	r := &Requests{Ownership: New(shard.Scope{Key: shard.ByUID()}, Hooks{})}
 	by := r.Selection
 	_, shown := r.ask(shard.NewSlots(4, 1)) // two heads each

@@ -48,7 +48,7 @@ func TestOver(t *testing.T) {
 
 // If caches held a slot in between and no longer do, for example after a namespace was added, the wait
 // starts again.
-func TestWaitsBeginAnewWhereASlotWasHeld(t *testing.T) {
+func TestWaitStartsAgainAfterASlotWasHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Waits
 		enter := func(held bool) time.Duration {

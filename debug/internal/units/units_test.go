@@ -69,7 +69,7 @@ func TestNamesTellTheUnit(t *testing.T) {
 		`"nested":[{"tookSeconds":0,"p99Seconds":0,"level":"none","count":1}]}`, string(text))
 }
 
-func TestWhatIsWrittenIsReadBack(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	text, err := Marshal(full())
 	require.NoError(t, err)
 	var back sample
@@ -87,7 +87,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOfTheFormIsAnError(t *testing.T) {
+func TestMalformedInputIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"tookSeconds":"soon"}`:            "tookSeconds: ",
 		`{"tookSeconds":1e300}`:             "more than a duration can hold",

@@ -279,7 +279,7 @@ func TestADyingOrphanIsNotAdopted(t *testing.T) {
 
 // The garbage controllers delete what has lost an owner of their kind, and leave alone
 // what another kind of that name controls, whether that is there or not.
-func TestGarbageIsOfItsKind(t *testing.T) {
+func TestGarbageCollectionChecksTheKind(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		start(e)
 		for name, owner := range map[string]metav1.OwnerReference{
