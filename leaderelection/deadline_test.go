@@ -40,7 +40,7 @@ func (r *rig) working(e *leaderelection.Elector, begin func(), d time.Duration) 
 	return told
 }
 
-func TestADeafTransportDoesNotPutOffTheDeadline(t *testing.T) {
+func TestTransportIgnoringItsContextDoesNotDelayTheDeadline(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		e, n := r.elector(options{Identity: "a"})
 		base, deaf, over := n.RoundTripper, atomic.Bool{}, make(chan struct{})
@@ -58,7 +58,7 @@ func TestADeafTransportDoesNotPutOffTheDeadline(t *testing.T) {
 }
 
 // One request may hang where others do not.
-func TestADeafRequestDoesNotLoseTheLease(t *testing.T) {
+func TestRequestIgnoringItsContextDoesNotLoseTheLease(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		e, n := r.elector(options{Identity: "a"})
 		base, over := n.RoundTripper, make(chan struct{})
@@ -84,7 +84,7 @@ func (b blockedLog) WithAttrs([]slog.Attr) slog.Handler           { return b }
 func (b blockedLog) WithGroup(string) slog.Handler                { return b }
 func (b blockedLog) Handle(context.Context, slog.Record) error    { <-b.over; return nil }
 
-func TestALogThatBlocksDoesNotPutOffTheDeadline(t *testing.T) {
+func TestBlockedLogDoesNotDelayTheDeadline(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		log := blockedLog{make(chan struct{})}
 		defer close(log.over)
@@ -95,7 +95,7 @@ func TestALogThatBlocksDoesNotPutOffTheDeadline(t *testing.T) {
 }
 
 // A process may be suspended between a request and its answer.
-func TestALeaseWhoseAnswerCameTooLateIsNotUsed(t *testing.T) {
+func TestLeaseIsNotUsedIfTheAnswerCameTooLate(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		e, n := r.elector(options{Identity: "a"})
 		base := n.RoundTripper

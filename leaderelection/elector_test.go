@@ -68,7 +68,7 @@ func TestTheLeaseOutlivesWorkThatIsSlowToStop(t *testing.T) {
 	})
 }
 
-func TestAKilledLeaderIsSucceededAfterItsLeaseRanOut(t *testing.T) {
+func TestKilledLeaderIsReplacedAfterItsLeaseExpired(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
 		settle(time.Second)
@@ -172,7 +172,7 @@ func TestCheckFailsWhenTheWorkOutlivesTheLease(t *testing.T) {
 }
 
 // It may be found only later that another candidate has the lease that was lost.
-func TestCheckKeepsFailingWhenTheLossTurnsOutToBeAnothersGain(t *testing.T) {
+func TestCheckKeepsFailingWhenAnotherProcessTakesTheLostLease(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.joinSlow(options{Identity: "a"}, time.Hour)
 		settle(time.Second)
@@ -221,7 +221,7 @@ func TestClocksAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestTheHoldersDurationCountsNotOurs(t *testing.T) {
+func TestHoldersLeaseDurationCounts(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		_, err := r.srv.Create(&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -237,7 +237,7 @@ func TestTheHoldersDurationCountsNotOurs(t *testing.T) {
 }
 
 // Changes of the Lease's labels neither keep a dead holder's lease alive nor disturb a live holder.
-func TestLabelsAreNoSignOfLife(t *testing.T) {
+func TestLabelChangesDoNotCountAsARenewal(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		_, err := r.srv.Create(&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -258,7 +258,7 @@ func TestLabelsAreNoSignOfLife(t *testing.T) {
 }
 
 // Others would take the lease while its holder works.
-func TestADurationThatSomebodyShortenedIsRestored(t *testing.T) {
+func TestEditedDurationIsRestored(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
 		settle(time.Second)
@@ -279,7 +279,7 @@ func TestADurationThatSomebodyShortenedIsRestored(t *testing.T) {
 }
 
 // A Lease that still names us, and is of another term, was edited, or another process has our identity.
-func TestALeaseThatWasEditedIsNotTakenOverByUs(t *testing.T) {
+func TestEditedLeaseIsNotTakenOver(t *testing.T) {
 	for what, edit := range map[string]func(*coordinationv1.LeaseSpec){
 		"acquireTime":      func(s *coordinationv1.LeaseSpec) { s.AcquireTime = new(metav1.NewMicroTime(time.Now().Add(time.Hour))) },
 		"leaseTransitions": func(s *coordinationv1.LeaseSpec) { s.LeaseTransitions = new(int32(77)) },
@@ -298,7 +298,7 @@ func TestALeaseThatWasEditedIsNotTakenOverByUs(t *testing.T) {
 	}
 }
 
-func TestALeaseThatWasTakenIsLostAtOnce(t *testing.T) {
+func TestLeaseTakenByAnotherIsLostAtOnce(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
 		settle(time.Second)
@@ -392,7 +392,7 @@ func TestALeaseThatRanOutIsNotCreatedAgain(t *testing.T) {
 }
 
 // A candidate that has seen the lease held waits for its holder, Lease or not.
-func TestADeletedLeaseIsLeftToItsHolder(t *testing.T) {
+func TestStandbyDoesNotRecreateADeletedLease(t *testing.T) {
 	for n := range 7 {
 		inBubble(t, func(r *rig) {
 			a := r.join(options{Identity: "a"})
@@ -446,7 +446,7 @@ func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {
 
 // Requests may be slow for good reasons, such as an exec plugin that fetches a credential. The lease
 // is lost at the deadline, not before.
-func TestARenewalMayTakeAllTheTimeThereIs(t *testing.T) {
+func TestRenewalMayTakeUntilTheDeadline(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
 		settle(time.Second)
@@ -484,7 +484,7 @@ func TestADeadConnectionDoesNotLoseTheLease(t *testing.T) {
 }
 
 // The goroutines of renewals must not end the process.
-func TestATransportThatPanicsIsTrouble(t *testing.T) {
+func TestPanickingTransportIsAFailure(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
 		settle(time.Second)
@@ -498,7 +498,7 @@ func TestATransportThatPanicsIsTrouble(t *testing.T) {
 	})
 }
 
-func TestRefusalsAreRiddenOutAndVisible(t *testing.T) {
+func TestRefusalsAreRetriedAndVisible(t *testing.T) {
 	for name, action := range map[string]apiservertest.Action{
 		"forbidden":   apiservertest.Fail{Code: http.StatusForbidden},
 		"overloaded":  apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "1"},
@@ -536,7 +536,7 @@ func TestRefusalsAreRiddenOutAndVisible(t *testing.T) {
 	}
 }
 
-func TestWorkThatEndsByItselfReleasesTheLease(t *testing.T) {
+func TestLeaseIsReleasedWhenTheWorkReturns(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		e, _ := r.elector(options{Identity: "a"})
 		boom := errors.New("boom")
@@ -551,7 +551,7 @@ func TestWorkThatEndsByItselfReleasesTheLease(t *testing.T) {
 	})
 }
 
-func TestALeaseIsKeptWhereThatIsAskedFor(t *testing.T) {
+func TestLeaseIsKeptIfRequested(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		e, _ := r.elector(options{Identity: "a", ReleaseOnCancel: new(false)})
 		require.NoError(r, e.Run(r.ctx, func(context.Context) error { return nil }))

@@ -19,7 +19,7 @@ import (
 
 // A candidate that may read but not write reports a continuing failure, and so does one whose writes
 // conflict without another candidate.
-func TestALeaseThatCannotBeTakenIsOneFailureThatGoesOn(t *testing.T) {
+func TestFailureToTakeTheLeaseIsOneContinuingFailure(t *testing.T) {
 	for name, code := range map[string]int{"forbidden": http.StatusForbidden, "conflict": http.StatusConflict} {
 		for verb, deleted := range map[string]bool{"update": false, "create": true} {
 			t.Run(name+" "+verb, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestALeaseThatCannotBeTakenIsOneFailureThatGoesOn(t *testing.T) {
 	}
 }
 
-func TestOurOwnStopIsNoFailure(t *testing.T) {
+func TestStoppingIsNotAFailure(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		var log bytes.Buffer
 		e, n := r.elector(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -22,7 +22,7 @@ var seed = flag.Uint64("seed", 0, "seed of the schedule to play; 0 for any")
 // Whatever happens to networks, servers, processes and the Lease, two leaders never work at the same
 // time, if work stops within LeaseDuration less RenewDeadline. Each term has a greater token than the
 // ones before. When all is well again, a leader is elected.
-func TestNeverTwoAtATime(t *testing.T) {
+func TestNeverTwoLeaders(t *testing.T) {
 	const schedules = 8
 	terms := int32(0)
 	for n := range schedules {

@@ -24,7 +24,7 @@ func (r *rig) token(e *leaderelection.Elector) (token int64) {
 	return token
 }
 
-func TestTokensGrowForWhoeverSawThem(t *testing.T) {
+func TestTokensGrowForEveryObserver(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a, _ := r.elector(options{Identity: "a"})
 		require.EqualValues(r, 1, r.token(a))

@@ -52,7 +52,7 @@ func addGreeter(m *manager.Manager) error {
 }
 
 // A controller that could not be added leaves nothing in the metrics and the report.
-func TestAControllerThatIsRefusedLeavesNothing(t *testing.T) {
+func TestRefusedControllerLeavesNothing(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
 		never := func(context.Context, *corev1.ConfigMap) (controller.Result, error) { return controller.Result{}, nil }
@@ -168,7 +168,7 @@ func TestABuiltControllerHasOptions(t *testing.T) {
 }
 
 // The debug page shows the recorder of Options.Factory.
-func TestABuiltControllerRecordsWhereItsInformersDo(t *testing.T) {
+func TestBuiltControllerUsesTheFlightRecorderOfItsInformers(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		recorder := flight.New(1 << 20)
 		m := r.manager(options{Factory: factory.Options{Flight: recorder}})
@@ -203,7 +203,7 @@ func TestABuiltControllerRunsInItsGroup(t *testing.T) {
 }
 
 // A kind that is only read holds up the first reconcile.
-func TestABuiltControllerAwaitsWhatItReads(t *testing.T) {
+func TestBuiltControllerWaitsForTheCachesItReads(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.Faults().Add(apiservertest.Fault{Resource: "secrets", Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
 		m := e.Manager(manager.Options{})
@@ -254,7 +254,7 @@ func TestABuiltControllerWatches(t *testing.T) {
 
 type unregistered struct{ corev1.Pod }
 
-func TestWhatABuilderRefuses(t *testing.T) {
+func TestBuilderRefusesInvalidControllers(t *testing.T) {
 	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{
 		Scheme: sharedScheme(), Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}},
 	})
@@ -339,7 +339,7 @@ func TestEventsOfAManager(t *testing.T) {
 	})
 }
 
-func TestTheZeroBuilderSaysSo(t *testing.T) {
+func TestZeroBuilderIsRefused(t *testing.T) {
 	for _, b := range []*manager.Builder[*corev1.Pod]{{}, nil} {
 		err := b.Complete(func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Result{}, nil })
 		require.ErrorContains(t, err, "begin with manager.ControllerFor")

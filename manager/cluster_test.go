@@ -68,7 +68,7 @@ func TestNamespacesChangeAtRunTime(t *testing.T) {
 }
 
 // A controller has each object again every period, each source at its own time.
-func TestASyncPeriodAsksControllersForEverything(t *testing.T) {
+func TestSyncPeriodRequestsEveryObject(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		r.pod("a")
 		r.pod("b")

@@ -148,7 +148,7 @@ func TestAStandbyIsWarm(t *testing.T) {
 }
 
 // A process that is not warm lets others go first, but not forever.
-func TestTheElectionWaitsForWarmthForATime(t *testing.T) {
+func TestElectionWaitsForCachesForALimitedTime(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
 		factory.Informer[*corev1.Secret](m.Factory())

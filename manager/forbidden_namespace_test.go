@@ -89,7 +89,7 @@ func (p *tenants) ready() string {
 
 // A namespace that is forbidden when the program starts holds up what is in it, and what may be
 // about all namespaces. The rest is reconciled, and /readyz names the namespace.
-func TestAForbiddenNamespaceHoldsUpNoOther(t *testing.T) {
+func TestForbiddenNamespaceDoesNotDelayOthers(t *testing.T) {
 	runTenants(t, "gone", func(p *tenants) {
 		p.put("shop", "a", "1")
 		p.put("gone", "b", "1")
@@ -126,7 +126,7 @@ func TestAForbiddenNamespaceHoldsUpNoOther(t *testing.T) {
 }
 
 // A namespace that becomes forbidden later, or is added while it is forbidden, blocks nothing either.
-func TestANamespaceThatBecomesForbiddenHoldsUpNoOther(t *testing.T) {
+func TestNamespaceThatBecomesForbiddenDoesNotDelayOthers(t *testing.T) {
 	runTenants(t, "none", func(p *tenants) {
 		p.put("shop", "a", "1")
 		p.put("gone", "b", "1")

@@ -19,7 +19,7 @@ import (
 )
 
 // Regardless of what a check does, the probe responds in time and names it.
-func TestAProbeIsAnsweredWhateverACheckDoes(t *testing.T) {
+func TestProbeIsAnsweredEvenIfACheckHangs(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
 		answer := make(chan struct{})
@@ -55,7 +55,7 @@ func TestAProbeIsAnsweredWhateverACheckDoes(t *testing.T) {
 }
 
 // A client that disconnects affects neither the responses to others nor the log.
-func TestAStrangerWhoHangsUpFailsNoProbe(t *testing.T) {
+func TestCallerThatDisconnectsFailsNoProbe(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		var log bytes.Buffer
 		m := r.manager(options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -93,7 +93,7 @@ func TestAStrangerWhoHangsUpFailsNoProbe(t *testing.T) {
 	})
 }
 
-func TestARunnableThatEndsItsGoroutineIsAFailure(t *testing.T) {
+func TestRunnableThatCallsGoexitIsAFailure(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&exiting{}))

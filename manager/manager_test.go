@@ -71,7 +71,7 @@ func TestARunnableFindsTheCachesSynced(t *testing.T) {
 
 // cr#1179, cr#2456: one forbidden kind stopped all controllers, while the pod
 // said that it was ready.
-func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
+func TestForbiddenKindDelaysOnlyItsControllersAndReadySaysSo(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{})
 		pods := factory.Informer[*corev1.Pod](m.Factory())
@@ -110,7 +110,7 @@ func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
 }
 
 // Events need no cache, and outlive the controllers that record them.
-func TestEventsAreSentWhateverHoldsUpOthersAndToTheEnd(t *testing.T) {
+func TestEventsAreSentWhileOtherRunnablesBlockAndUntilTheEnd(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{})
 		factory.Informer[*corev1.Secret](m.Factory())
@@ -147,7 +147,7 @@ func reasons(r *rig) (reasons []string) {
 }
 
 // An optional kind that is not installed does not block readiness, the election, or work.
-func TestAnOptionalKindHoldsUpNobody(t *testing.T) {
+func TestOptionalKindDelaysNothing(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
 		custom := controller.ClientWith(m.Factory(), factory.For[*unstructured.Unstructured]{
@@ -202,7 +202,7 @@ func TestAPanicIsAnError(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
+func TestRunnablesThatDoNotStopInTimeAreNamed(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		var logged bytes.Buffer
 		m := r.manager(options{GracefulShutdownTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
@@ -224,7 +224,7 @@ func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
 }
 
 // A runnable that has ended leaves its name to another one.
-func TestTheNameOfARunnableThatHasEndedIsFree(t *testing.T) {
+func TestNameOfAnEndedRunnableCanBeReused(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
 		run := r.start(m)

@@ -16,7 +16,7 @@ import (
 )
 
 // Pages that other machines can reach are protected.
-func TestWhichAddressesOthersReach(t *testing.T) {
+func TestAddressesReachableFromOutside(t *testing.T) {
 	for address, want := range map[string]bool{
 		"": false, "0": false, "127.0.0.1:6060": false, "127.9.9.9:1": false, "[::1]:6060": false,
 		"localhost:6060": false, "LocalHost:6060": false, "[::ffff:127.0.0.1]:1": false,
@@ -27,7 +27,7 @@ func TestWhichAddressesOthersReach(t *testing.T) {
 }
 
 // Contents need access control on other interfaces than loopback.
-func TestContentsOutsideNeedAccess(t *testing.T) {
+func TestContentsOnAReachableAddressNeedAccess(t *testing.T) {
 	open := Options{PprofBindAddress: "10.1.2.3:6060", DebugContents: true}
 	_, err := open.withDefaults(&config.Config{})
 	require.ErrorContains(t, err, "DebugContents at 10.1.2.3:6060, where anyone could read")

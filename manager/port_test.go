@@ -57,7 +57,7 @@ func (w *twin) Run(ctx context.Context) error           { <-ctx.Done(); return n
 func (w *twin) Certificate() (*x509.Certificate, error) { return nil, nil }
 
 // A runnable that could not be added leaves no port open.
-func TestNoPortIsOpenedOfWhatCouldNotBeAdded(t *testing.T) {
+func TestNoPortIsOpenAfterAddFails(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
 		first, early, late := new(twin), new(twin), new(twin)

@@ -172,7 +172,7 @@ func otherAddress() string {
 	return ""
 }
 
-func TestAPortThatIsTakenIsKnownBeforeAnythingRuns(t *testing.T) {
+func TestPortInUseIsReportedBeforeAnythingRuns(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()

@@ -136,7 +136,7 @@ func TestWebhooksOfABuilder(t *testing.T) {
 	}
 }
 
-func TestWhatAWebhookBuilderRefuses(t *testing.T) {
+func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 	served := webhook.Options{Address: "127.0.0.1:0", TLS: &serving.TLS{}}
 	m, bare := webhookManager(t, served), webhookManager(t, webhook.Options{})
 	pods := func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil }

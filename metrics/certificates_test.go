@@ -24,7 +24,7 @@ type certificate func() (*x509.Certificate, error)
 
 func (c certificate) Certificate() (*x509.Certificate, error) { return c() }
 
-func TestCertificatesTellWhenTheyEnd(t *testing.T) {
+func TestCertificatesShowTheirExpiry(t *testing.T) {
 	r := prometheus.NewRegistry()
 	for name, c := range map[string]certificate{
 		"hooks": func() (*x509.Certificate, error) { return &x509.Certificate{NotAfter: time.Unix(86400, 0)}, nil },

@@ -50,7 +50,7 @@ rest_client_requests_total{code="<error>",host="example.com:6443",method="PUT"} 
 }
 
 // The client's error blames the transport.
-func TestATransportThatLiesIsAnError(t *testing.T) {
+func TestTransportWithoutAResponseIsAnError(t *testing.T) {
 	requests := metrics.NewRequests()
 	client, err := rest.NewClient(&config.Config{Host: "http://far", WrapTransport: func(http.RoundTripper) http.RoundTripper {
 		return requests.Count(roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }))

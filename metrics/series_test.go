@@ -63,7 +63,7 @@ type failing func()
 func (f failing) Status() []sharedinformer.Status { f(); return nil }
 
 // A panicking source only loses its own metrics.
-func TestASourceThatFailsSpoilsItsOwnMetricsAlone(t *testing.T) {
+func TestFailingSourceLosesOnlyItsOwnMetrics(t *testing.T) {
 	for name, f := range map[string]func(){"panic": func() { panic("boom") }, "exit": goruntime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			r := metrics.NewRegistry()
@@ -82,7 +82,7 @@ func TestASourceThatFailsSpoilsItsOwnMetricsAlone(t *testing.T) {
 	}
 }
 
-func TestAScrapeThatBlocksIsGivenUp(t *testing.T) {
+func TestBlockedScrapeIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
 		r := metrics.NewRegistry()
@@ -129,7 +129,7 @@ func TestAControllerThatHasEndedIsForgotten(t *testing.T) {
 	goruntime.KeepAlive(exporter)
 }
 
-func TestSeriesEndAfterThoseThatTheyAreAbout(t *testing.T) {
+func TestSeriesEndAfterTheirSubjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		controllers := metrics.NewControllers(metrics.ControllerOptions{})
 		queues := metrics.NewWorkQueues(metrics.WorkQueueOptions{})
@@ -171,7 +171,7 @@ func (b busy) Status() controller.Status {
 
 // If a counter fell, Prometheus would count everything of the controllers with that
 // name again.
-func TestCountersOfControllersDoNotFallWhileTheirNameLivesOn(t *testing.T) {
+func TestCountersOfAReusedControllerNameNeverFall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		controllers := metrics.NewControllers(metrics.ControllerOptions{})
 		want := func(n int) {

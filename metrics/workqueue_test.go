@@ -59,7 +59,7 @@ workqueue_work_duration_seconds_sum{controller="pods",name="pods"} 2
 workqueue_work_duration_seconds_count{controller="pods",name="pods"} 1
 `
 
-func TestWorkQueueMetricsHaveTheNamesOfTheField(t *testing.T) {
+func TestWorkQueueMetricsHaveTheUsualNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queues := metrics.NewWorkQueues(metrics.WorkQueueOptions{Buckets: []float64{0.5, 5}})
 		q := workqueue.New(workqueue.Options[string]{Name: "pods", Metrics: queues})

@@ -91,7 +91,7 @@ func FuzzRecording(f *testing.F) {
 }
 
 // The expansion of a block is limited.
-func TestABlockThatExpandsTooMuch(t *testing.T) {
+func TestBlockThatExpandsTooFar(t *testing.T) {
 	var file bytes.Buffer
 	w := blockWriter{to: &file}
 	require.NoError(t, w.begin())

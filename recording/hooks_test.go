@@ -25,7 +25,7 @@ func (h hook) Handle(context.Context, slog.Record) error { h.do(); return nil }
 
 // A logger may ask for the recorder's status. If it panics, exits or hangs, it neither
 // ends the program nor blocks it.
-func TestALoggerDoesWhatItLikes(t *testing.T) {
+func TestMisbehavingLogger(t *testing.T) {
 	for name, does := range map[string]func(r *Recorder){
 		"asks": func(r *Recorder) { _ = r.Status() }, "panics": func(*Recorder) { panic("logger") }, "exits": func(*Recorder) { runtime.Goexit() },
 	} {
@@ -49,7 +49,7 @@ func TestALoggerDoesWhatItLikes(t *testing.T) {
 
 // A failing Blank ends the recording, since it may leave credentials. The client
 // continues.
-func TestABlankDoesWhatItLikes(t *testing.T) {
+func TestMisbehavingBlank(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func() int
 		want string

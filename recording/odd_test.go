@@ -13,7 +13,7 @@ import (
 )
 
 // Opening something other than a regular file fails without blocking.
-func TestAPipeIsNoRecording(t *testing.T) {
+func TestPipeIsNotARecording(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

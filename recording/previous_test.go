@@ -17,7 +17,7 @@ func one(t *testing.T, r *Recorder) {
 
 // Two starts that receive nothing, for example with a mistyped name, do not displace a
 // recording.
-func TestRecordingsOfNothingTakeNoPlace(t *testing.T) {
+func TestEmptyRecordingDisplacesNoRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
 		for range 3 {
@@ -41,7 +41,7 @@ func TestAnEmptyFileIsReplaced(t *testing.T) {
 }
 
 // A file that is not a recording is not replaced under the other name either.
-func TestTheOtherNameMayBeTaken(t *testing.T) {
+func TestForeignFileUnderThePreviousNameIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
 		require.NoError(t, os.WriteFile(path+".previous", []byte("mine"), 0o600))
@@ -73,7 +73,7 @@ func TestAFileThatIsGone(t *testing.T) {
 }
 
 // A partial file left by a crash is removed, unless it is something else.
-func TestAPartThatACrashLeft(t *testing.T) {
+func TestPartialFileLeftByACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
 		whole, err := os.ReadFile(path)
@@ -93,7 +93,7 @@ func TestAPartThatACrashLeft(t *testing.T) {
 }
 
 // The recorder would replace the link by a file, perhaps on another disk.
-func TestASymbolicLinkIsNoPlaceForARecording(t *testing.T) {
+func TestRecordingToASymbolicLinkIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(target, link))

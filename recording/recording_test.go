@@ -104,7 +104,7 @@ const (
 	watch = "https://example.com/prefix/api/v1/pods?watch=true&resourceVersion=7&timeoutSeconds=9"
 )
 
-func TestWhatCameComesAgain(t *testing.T) {
+func TestReplayRepeatsWhatWasRecorded(t *testing.T) {
 	for name, served := range map[string]http.RoundTripper{
 		"in parts": serve(200, part{time.Second, "one", nil}, part{0, "two", nil}, part{time.Hour, "three", io.EOF}),
 		"cut":      serve(200, part{time.Second, "one", io.ErrUnexpectedEOF}),
@@ -236,7 +236,7 @@ func TestAFileThatIsChanged(t *testing.T) {
 
 // The file stays within MaxSize. The oldest requests are dropped as a whole, and
 // counted.
-func TestTheOldestGo(t *testing.T) {
+func TestOldestRequestsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each, count = 100_000, 60
 		noise := make([]byte, each)
@@ -306,7 +306,7 @@ func TestADiskThatFails(t *testing.T) {
 	})
 }
 
-func TestWhatWasNotRecordedIsNamed(t *testing.T) {
+func TestRequestsThatWereNotRecordedAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
 			tap := r.RoundTripper(serve(200), nil)

@@ -147,7 +147,7 @@ func TestAListThatNoInformerMakes(t *testing.T) {
 }
 
 // An unidentified client gets all responses, even those to informers.
-func TestWhatNobodyAndAnInformerAskedFor(t *testing.T) {
+func TestUnidentifiedClientGetsAllResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) {
 			for _, one := range []*jitter.Recall{nil, new(jitter.Recall)} {
@@ -256,7 +256,7 @@ func TestABodyIsReadToItsEnd(t *testing.T) {
 }
 
 // All responses share one clock: if one client is late, the others wait.
-func TestWhoComesLateHoldsAllBack(t *testing.T) {
+func TestLateClientDelaysAllResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = "https://example.com/api/v1/nodes"
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -278,7 +278,7 @@ func TestWhoComesLateHoldsAllBack(t *testing.T) {
 }
 
 // Events with the same time are played in the order of arrival.
-func TestTheOrderOfOneMoment(t *testing.T) {
+func TestOrderOfSimultaneousResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 20
 		var order []int

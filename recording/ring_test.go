@@ -62,7 +62,7 @@ func TestAsManyRequestsArePlayed(t *testing.T) {
 }
 
 // A recording that ends because the disk is too slow does not count as closed.
-func TestARecordingThatIsBehindIsCutOff(t *testing.T) {
+func TestRecordingIsCutOffIfTheDiskIsTooSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{})
 		require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestARequestThatIsTooLong(t *testing.T) {
 
 // A healthy informer lists once and then watches. With Relist, it is forced to list
 // again before its list is dropped.
-func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
+func TestDroppedListIsRequestedAgain(t *testing.T) {
 	const list = "https://example.com/api/v1/pods?limit=500"
 	for _, relist := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
 
 // If the file is too small for a list, or the client does not list, it is not forced
 // again and again.
-func TestAClientIsSeldomAskedToList(t *testing.T) {
+func TestClientIsRarelyAskedToList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{Relist: true})
 		require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestAClientIsSeldomAskedToList(t *testing.T) {
 }
 
 // A watch that exceeds the file does not displace the others, which would not help.
-func TestABusyWatchGoesAlone(t *testing.T) {
+func TestBusyWatchIsDroppedWithoutTheOthers(t *testing.T) {
 	for _, order := range [][]string{{"nodes", "pods"}, {"pods", "nodes"}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := recorded(t, Options{MaxSize: leastMaxSize}, func(r *Recorder) {

@@ -88,7 +88,7 @@ func TestATailThatIsNotRead(t *testing.T) {
 }
 
 // Save does not trust its input, and does not harm an existing file.
-func TestSaveBelievesNothing(t *testing.T) {
+func TestSaveChecksEverything(t *testing.T) {
 	var records []byte
 	for _, r := range seed() {
 		records = r.append(records)
@@ -196,7 +196,7 @@ func megabyte(t *testing.T, path string) []byte {
 }
 
 // A broken connection is neither the end of a recording nor a damaged file.
-func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
+func TestSaveReportsABrokenConnection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "there")
 	all := megabyte(t, path)
 	for _, broken := range []error{io.ErrUnexpectedEOF, errors.New("reset")} {
@@ -213,7 +213,7 @@ func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
 }
 
 // If two calls save to one path, one of them gets an error.
-func TestSaveIsToldThatItsPlaceIsTaken(t *testing.T) {
+func TestSaveReportsThatTheFileExists(t *testing.T) {
 	dir := t.TempDir()
 	all := megabyte(t, filepath.Join(dir, "there"))
 	here := filepath.Join(dir, "here")
